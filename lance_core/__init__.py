@@ -1,0 +1,1 @@
+"""The Lance table and file format in Python."""

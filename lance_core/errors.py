@@ -1,0 +1,136 @@
+"""The exception tree. An error says what happened, where, what was expected, what was found, and the cure.
+
+::
+
+    LanceError
+    ├── FormatError                    bytes that break the format's rules
+    │   ├── CorruptFileError           damaged or truncated
+    │   ├── UnsupportedVersionError    a file or table version this library does not know
+    │   ├── UnsupportedFeatureError    an unknown feature flag, an unknown table feature
+    │   └── UnsupportedEncodingError   an encoding this library does not read
+    ├── NotFoundError                  also FileNotFoundError
+    ├── CommitError
+    │   ├── RetryableConflictError     retryable: plan again on the newest version, then commit again
+    │   ├── IncompatibleConflictError  a retry cannot help
+    │   ├── CommitStateUnknownError    it may or may not have landed; settle it by looking, never by retrying
+    │   └── GateFailedError            a gate refused the staged data; readers saw nothing
+    ├── StoreError                     retryable: the store failed (network, throttling, permission)
+    │   ├── AlreadyExistsError         put_if_absent found the object there
+    │   └── PreconditionError          the store cannot give the guarantee that was asked for
+    └── InputError                     also ValueError: what the caller passed is wrong
+        ├── SchemaMismatchError
+        └── FilterError
+
+`retryable` on the class tells an orchestrator whether the same call may simply be made again.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LanceError(Exception):
+    """Base of every error this library raises on purpose.
+
+    The keyword fields are optional facts for programs; the message already tells people.
+    `cure` is appended to the message as its last sentence.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        uri: str | None = None,
+        version: int | None = None,
+        other_version: int | None = None,
+        operation: str | None = None,
+        cure: str | None = None,
+    ) -> None:
+        text = message if cure is None else f"{message.rstrip('.')}. {cure}"
+        super().__init__(text)
+        self.uri = uri
+        self.version = version
+        self.other_version = other_version
+        self.operation = operation
+        self.cure = cure
+
+
+class FormatError(LanceError):
+    """Bytes that break the format's rules; names the file and, where known, the column and page."""
+
+
+class CorruptFileError(FormatError):
+    """A damaged or truncated file."""
+
+
+class UnsupportedVersionError(FormatError):
+    """A file or table version this library does not know."""
+
+
+class UnsupportedFeatureError(FormatError):
+    """A feature flag or table feature this library does not implement, so it must not touch the table."""
+
+
+class UnsupportedEncodingError(FormatError):
+    """An encoding this library does not read or write."""
+
+
+class NotFoundError(LanceError, FileNotFoundError):
+    """A table, version, tag or file that does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class CommitError(LanceError):
+    """A commit did not happen, or its outcome is unknown."""
+
+
+class RetryableConflictError(CommitError):
+    """A concurrent commit invalidated this one; plan again on the newest version and commit again."""
+
+    retryable = True
+
+
+class IncompatibleConflictError(CommitError):
+    """A concurrent commit makes this one meaningless; a retry cannot help."""
+
+
+class CommitStateUnknownError(CommitError):
+    """The commit may or may not have landed. Never retry blindly; look it up first."""
+
+
+class GateFailedError(CommitError):
+    """A gate refused the staged data. Readers saw nothing; the staged files can be collected."""
+
+
+class StoreError(LanceError):
+    """The object store or file system failed."""
+
+    retryable = True
+
+
+class AlreadyExistsError(StoreError):
+    """`put_if_absent` found something at the path: somebody else won."""
+
+    retryable = False
+
+
+class PreconditionError(StoreError):
+    """The store cannot give the guarantee that was asked for (for example a conditional put)."""
+
+    retryable = False
+
+
+class InputError(LanceError, ValueError):
+    """What the caller passed is wrong; nothing was changed."""
+
+
+class SchemaMismatchError(InputError):
+    """Data that does not fit the table's schema."""
+
+
+class FilterError(InputError):
+    """A filter that cannot be parsed or evaluated."""

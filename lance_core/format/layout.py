@@ -1,0 +1,126 @@
+"""Structural encodings: how a page of files 2.1 and newer arranges values, levels and nulls in its buffers.
+
+`layers` always runs from the innermost layer (the leaf item) outwards. (Spec: file format, "structural encodings".)
+Layouts mirror `lance.encodings21.PageLayout`; the planar layouts of 2.3 (`lance.encodings23`) are at the end.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from lance_core.fetch import ByteRange
+from lance_core.format.encoding import CompressiveEncoding
+
+
+class RepDefLayer(enum.IntEnum):
+    """What one nesting layer can be: its share of the definition levels follows from it."""
+
+    UNSPECIFIED = 0
+    ALL_VALID_ITEM = 1
+    ALL_VALID_LIST = 2
+    NULLABLE_ITEM = 3
+    NULLABLE_LIST = 4
+    EMPTYABLE_LIST = 5
+    NULL_AND_EMPTY_LIST = 6
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the layer is a list (and so takes one repetition level)."""
+        return self in (
+            RepDefLayer.ALL_VALID_LIST,
+            RepDefLayer.NULLABLE_LIST,
+            RepDefLayer.EMPTYABLE_LIST,
+            RepDefLayer.NULL_AND_EMPTY_LIST,
+        )
+
+    @property
+    def num_def_levels(self) -> int:
+        """Definition levels this layer uses up."""
+        return _NUM_DEF_LEVELS[self]
+
+
+_NUM_DEF_LEVELS = {
+    RepDefLayer.UNSPECIFIED: 0,
+    RepDefLayer.ALL_VALID_ITEM: 0,
+    RepDefLayer.ALL_VALID_LIST: 0,
+    RepDefLayer.NULLABLE_ITEM: 1,
+    RepDefLayer.NULLABLE_LIST: 1,
+    RepDefLayer.EMPTYABLE_LIST: 1,
+    RepDefLayer.NULL_AND_EMPTY_LIST: 2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBlockLayout:
+    """Small values in chunks of at most 4,096, each chunk with its levels and value buffers."""
+
+    value_compression: CompressiveEncoding
+    layers: tuple[RepDefLayer, ...]
+    num_items: int
+    num_buffers: int = 1
+    rep_compression: CompressiveEncoding | None = None
+    def_compression: CompressiveEncoding | None = None
+    dictionary: CompressiveEncoding | None = None
+    num_dictionary_items: int = 0
+    repetition_index_depth: int = 0
+    has_large_chunk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FullZipLayout:
+    """Large values row by row, each behind a control word. Exactly one of the two widths is set."""
+
+    value_compression: CompressiveEncoding
+    layers: tuple[RepDefLayer, ...]
+    num_items: int
+    num_visible_items: int
+    bits_rep: int = 0
+    bits_def: int = 0
+    bits_per_value: int | None = None
+    bits_per_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantLayout:
+    """One value, or none at all (all null), with the levels if there are any."""
+
+    layers: tuple[RepDefLayer, ...]
+    inline_value: bytes | None = None
+    rep_compression: CompressiveEncoding | None = None
+    def_compression: CompressiveEncoding | None = None
+    num_rep_values: int = 0
+    num_def_values: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlobLayout:
+    """Descriptors (position, size) of values that lie out of line."""
+
+    inner_layout: PageLayout
+    layers: tuple[RepDefLayer, ...]
+
+
+PageLayout = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a column: its description, where its buffers lie, its rows.
+
+    `priority` is the number of the page's first row in the file.
+    """
+
+    layout: object
+    buffers: tuple[ByteRange, ...]
+    num_rows: int
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a 2.x file. `encoding` is the column's own encoding message (2.0 blobs), usually None."""
+
+    pages: tuple[Page, ...]
+    buffers: tuple[ByteRange, ...] = ()
+    encoding: object = None

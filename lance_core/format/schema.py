@@ -1,0 +1,146 @@
+"""Fields and schemas as the format has them: a flat, pre-order list of fields with ids and parents.
+
+::
+
+    id parent name   logical_type
+    0  -1     id     int64
+    1  -1     point  struct
+    2   1     x      double
+    3   1     y      double
+
+Ids are what data files refer to; names and order may change over a table's life. `lance_core.arrow` translates to and
+from pyarrow. (Spec: table format, "schema".)
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from lance_core.errors import InputError
+
+NO_PARENT = -1
+TOMBSTONE = -2
+"""In `DataFile.fields`: the column's field was dropped or replaced; the column is dead."""
+
+
+class FieldEncoding(enum.IntEnum):
+    """`lance.file.Encoding`; only legacy files act on it, all writers keep it."""
+
+    NONE = 0
+    PLAIN = 1
+    VAR_BINARY = 2
+    DICTIONARY = 3
+    RLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyDictionary:
+    """Where a legacy (0.1) file keeps a dictionary field's values: byte offset and length in items."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a schema (`lance.file.Field`)."""
+
+    id: int
+    name: str
+    parent_id: int
+    logical_type: str
+    nullable: bool = True
+    encoding: FieldEncoding = FieldEncoding.NONE
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    extension_name: str = ""
+    dictionary: LegacyDictionary | None = None
+    unenforced_primary_key: bool = False
+    unenforced_primary_key_position: int = 0
+    unenforced_clustering_key: bool = False
+    unenforced_clustering_key_position: int = 0
+    type: int = 0
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A pre-order list of fields plus schema metadata."""
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Field]:
+        """Fields keyed by id."""
+        return {item.id: item for item in self.fields}
+
+    @cached_property
+    def _children(self) -> Mapping[int, tuple[Field, ...]]:
+        children: dict[int, list[Field]] = {}
+        for item in self.fields:
+            children.setdefault(item.parent_id, []).append(item)
+        return {parent: tuple(items) for parent, items in children.items()}
+
+    @property
+    def top_level(self) -> tuple[Field, ...]:
+        """The columns of the table."""
+        return self._children.get(NO_PARENT, ())
+
+    def children(self, parent_id: int) -> tuple[Field, ...]:
+        """Direct children of a field, in order."""
+        return self._children.get(parent_id, ())
+
+    def descend(self, field_id: int) -> Iterator[Field]:
+        """The field and everything below it, in pre-order."""
+        yield self.by_id[field_id]
+        for child in self.children(field_id):
+            yield from self.descend(child.id)
+
+    @cached_property
+    def max_field_id(self) -> int:
+        """Largest id in use, -1 for an empty schema."""
+        return max((item.id for item in self.fields), default=-1)
+
+    def find(self, path: str) -> Field:
+        """The field at a dotted path such as `"a.b.c"`; a name that itself holds dots wins as a whole.
+
+        Raises InputError when there is none.
+        """
+        found = self._find(path, NO_PARENT)
+        if found is None:
+            raise InputError(
+                f"no field {path!r} in the schema",
+                cure=f"Known columns: {', '.join(item.name for item in self.top_level)}.",
+            )
+        return found
+
+    def _find(self, path: str, parent_id: int) -> Field | None:
+        for item in self.children(parent_id):
+            if item.name == path:
+                return item
+        for item in self.children(parent_id):
+            if path.startswith(item.name + "."):
+                found = self._find(path[len(item.name) + 1 :], item.id)
+                if found is not None:
+                    return found
+        return None
+
+    def path_of(self, field_id: int) -> str:
+        """Dotted path of a field."""
+        item = self.by_id[field_id]
+        if item.parent_id == NO_PARENT:
+            return item.name
+        return f"{self.path_of(item.parent_id)}.{item.name}"
+
+    def project(self, field_ids: Iterable[int]) -> Schema:
+        """The sub-schema with the named fields, all their descendants and all their ancestors, in schema order."""
+        keep: set[int] = set()
+        for field_id in field_ids:
+            keep.update(item.id for item in self.descend(field_id))
+            parent = self.by_id[field_id].parent_id
+            while parent != NO_PARENT:
+                keep.add(parent)
+                parent = self.by_id[parent].parent_id
+        return replace(self, fields=tuple(item for item in self.fields if item.id in keep))

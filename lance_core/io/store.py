@@ -1,0 +1,83 @@
+"""The store protocol: the few things a table asks of the place where it lives.
+
+A store is rooted at a uri; `path` is always relative to that root, with forward slashes, and never escapes it (`..`,
+absolute paths and drive letters are refused with InputError before any IO). All calls are synchronous and thread-safe;
+they release the GIL while they wait. Errors are NotFoundError, AlreadyExistsError, PreconditionError or StoreError, and
+never carry credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from lance_core.fetch import Buffer, ByteRange
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEntry:
+    """One object of a listing: path below the store's root, size in bytes, seconds since the epoch when last changed."""
+
+    path: str
+    size: int
+    modified: float
+
+
+class StoreWriter(Protocol):
+    """A file being written front to back; nobody sees it before `close`."""
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes."""
+
+    def close(self) -> None:
+        """Make the file visible, durably."""
+
+    def abort(self) -> None:
+        """Throw the bytes away; a no-op after `close`."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where a table lives."""
+
+    @property
+    def uri(self) -> str:
+        """The root as users know it, without credentials."""
+
+    @property
+    def has_put_if_absent(self) -> bool:
+        """Whether `put_if_absent` is really conditional here; a table without it refuses to commit."""
+
+    def get(self, path: str) -> Buffer:
+        """A whole object. NotFoundError when there is none."""
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        """One buffer per range, in order. CorruptFileError when a range lies beyond the end."""
+
+    def size(self, path: str) -> int:
+        """Bytes in an object. NotFoundError when there is none."""
+
+    def put(self, path: str, data: Buffer) -> None:
+        """Write an object as a whole, atomically, replacing what was there."""
+
+    def put_if_absent(self, path: str, data: Buffer) -> None:
+        """Write an object as a whole unless something is there already: then AlreadyExistsError, nothing changed."""
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Copy within the store unless the target exists: then AlreadyExistsError."""
+
+    def open_writer(self, path: str) -> StoreWriter:
+        """Stream a new object; visible at close."""
+
+    def list(self, prefix: str) -> Iterator[StoreEntry]:
+        """All objects whose path starts with `prefix` (a folder name ending in "/", or "" for all), recursively."""
+
+    def list_names(self, folder: str) -> Sequence[str]:
+        """Names directly in a folder (objects only, no sub-folders), unsorted; [] when there is no such folder."""
+
+    def delete(self, path: str) -> None:
+        """Remove an object; removing one that is not there is not an error."""
+
+    def child(self, path: str) -> Store:
+        """A store rooted at a sub-folder of this one."""
