@@ -1,9 +1,59 @@
+# The two commands a newcomer needs:   make demo    make test
 PYTHON ?= python3
 VENV ?= .venv
-PROTO_DIR := protos
+BIN := $(VENV)/bin
 PROTOC_VENV := .venv-protos
+EXTRAS := airflow,spark,examples,dev
 
-.PHONY: protos
+.PHONY: help setup demo test test-slow lint format types contracts check bench docs protos clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
+
+setup: $(VENV)/.installed ## virtual environment, packages, a Java runtime if the machine has none
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); \
+	  echo "python3 -m venv does not work here (Debian: apt-get install python3-venv); trying virtualenv" >&2; \
+	  $(PYTHON) -m pip install --quiet --user virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
+	$(BIN)/python demo/java.py --ensure
+	@touch $@
+
+demo: setup ## the main job: Airflow, Spark, 12 months of flights, one Lance table
+	$(BIN)/python demo/run_demo.py
+
+test: setup ## all tests but the long ones
+	$(BIN)/python -m pytest -m "not slow" tests
+
+test-slow: setup ## the long tests: more seeds, more mutations, more kills
+	$(BIN)/python -m pytest -m slow tests
+
+lint: setup ## ruff, format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+types: setup ## mypy --strict on both packages
+	$(BIN)/mypy
+
+contracts: setup ## import contracts
+	$(BIN)/lint-imports
+
+check: lint types contracts ## everything but the tests
+
+bench: setup ## side by side with pylance and Parquet; results in bench/results
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt matplotlib
+	$(BIN)/python -m bench
+
 protos: ## regenerate lance_core/wire/pb (protoc 25: its output runs on every protobuf runtime from 4.25 on)
-	test -x $(PROTOC_VENV)/bin/python || ($(PYTHON) -m venv $(PROTOC_VENV) && $(PROTOC_VENV)/bin/pip install -q "grpcio-tools==1.62.3" setuptools)
+	@test -x $(PROTOC_VENV)/bin/python || { $(PYTHON) -m venv $(PROTOC_VENV) && \
+	  $(PROTOC_VENV)/bin/pip install --quiet "grpcio-tools==1.62.3" setuptools; }
 	$(PROTOC_VENV)/bin/python protos/generate.py
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) $(PROTOC_VENV) .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
