@@ -73,6 +73,9 @@ class Store(Protocol):
     def list(self, prefix: str) -> Iterator[StoreEntry]:
         """All objects whose path starts with `prefix` (a folder name ending in "/", or "" for all), recursively."""
 
+    def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
+        """Temporary objects that `list` hides: of writers at work, or dead. `delete` removes them."""
+
     def list_names(self, folder: str) -> Sequence[str]:
         """Names directly in a folder (objects only, no sub-folders), unsorted; [] when there is no such folder."""
 

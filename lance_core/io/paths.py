@@ -1,0 +1,50 @@
+"""Paths inside a store: relative, forward slashes, never out of the root.
+
+::
+
+    checked_path("data/a.lance")   -> "data/a.lance"
+    checked_path("../secret")      -> InputError
+    checked_path("/etc/passwd")    -> InputError
+
+Paths come from manifests as well as from callers, and a manifest is a file that anybody may have written.
+"""
+
+from __future__ import annotations
+
+from lance_core.errors import InputError
+
+UNFINISHED_SUFFIX = ".unfinished"
+"""Ending of a temporary name of ours; what wears it was never visible and belongs to a writer that is alive or dead."""
+
+
+def checked_path(path: str) -> str:
+    """The path itself, when it names an object below the root; InputError when it is empty, absolute or climbs out."""
+    if not path:
+        raise InputError("an empty path names no object", cure="Pass a path relative to the table's root.")
+    _refuse_hostile(path)
+    if path.endswith("/") or "//" in path:
+        raise InputError(f"path {path!r} names no object", cure="Use single slashes and no slash at the end.")
+    return path
+
+
+def checked_prefix(prefix: str) -> str:
+    """A folder prefix: "" for the root, otherwise a relative folder that ends in "/"."""
+    if prefix == "":
+        return prefix
+    _refuse_hostile(prefix)
+    return prefix if prefix.endswith("/") else prefix + "/"
+
+
+def _refuse_hostile(path: str) -> None:
+    first = path.split("/", 1)[0]
+    absolute = path.startswith("/") or (len(first) >= 2 and first[1] == ":" and first[0].isalpha())
+    if absolute or "\\" in path or "\x00" in path or any(part in ("..", ".") for part in path.split("/")):
+        raise InputError(
+            f"path {path!r} does not stay below the root of the table",
+            cure="Paths are relative, with forward slashes, and never contain `.`, `..` or a drive.",
+        )
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file name is the temporary name of a write that has not ended."""
+    return name.endswith(UNFINISHED_SUFFIX)

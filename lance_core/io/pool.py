@@ -1,0 +1,102 @@
+"""Thread pools: born on first use, one of each kind per process, born again in a child after a fork.
+
+::
+
+    io_pool().submit(store.get_ranges, path, ranges)      waits for bytes: many threads
+    work_pool().submit(step)                              decodes: about one thread per core
+
+Tasks of the `io` pool are leaves (they never wait for another task), so nobody can starve there. A thread of the `work`
+pool must not wait for its own pool: `in_work_pool()` tells it to do the work itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+IO_THREADS_VARIABLE = "LANCE_IO_THREADS"
+WORK_THREADS_VARIABLE = "LANCE_CPU_THREADS"
+
+_MAX_IO_THREADS = 64
+
+
+class _LazyPool:
+    """One executor, made when first asked for."""
+
+    def __init__(self, name: str, num_threads: Callable[[], int]) -> None:
+        self._name = name
+        self._num_threads = num_threads
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._local = threading.local()
+        # A forked child inherits the object but none of its threads, and maybe a held lock.
+        os.register_at_fork(after_in_child=self._forget)
+
+    def get(self) -> ThreadPoolExecutor:
+        pool = self._pool
+        if pool is not None:
+            return pool
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    max_workers=self._num_threads(), thread_name_prefix=f"lance-{self._name}", initializer=self._mark
+                )
+            return self._pool
+
+    def is_mine(self) -> bool:
+        return getattr(self._local, "mine", False)
+
+    def _mark(self) -> None:
+        self._local.mine = True
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._pool = None
+        self._local = threading.local()
+
+
+def _num_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _positive(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    return max(1, int(text)) if text.isdigit() else default
+
+
+def num_io_threads() -> int:
+    """Threads that wait for storage: `LANCE_IO_THREADS`, else 4 per core plus 12, at most 64."""
+    return _positive(IO_THREADS_VARIABLE, min(_MAX_IO_THREADS, 4 * _num_cores() + 12))
+
+
+def num_work_threads() -> int:
+    """Threads that decode: `LANCE_CPU_THREADS`, else the cores this process may use."""
+    return _positive(WORK_THREADS_VARIABLE, _num_cores())
+
+
+_IO = _LazyPool("io", num_io_threads)
+_WORK = _LazyPool("cpu", num_work_threads)
+
+
+def io_pool() -> ThreadPoolExecutor:
+    """The pool for waiting on storage; submit leaves only."""
+    return _IO.get()
+
+
+def work_pool() -> ThreadPoolExecutor:
+    """The pool for computing."""
+    return _WORK.get()
+
+
+def in_work_pool() -> bool:
+    """Whether the calling thread belongs to `work_pool()` and so must not wait for it."""
+    return _WORK.is_mine()
+
+
+def in_io_pool() -> bool:
+    """Whether the calling thread belongs to `io_pool()` and so must not wait for it."""
+    return _IO.is_mine()

@@ -1,0 +1,78 @@
+"""From what a user writes to a store.
+
+::
+
+    "/data/t.lance", "t.lance", "file:///data/t.lance"   -> LocalStore
+    "memory://name/t"                                    -> MemoryStore, shared by name within the process
+    "s3://bucket/t", "gs://…", "az://…", "abfss://…", …  -> lance_core.io.remote, imported only then
+
+Credentials are never part of the store's `uri`, and never part of an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from lance_core.errors import InputError
+from lance_core.io.local import LocalStore, local_path
+from lance_core.io.memory import MemoryStore
+from lance_core.io.options import checked_options
+from lance_core.io.store import Store
+
+REMOTE_SCHEMES = frozenset(
+    {"s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs", "viewfs"}
+    | {"http", "https", "oss", "fsspec"}
+)
+
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]+):(//)?")
+
+
+def resolve_store(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Store:
+    """The store a uri names, rooted there. Nothing is read or written.
+
+    Raises InputError for an unknown scheme, a uri with credentials in it, or an unknown storage option.
+    """
+    options = checked_options(storage_options)
+    text = os.fspath(uri)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(
+            "the uri of a table must not be empty", cure="Pass a path or a uri such as s3://bucket/table.lance."
+        )
+    scheme = scheme_of(text)
+    if scheme is None:
+        return LocalStore(local_path(text))
+    if scheme in ("file", "file-object-store"):
+        return LocalStore(_file_path(text))
+    if scheme == "memory":
+        return _memory_store(text)
+    if scheme in REMOTE_SCHEMES:
+        from lance_core.io.remote import open_remote
+
+        return open_remote(text, options)
+    raise InputError(
+        f"no store for uris that begin with {scheme}://",
+        cure=f"Known are plain paths, file, memory, {', '.join(sorted(REMOTE_SCHEMES))}.",
+    )
+
+
+def scheme_of(uri: str) -> str | None:
+    """The scheme of a uri in lower case; None for a plain path (a Windows drive is no scheme)."""
+    found = _SCHEME.match(uri)
+    if found is None or found.group(2) is None:
+        return None
+    return found.group(1).lower()
+
+
+def _file_path(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise InputError(f"{uri!r} names a file on another machine", cure="Write file:///absolute/path, with three slashes.")
+    return local_path(unquote(parts.path) or "/")
+
+
+def _memory_store(uri: str) -> MemoryStore:
+    name, _, folder = uri.split("://", 1)[1].partition("/")
+    return MemoryStore(name, folder=folder.strip("/"))
