@@ -1,0 +1,115 @@
+"""`Codecs`: the object that is passed down so that nested encodings find each other without importing each other.
+
+::
+
+    General(zstd, ByteStreamSplit(Flat(64)))
+    general.decode  -> codecs.decode(inner, ...)  -> byte_stream_split.decode -> codecs.decode(inner, ...) -> flat.decode
+
+A codec is a module with the functions of `Codec`; the literal table of all of them is `registry.CODECS`. Three forms of
+the same encoding exist in files, and a codec implements those its encoding is written in:
+
+* *chunk* form (`decode`): the value buffers of mini-block chunks, many chunks in one call;
+* *block* form (`decode_block`): one self-contained buffer (repetition and definition levels, dictionary items);
+* *value* form (`decode_values`): each value encoded alone (full-zip pages).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lance_core.codecs.blocks import Block, FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.codecs.gather import check_pieces
+from lance_core.errors import CorruptFileError, UnsupportedEncodingError
+from lance_core.format.encoding import CompressiveEncoding
+
+Values = FixedBlock | VariableBlock
+"""Payloads of a full-zip page: one for each value that has one."""
+
+
+class Codec(Protocol):
+    """What a codec module offers. `encoding` is the description the module is listed under in the registry."""
+
+    def decode(self, encoding: Any, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> Block:
+        """Chunk form."""
+        ...
+
+    def decode_block(self, encoding: Any, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
+        """Block form."""
+        ...
+
+    def decode_values(self, encoding: Any, payload: Values, codecs: Codecs) -> Block:
+        """Value form."""
+        ...
+
+    def num_buffers(self, encoding: Any, codecs: Codecs) -> int:
+        """Value buffers of the chunk form."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Codecs:
+    """The table of codecs, keyed by the type of the description.
+
+    Every `decode` takes any number of chunks and returns their values joined in one block. Bytes that break the rules
+    give CorruptFileError; an encoding (or a form of it) that is not implemented gives UnsupportedEncodingError. Blocks
+    may be views of the buffers handed in: do not write into them.
+    """
+
+    table: Mapping[type, Codec]
+
+    def decode(self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints) -> Block:
+        """Values of many mini-block chunks.
+
+        `buffers` has `num_buffers(encoding)` entries, one per value buffer of a chunk, each naming one piece per chunk;
+        `counts` (int64, one per chunk) says how many values each chunk holds.
+        """
+        codec = self._find(encoding)
+        expected = codec.num_buffers(encoding, self)
+        if len(buffers) != expected:
+            raise CorruptFileError(
+                f"a chunk of {type(encoding).__name__} has {len(buffers)} value buffers, expected {expected}"
+            )
+        for pieces in buffers:
+            check_pieces(pieces, counts)
+        return codec.decode(encoding, buffers, counts, self)
+
+    def decode_block(self, encoding: CompressiveEncoding, piece: Pieces, counts: Ints) -> Block:
+        """Values of one or more buffers in block form (levels of many chunks, a dictionary); joined.
+
+        `counts` (int64) says how many values each piece holds.
+        """
+        check_pieces(piece, counts)
+        return self._find(encoding).decode_block(encoding, piece, counts, self)
+
+    def decode_values(self, encoding: CompressiveEncoding, payload: Values) -> Block:
+        """Values of a full-zip page from their payloads.
+
+        Fixed width pages (`bits_per_value`): `payload` is FixedBlock(bits_per_value, ...) of the visible values.
+        Variable width pages (`bits_per_offset`): `payload` is a VariableBlock with the bytes behind each length word;
+        a value without payload (null) has zero length and decodes to an empty value (zeros in fixed-width children).
+        """
+        return self._find(encoding).decode_values(encoding, payload, self)
+
+    def num_buffers(self, encoding: CompressiveEncoding) -> int:
+        """How many value buffers each mini-block chunk of this encoding has."""
+        return self._find(encoding).num_buffers(encoding, self)
+
+    def _find(self, encoding: CompressiveEncoding) -> Codec:
+        codec = self.table.get(type(encoding))
+        if codec is None:
+            raise UnsupportedEncodingError(
+                f"the compressive encoding {type(encoding).__name__} is not supported",
+                cure="Rewrite the data with storage version 2.2, or read it with a newer release of this library.",
+            )
+        return codec
+
+
+def total(counts: Ints) -> int:
+    """Sum of the counts as an int; CorruptFileError when one is negative."""
+    if len(counts) and int(counts.min()) < 0:
+        raise CorruptFileError("a chunk claims a negative number of values")
+    return int(np.sum(counts, dtype=np.int64))

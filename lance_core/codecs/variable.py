@@ -1,0 +1,197 @@
+"""Variable: offsets and bytes. 32-bit offsets for utf8 and binary, 64-bit for their large kinds.
+
+::
+
+    chunk form, values "ab", "c"    0c000000 0e000000 0f000000  61 62 63  48        offsets count from the buffer's start
+    block form                      20000000 14000000  00000000 02000000 03000000  61 62 63
+                                    width    bytes at  offsets from zero
+
+The chunk form is padded with 0x48 to its offset width. In full-zip pages a payload is the value.
+(Spec: file format, compressive encodings, "variable".)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.codecs.blocks import Block, Bytes, Ints, Pieces, VariableBlock
+from lance_core.codecs.dispatch import Codecs, Values, total
+from lance_core.codecs.encoded import EncodedChunks
+from lance_core.codecs.gather import gather, require_sizes, words
+from lance_core.errors import CorruptFileError, UnsupportedEncodingError
+from lance_core.format.encoding import Flat, Variable
+
+MAX_CHUNK_VALUES = 4096
+TARGET_CHUNK_BYTES = 4096
+MAX_CHUNK_BYTES = 16_384
+"""No chunk is larger, or it could not fit the 32 KiB of a 2.1 chunk together with its levels."""
+_PAD = 0x48
+_INT32_MAX = 2**31 - 1
+
+Offsets = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+
+def num_buffers(encoding: Variable, codecs: Codecs) -> int:
+    """One buffer: offsets and bytes together."""
+    return 1
+
+
+def decode(encoding: Variable, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> Block:
+    """VariableBlock of all chunks' values; CorruptFileError for offsets that decrease or leave their chunk."""
+    width = _width(encoding)
+    (pieces,) = buffers
+    header = (counts + 1) * width
+    require_sizes(pieces, header, "Variable offsets")
+    return _join(pieces, pieces.starts, counts, width, bytes_at=None)
+
+
+def decode_block(encoding: Variable, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
+    """The block form: a two-word header, zero-based offsets, bytes."""
+    width = _width(encoding)
+    require_sizes(piece, (counts + 3) * width, "Variable block")
+    header = np.full(len(piece), 2 * width, np.int64)
+    head = words(gather(piece.data, piece.starts, header), _word(width)).astype(np.uint64).reshape(-1, 2)
+    starts = (counts + 3) * width
+    if (head[:, 0] != width * 8).any() or (head[:, 1] != starts.astype(np.uint64)).any():
+        raise CorruptFileError(
+            f"Variable block: header {head[0].tolist()}, expected [{width * 8}, {int(starts[0]) if len(starts) else 0}]"
+        )
+    return _join(piece, piece.starts + 2 * width, counts, width, bytes_at=starts)
+
+
+def decode_values(encoding: Variable, payload: Values, codecs: Codecs) -> Block:
+    """A payload is the value."""
+    _width(encoding)
+    if not isinstance(payload, VariableBlock):
+        raise CorruptFileError("a page of Variable values has payloads of fixed width")
+    return payload
+
+
+def encode_chunks(
+    block: VariableBlock, *, max_values: int = MAX_CHUNK_VALUES, target_bytes: int = TARGET_CHUNK_BYTES
+) -> EncodedChunks:
+    """Cut into chunks of one power of two of values, about `target_bytes` each on average."""
+    width = block.offsets.dtype.itemsize
+    per_chunk = _chunk_values(block, width, max_values, target_bytes)
+    bounds = np.append(np.arange(0, block.count, per_chunk, dtype=np.int64), np.int64(block.count))
+    counts = np.diff(bounds)
+    starts, sizes, parts = _lay_out(block, bounds, counts, width)
+    data = np.concatenate(parts) if parts else np.empty(0, np.uint8)
+    return EncodedChunks(Variable(Flat(width * 8)), counts, (Pieces(data, starts, sizes),))
+
+
+def encode_block(block: VariableBlock) -> tuple[Variable, bytes]:
+    """The block form."""
+    width = block.offsets.dtype.itemsize
+    head = np.array([width * 8, (block.count + 3) * width], _word(width))
+    used = block.data[int(block.offsets[0]) : int(block.offsets[-1])]
+    offsets = (block.offsets - block.offsets[0]).astype(_word(width))
+    return Variable(Flat(width * 8)), b"".join((head.tobytes(), offsets.tobytes(), used.tobytes()))
+
+
+def _join(pieces: Pieces, offsets_at: Ints, counts: Ints, width: int, *, bytes_at: Ints | None) -> VariableBlock:
+    """Offsets of all chunks made one run, and their bytes. `bytes_at` is where zero-based offsets count from."""
+    count = total(counts)
+    if count == 0:
+        return VariableBlock(np.zeros(1, np.int32 if width == 4 else np.int64), np.empty(0, np.uint8))
+    stored = words(gather(pieces.data, offsets_at, (counts + 1) * width), _word(width))
+    lasts = np.cumsum(counts + 1) - 1
+    first, last = stored[lasts - counts].astype(np.int64), stored[lasts].astype(np.int64)
+    _check_offsets(stored, lasts, last, pieces.sizes if bytes_at is None else pieces.sizes - bytes_at)
+    sizes = last - first
+    bases = np.cumsum(sizes) - sizes
+    offsets = _shift(stored, counts, bases - first, int(sizes.sum()))
+    at = pieces.starts + first if bytes_at is None else pieces.starts + bytes_at + first
+    return VariableBlock(offsets, gather(pieces.data, at, sizes))
+
+
+def _check_offsets(stored: npt.NDArray[Any], lasts: Ints, last: Ints, limits: Ints) -> None:
+    falls = stored[1:] < stored[:-1]
+    falls[lasts[:-1]] = False
+    if falls.any() or (last > limits).any() or (last < 0).any():
+        raise CorruptFileError("Variable: offsets decrease or point outside their chunk")
+
+
+def _shift(stored: npt.NDArray[Any], counts: Ints, shifts: Ints, num_bytes: int) -> Offsets:
+    """All offsets but the last of each chunk, moved to where the chunk's bytes will lie, then the end."""
+    dtype: type[np.int32] | type[np.int64] = np.int64
+    if stored.dtype.itemsize == 4 and num_bytes <= _INT32_MAX:
+        dtype = np.int32
+    out: npt.NDArray[Any] = np.empty(int(counts.sum()) + 1, dtype)
+    # Differences wrap around in the word's width, so that 32-bit words need no wider sum.
+    signed = stored.view(np.int32 if stored.dtype.itemsize == 4 else np.int64).astype(dtype, copy=False)
+    moves = shifts.astype(dtype)
+    even = _num_even(counts)
+    per_chunk = int(counts[0])
+    grid = signed[: even * (per_chunk + 1)].reshape(even, per_chunk + 1)
+    np.add(grid[:, :-1], moves[:even, None], out=out[: even * per_chunk].reshape(even, per_chunk))
+    rest = signed[even * (per_chunk + 1) :]
+    if len(rest):
+        keep = np.ones(len(rest), np.bool_)
+        keep[np.cumsum(counts[even:] + 1) - 1] = False
+        np.add(rest[keep], np.repeat(moves[even:], counts[even:]), out=out[even * per_chunk : -1])
+    out[-1] = num_bytes
+    return out
+
+
+def _num_even(counts: Ints) -> int:
+    """How many leading chunks have the first chunk's count."""
+    other = counts != counts[0]
+    return int(np.argmax(other)) if other.any() else len(counts)
+
+
+def _chunk_values(block: VariableBlock, width: int, max_values: int, target_bytes: int) -> int:
+    """The largest power of two whose chunks average at most the target and never pass the hard limit."""
+    per_chunk = 1
+    average = width + (int(block.offsets[-1]) - int(block.offsets[0])) / max(block.count, 1)
+    while per_chunk * 2 <= min(max_values, MAX_CHUNK_VALUES) and per_chunk * 2 * average + width <= target_bytes:
+        per_chunk *= 2
+    while per_chunk > 1 and _largest(block.offsets, per_chunk) + (per_chunk + 1) * width > MAX_CHUNK_BYTES:
+        per_chunk //= 2
+    return per_chunk
+
+
+def _largest(offsets: Offsets, per_chunk: int) -> int:
+    edges = np.append(offsets[:-1:per_chunk], offsets[-1])
+    return int(np.diff(edges).max()) if len(edges) > 1 else 0
+
+
+def _lay_out(block: VariableBlock, bounds: Ints, counts: Ints, width: int) -> tuple[Ints, Ints, list[npt.NDArray[np.uint8]]]:
+    """Start and size of each chunk, and its parts: offsets, bytes, padding."""
+    edges = block.offsets[bounds].astype(np.int64)
+    header = (counts + 1) * width
+    unpadded = header + np.diff(edges)
+    sizes = (unpadded + (width - 1)) & -width
+    starts = np.cumsum(sizes) - sizes
+    stored = _chunk_offsets(block, bounds, counts, edges, header, width)
+    pads = [np.full(pad, _PAD, np.uint8) for pad in range(width)]
+    heads = np.append(0, np.cumsum(header)).tolist()
+    ends = edges.tolist()
+    parts: list[Bytes] = []
+    for chunk, pad in enumerate((sizes - unpadded).tolist()):
+        parts += (stored[heads[chunk] : heads[chunk + 1]], block.data[ends[chunk] : ends[chunk + 1]], pads[pad])
+    return starts, sizes, parts
+
+
+def _chunk_offsets(block: VariableBlock, bounds: Ints, counts: Ints, edges: Ints, header: Ints, width: int) -> Bytes:
+    """The offset words of all chunks, back to back, as bytes."""
+    at = np.repeat(bounds[:-1] - np.append(0, np.cumsum(counts[:-1] + 1)), counts + 1)
+    picked = block.offsets[np.arange(len(at), dtype=np.int64) + at] if len(counts) else block.offsets[:0]
+    moved = picked + np.repeat(header - edges[:-1], counts + 1)
+    return moved.astype(_word(width)).view(np.uint8)
+
+
+def _width(encoding: Variable) -> int:
+    offsets = encoding.offsets
+    if encoding.compression is not None or not isinstance(offsets, Flat) or offsets.compression is not None:
+        raise UnsupportedEncodingError("Variable with compressed offsets or bytes is not supported")
+    if offsets.bits_per_value not in (32, 64):
+        raise CorruptFileError(f"Variable with offsets of {offsets.bits_per_value} bits: expected 32 or 64")
+    return offsets.bits_per_value // 8
+
+
+def _word(width: int) -> str:
+    return "<u4" if width == 4 else "<u8"
