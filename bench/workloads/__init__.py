@@ -1,0 +1,18 @@
+"""One file for each workload: a function (folder, scale) that makes its data and yields the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from bench.measure import Case
+from bench.workloads import cold_start, embeddings, mixed, nested, texts, wide
+
+WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
+    "mixed": mixed.cases,
+    "embeddings": embeddings.cases,
+    "nested": nested.cases,
+    "texts": texts.cases,
+    "wide": wide.cases,
+    "cold_start": cold_start.cases,
+}
