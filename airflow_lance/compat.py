@@ -1,0 +1,72 @@
+"""The only question about the Airflow version: names that moved between 2.11 and 3.x, asked once, here.
+
+::
+
+    from airflow_lance.compat import BaseOperator, AirflowFailException
+
+No other file of this package imports `airflow` names that differ between the versions, or looks at `airflow.__version__`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow import __version__ as _airflow_version
+
+AIRFLOW_3: bool = int(_airflow_version.split(".", 1)[0]) >= 3
+
+if TYPE_CHECKING or AIRFLOW_3:
+    from airflow.sdk import DAG, Asset, BaseHook, BaseOperator, BaseSensorOperator, TaskGroup
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+else:  # pragma: no cover - Airflow 2.11
+    from airflow.datasets import Dataset as Asset
+    from airflow.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+    from airflow.hooks.base import BaseHook
+    from airflow.models.baseoperator import BaseOperator
+    from airflow.models.dag import DAG
+    from airflow.sensors.base import BaseSensorOperator
+    from airflow.utils.task_group import TaskGroup
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+else:
+    Context = Any
+
+
+def mask_secret(secret: object, name: str | None = None) -> None:
+    """Tell Airflow's log masking about a value that must not appear in any log of this task."""
+    if AIRFLOW_3:
+        from airflow.sdk.log import mask_secret as mask
+    else:  # pragma: no cover - Airflow 2.11
+        from airflow.utils.log.secrets_masker import mask_secret as mask
+    mask(secret, name)  # type: ignore[arg-type]
+
+
+def deferrable_by_default() -> bool:
+    """The deployment's `[operators] default_deferrable`."""
+    if AIRFLOW_3:
+        from airflow.sdk.configuration import conf
+    else:  # pragma: no cover - Airflow 2.11
+        from airflow.configuration import conf
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+
+
+__all__ = [
+    "AIRFLOW_3",
+    "DAG",
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowNotFoundException",
+    "Asset",
+    "BaseHook",
+    "BaseOperator",
+    "BaseSensorOperator",
+    "BaseTrigger",
+    "Context",
+    "TaskGroup",
+    "TriggerEvent",
+    "deferrable_by_default",
+    "mask_secret",
+]

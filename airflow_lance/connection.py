@@ -1,0 +1,134 @@
+"""What a `lance` connection says, read from any form Airflow keeps connections in.
+
+::
+
+    JSON   {"conn_type": "lance", "extra": {"base_uri": "s3://lake/tables", "spark_conn_id": "spark_default",
+                                            "storage_options": {"region": "eu-west-1", "access_key_id": "...", ...}}}
+    URI    lance://?base_uri=s3%3A%2F%2Flake%2Ftables&spark_conn_id=spark_default&storage_options=%7B%22region%22...%7D
+    form   base uri, default Spark connection, storage options (JSON); login and password as in the table below
+
+`base_uri` may also stand in the host field (`"host": "/data/lake"`). No Airflow import, no IO.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lance_core.errors import InputError
+
+_SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|sas|connection_string|key", re.IGNORECASE)
+_HAS_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+
+# A form has a masked password field and nothing else that is masked: it carries the one credential of each cloud.
+_LOGIN_OPTIONS: Mapping[str, tuple[str, str]] = {
+    "s3": ("aws_access_key_id", "aws_secret_access_key"),
+    "s3a": ("aws_access_key_id", "aws_secret_access_key"),
+    "az": ("account_name", "account_key"),
+    "abfs": ("account_name", "account_key"),
+    "abfss": ("account_name", "account_key"),
+    "memory": ("login", "password"),
+}
+
+
+class ConnectionLike(Protocol):
+    """The fields of an Airflow connection that are read here."""
+
+    conn_id: str
+    host: str | None
+    schema: str | None
+    login: str | None
+    password: str | None
+
+    @property
+    def extra_dejson(self) -> dict[str, Any]:
+        """The connection's extra as an object."""
+
+
+@dataclass(frozen=True)
+class LanceConnection:
+    """A parsed connection. `storage_options` may hold secrets; `secrets` are the values to mask in logs."""
+
+    base_uri: str = ""
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark_conn_id: str = ""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values of the options whose name says that they are secret."""
+        return tuple(value for name, value in self.storage_options.items() if value and _SECRET_NAME.search(name))
+
+    def table_uri(self, table: str) -> str:
+        """The uri of a table: `table` itself when it is a uri or an absolute path, else a place below `base_uri`."""
+        name = table.strip()
+        if not name:
+            raise InputError("the table's name is empty", cure="Give a name below the connection's base uri, or a full uri.")
+        if is_full_uri(name):
+            return name.rstrip("/") or name
+        if ".." in name.split("/"):
+            raise InputError(f"table {table!r} leaves the connection's base uri", cure="Give a full uri instead.")
+        if not self.base_uri:
+            raise InputError(
+                f"table {table!r} is not a full uri, and the connection has no base uri",
+                cure="Set base_uri on the lance connection, or give the table's full uri.",
+            )
+        return f"{self.base_uri.rstrip('/')}/{name.strip('/')}"
+
+
+def is_full_uri(text: str) -> bool:
+    """Whether a text names a place by itself: `scheme://...`, or an absolute path."""
+    return bool(_HAS_SCHEME.match(text)) or text.startswith("/") or bool(re.match(r"^[A-Za-z]:[\\/]", text))
+
+
+def parse_connection(connection: ConnectionLike) -> LanceConnection:
+    """A connection in any form. InputError when a field has the wrong shape."""
+    extra = connection.extra_dejson
+    base_uri = _text(extra, "base_uri", connection) or _host_uri(connection)
+    options = _options(extra.get("storage_options"), connection)
+    scheme = base_uri.split("://", 1)[0] if _HAS_SCHEME.match(base_uri) else "file"
+    login_name, password_name = _LOGIN_OPTIONS.get(scheme, ("", ""))
+    if login_name and connection.login:
+        options.setdefault(login_name, connection.login)
+    if password_name and connection.password:
+        options.setdefault(password_name, connection.password)
+    return LanceConnection(base_uri, options, _text(extra, "spark_conn_id", connection))
+
+
+def _host_uri(connection: ConnectionLike) -> str:
+    host, path = connection.host or "", connection.schema or ""
+    return f"{host.rstrip('/')}/{path.lstrip('/')}" if host and path else host
+
+
+def _text(extra: Mapping[str, Any], name: str, connection: ConnectionLike) -> str:
+    value = extra.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"connection {connection.conn_id!r}: extra.{name}: expected text, got {type(value).__name__}")
+    return value.strip()
+
+
+def _options(value: object, connection: ConnectionLike) -> dict[str, str]:
+    where = f"connection {connection.conn_id!r}: extra.storage_options"
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            # Neither the text nor the parser's message is shown: both may hold a secret.
+            raise InputError(f"{where}: expected a JSON object") from None
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
+    return {str(name): _plain(item, f"{where}.{name}") for name, item in value.items()}
+
+
+def _plain(value: object, where: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise InputError(f"{where}: expected text, a number or true / false, got {type(value).__name__}")

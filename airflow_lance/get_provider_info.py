@@ -1,0 +1,73 @@
+"""What this package tells Airflow's provider manager (the entry point `apache_airflow_provider`). Imports nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_NAME = "Lance"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider's description in the shape of Airflow's provider schema."""
+    return {
+        "package-name": "airflow-provider-lance",
+        "name": _NAME,
+        "description": "Lance tables: stage work with Spark or locally, commit it exactly once.",
+        "integrations": [{"integration-name": _NAME, "external-doc-url": "https://lance.org/", "tags": ["software"]}],
+        "operators": [_modules("operators", "append", "commit", "overwrite", "transaction")],
+        "sensors": [_modules("sensors", "version")],
+        "hooks": [_modules("hooks", "lance")],
+        "triggers": [_modules("triggers", "version")],
+        "connection-types": [_CONNECTION],
+        "asset-uris": [
+            {
+                "schemes": ["lance"],
+                "handler": "airflow_lance.assets.sanitize_uri",
+                "factory": "airflow_lance.assets.create_asset",
+            }
+        ],
+        "dataset-uris": [
+            {
+                "schemes": ["lance"],
+                "handler": "airflow_lance.assets.sanitize_uri",
+                "factory": "airflow_lance.assets.create_asset",
+            }
+        ],
+    }
+
+
+def _modules(room: str, *names: str) -> dict[str, Any]:
+    return {"integration-name": _NAME, "python-modules": [f"airflow_lance.{room}.{name}" for name in names]}
+
+
+_CONNECTION: dict[str, Any] = {
+    "connection-type": "lance",
+    "hook-class-name": "airflow_lance.hooks.lance.LanceHook",
+    "hook-name": "Lance",
+    "ui-field-behaviour": {
+        "hidden-fields": ["schema", "port", "extra"],
+        "relabeling": {
+            "host": "Base uri (or use the field below)",
+            "login": "Access key id or account name",
+            "password": "Secret key",
+        },
+        "placeholders": {"host": "s3://bucket/tables"},
+    },
+    "conn-fields": {
+        "base_uri": {
+            "label": "Base uri",
+            "description": "Where tables live: s3://bucket/prefix, gs://..., az://..., or an absolute path.",
+            "schema": {"type": ["string", "null"]},
+        },
+        "spark_conn_id": {
+            "label": "Default Spark connection",
+            "description": "The Spark connection that runs jobs on these tables. Default: spark_default.",
+            "schema": {"type": ["string", "null"], "default": "spark_default"},
+        },
+        "storage_options": {
+            "label": "Storage options",
+            "description": 'A JSON object, for example {"region": "eu-west-1"}. Masked, for it may hold secrets.',
+            "schema": {"type": ["string", "null"], "format": "password"},
+        },
+    },
+}

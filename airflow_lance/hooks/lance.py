@@ -1,0 +1,113 @@
+"""The hook of a `lance` connection: where tables live, how to reach them, which Spark runs their jobs.
+
+::
+
+    hook = LanceHook("lake")                  # AIRFLOW_CONN_LAKE='{"conn_type": "lance", "host": "/data/lake"}'
+    hook.get_uri("flights.lance")             # "/data/lake/flights.lance"
+    hook.test_connection()                    # lists, and proves that two writers cannot both commit one version
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
+from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection
+from lance_core.errors import AlreadyExistsError, LanceError
+
+if TYPE_CHECKING:
+    from lance_core.io.store import Store
+
+DEFAULT_SPARK_CONNECTION = "spark_default"
+
+
+class LanceHook(BaseHook):
+    """Reads one connection of type `lance`. Secrets in it are masked in logs from the first look.
+
+    :param lance_conn_id: the connection; the default one need not exist when tables are named by full uris.
+    """
+
+    conn_name_attr = "lance_conn_id"
+    default_conn_name = "lance_default"
+    conn_type = "lance"
+    hook_name = "Lance"
+
+    def __init__(self, lance_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.lance_conn_id = lance_conn_id
+
+    @cached_property
+    def settings(self) -> LanceConnection:
+        """The parsed connection. AirflowNotFoundException when it does not exist."""
+        settings = parse_connection(self.get_connection(self.lance_conn_id))
+        for secret in settings.secrets:
+            mask_secret(secret)
+        return settings
+
+    def get_uri(self, table: str) -> str:
+        """The uri of a table named below the base uri, or by its full uri (which then needs no connection)."""
+        return self._settings_for(table).table_uri(table)
+
+    def storage_options(self, table: str = "") -> dict[str, str]:
+        """Options to open the store with, secrets included and masked in logs."""
+        return dict(self._settings_for(table).storage_options)
+
+    def spark_conn_id(self, table: str = "") -> str:
+        """The Spark connection that runs jobs unless an operator names another."""
+        return self._settings_for(table).spark_conn_id or DEFAULT_SPARK_CONNECTION
+
+    def get_conn(self) -> Store:
+        """The store rooted at the base uri."""
+        from lance_core.io.resolve import resolve_store
+
+        return resolve_store(self.settings.table_uri(self.settings.base_uri), storage_options=self.storage_options())
+
+    def test_connection(self) -> tuple[bool, str]:
+        """List the base uri, then write one probe object twice with put-if-absent: the second write must be refused.
+
+        A store that lets both writers through loses commits silently, so the test fails there. The probe is removed.
+        """
+        try:
+            if not self.settings.base_uri:
+                return False, "The connection has no base uri. Set base_uri, for example s3://bucket/tables or /data/lake."
+            return _probe(self.get_conn())
+        except (LanceError, OSError, ValueError, ImportError) as error:
+            return False, f"{type(error).__name__}: {error}"
+
+    def _settings_for(self, table: str) -> LanceConnection:
+        try:
+            return self.settings
+        except AirflowNotFoundException:
+            if self.lance_conn_id != self.default_conn_name or not is_full_uri(table):
+                raise
+            return LanceConnection()
+
+
+def _probe(store: Store) -> tuple[bool, str]:
+    num_seen = sum(1 for _ in islice(store.list(""), 1))
+    if not store.has_put_if_absent:
+        return False, (
+            f"{store.uri}: listing works, but this store cannot write an object only if it is absent, so two writers could "
+            "commit the same version and one would be lost. Use a store with conditional put, or an external manifest store."
+        )
+    path, first, second = f".lance-probe-{uuid.uuid4().hex}", b"first writer", b"second writer"
+    try:
+        store.put_if_absent(path, first)
+        try:
+            store.put_if_absent(path, second)
+        except AlreadyExistsError:
+            pass
+        else:
+            return False, (
+                f"{store.uri}: a conditional put over an existing object went through, so commits could be lost. "
+                "Do not commit to tables here without an external manifest store."
+            )
+        if bytes(store.get(path)) != first:
+            return False, f"{store.uri}: the refused conditional put changed the object. Do not commit to tables here."
+    finally:
+        store.delete(path)
+    state = "tables or files are there" if num_seen else "nothing is stored there yet"
+    return True, f"{store.uri}: listing works ({state}), conditional put is really conditional."
