@@ -1,0 +1,275 @@
+"""A whole Airflow on loopback for a demo or a test: scheduler, dag processor, triggerer, API server, on SQLite.
+
+::
+
+    with AirflowStack(Path(".demo/airflow"), dags=Path("dags_examples"), pools={"lance_flights_ab12cd": 1}) as stack:
+        stack.unpause("flights_ingest")
+        stack.wait_for_runs("flights_ingest", num_runs=12, timeout=240)
+
+Every process is started here, in a session of its own, and stopped here by its id. Ports are free ones; nothing listens
+beyond 127.0.0.1. Standard library only: this file runs before anything is known to work.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+FINISHED = ("success", "failed")
+
+
+class StackError(RuntimeError):
+    """Airflow did not start, or a run did not end as it should; the message holds the end of the logs."""
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def airflow_environment(home: Path, *, dags: Path, port: int, parallelism: int = 4) -> dict[str, str]:
+    """The environment of every Airflow process: own home, SQLite, LocalExecutor, one admin without a password, loopback."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    python_path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
+    settings = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": str(parallelism),
+        "AIRFLOW__CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "AIRFLOW__CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API__SECRET_KEY": secrets.token_hex(16),
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
+        "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
+        "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        # A triggerer and a scheduler each serve worker logs: on ports of their own, or two stacks would meet.
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PATH": path,
+        "PYTHONPATH": python_path,
+    }
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}, **settings}
+
+
+class AirflowStack:
+    """Starts on enter, stops on exit. `env` is added to every process (connections as AIRFLOW_CONN_..., JAVA_HOME)."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        dags: Path,
+        env: Mapping[str, str] | None = None,
+        pools: Mapping[str, int] | None = None,
+        parallelism: int = 4,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.home = home.resolve()
+        self.port = free_port()
+        self.env = {**airflow_environment(self.home, dags=dags.resolve(), port=self.port, parallelism=parallelism), **(env or {})}
+        self._pools = dict(pools or {})
+        self._say = say
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._token = ""
+
+    def __enter__(self) -> AirflowStack:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def airflow(self, *arguments: str, timeout: float = 180) -> str:
+        """Run one `airflow` command to its end and return what it printed. StackError when it fails."""
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", *arguments],
+            env=self.env, capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise StackError(f"airflow {' '.join(arguments)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        return done.stdout
+
+    def _start(self) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        (self.home / "logs").mkdir(exist_ok=True)
+        self._say("creating Airflow's database")
+        self.airflow("db", "migrate")
+        self._say("starting api-server, scheduler, dag processor, triggerer")
+        for component in COMPONENTS:
+            self._spawn(component)
+        self._until(self._is_healthy, what="Airflow to become healthy", timeout=180)
+        for name, slots in self._pools.items():
+            self.call("POST", "pools", {"name": name, "slots": slots, "description": "lane of a Lance table"})
+
+    def _spawn(self, component: str) -> None:
+        log = (self.home / "logs" / f"{component}.log").open("wb")
+        with log:
+            self._processes[component] = subprocess.Popen(
+                [sys.executable, "-m", "airflow", component],
+                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def stop(self) -> None:
+        """Stop every process that was started here (its own process group too); never anything else."""
+        for process in self._processes.values():
+            _signal_group(process, signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        for process in self._processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, deadline - time.monotonic()))
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+        self._processes.clear()
+
+    def _is_healthy(self) -> bool:
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                raise StackError(f"airflow {name} ended with {process.returncode}:\n{self.log_tail(name)}")
+        try:
+            health = self._request("GET", f"http://127.0.0.1:{self.port}/api/v2/monitor/health")
+        except (urllib.error.URLError, OSError):
+            return False
+        parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+        return all(health.get(part, {}).get("status") == "healthy" for part in parts)
+
+    def log_tail(self, component: str, num_chars: int = 3000) -> str:
+        """The end of a component's own log."""
+        path = self.home / "logs" / f"{component}.log"
+        return path.read_text(errors="replace")[-num_chars:] if path.exists() else ""
+
+    # -- the REST API ------------------------------------------------------------------------------------------------
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """One call of Airflow's public API: `call("GET", "dags/flights/dagRuns")`."""
+        if not self._token:
+            self._token = self._request("GET", f"http://127.0.0.1:{self.port}/auth/token")["access_token"]
+        try:
+            return self._request(method, f"http://127.0.0.1:{self.port}/api/v2/{path}", body, self._token)
+        except urllib.error.HTTPError as error:
+            raise StackError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:2000]}") from None
+
+    @staticmethod
+    def _request(method: str, url: str, body: Mapping[str, Any] | None = None, token: str = "") -> Any:
+        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            text = response.read()
+        return json.loads(text) if text else None
+
+    def wait_for_dag(self, dag_id: str, *, timeout: float = 120) -> None:
+        """Until the dag processor has stored a DAG."""
+
+        def known() -> bool:
+            errors = self.call("GET", "importErrors")["import_errors"]
+            if errors:
+                raise StackError("a DAG file does not import:\n" + "\n".join(str(error["stack_trace"]) for error in errors))
+            return any(dag["dag_id"] == dag_id for dag in self.call("GET", "dags?limit=100")["dags"])
+
+        self._until(known, what=f"DAG {dag_id} to be parsed", timeout=timeout)
+
+    def unpause(self, dag_id: str) -> None:
+        """Let a DAG's runs be scheduled."""
+        self.call("PATCH", f"dags/{dag_id}", {"is_paused": False})
+
+    def trigger(self, dag_id: str, *, run_id: str | None = None, conf: Mapping[str, Any] | None = None) -> str:
+        """Start a run by hand; returns its id."""
+        body: dict[str, Any] = {"logical_date": None, "conf": dict(conf or {})}
+        if run_id:
+            body["dag_run_id"] = run_id
+        return str(self.call("POST", f"dags/{dag_id}/dagRuns", body)["dag_run_id"])
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """All runs of a DAG, each with dag_run_id, state, logical_date, duration."""
+        return list(self.call("GET", f"dags/{dag_id}/dagRuns?limit=100&order_by=run_after")["dag_runs"])
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of a run, each with task_id, map_index, state, try_number, pid, duration."""
+        return list(self.call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances?limit=200")["task_instances"])
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1, key: str = "return_value") -> Any:
+        """What a task returned."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}?map_index={map_index}&deserialize=true"
+        return self.call("GET", path)["value"]
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str, *, try_number: int = 1) -> str:
+        """What a task logged in one try."""
+        folder = self.home / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}" / f"task_id={task_id}"
+        texts = [path.read_text(errors="replace") for path in sorted(folder.rglob(f"attempt={try_number}.log*"))]
+        return "\n".join(texts)
+
+    def wait_for_runs(
+        self, dag_id: str, *, num_runs: int, timeout: float, progress: Callable[[int], None] = lambda done: None
+    ) -> list[dict[str, Any]]:
+        """Until that many runs of a DAG have ended well. StackError, with the failed tasks' logs, when one fails."""
+        found: list[dict[str, Any]] = []
+        shown = -1
+
+        def ended() -> bool:
+            nonlocal found, shown
+            found = [run for run in self.runs(dag_id) if run["state"] in FINISHED]
+            for run in found:
+                if run["state"] == "failed":
+                    raise StackError(f"run {run['dag_run_id']} of {dag_id} failed\n{self._failures(dag_id, run['dag_run_id'])}")
+            if len(found) != shown:
+                shown = len(found)
+                progress(shown)
+            return len(found) >= num_runs
+
+        self._until(ended, what=f"{num_runs} runs of {dag_id}", timeout=timeout)
+        return found
+
+    def _failures(self, dag_id: str, run_id: str) -> str:
+        failed = [task for task in self.tasks(dag_id, run_id) if task["state"] in ("failed", "upstream_failed")]
+        logs = [self.task_log(dag_id, run_id, task["task_id"], try_number=task["try_number"])[-4000:] for task in failed]
+        return "\n".join(f"{task['task_id']}: {task['state']}\n{log}" for task, log in zip(failed, logs, strict=True))
+
+    def _until(self, condition: Callable[[], bool], *, what: str, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise StackError(f"waited {timeout:.0f} s for {what}\nscheduler:\n{self.log_tail('scheduler')}")
+            time.sleep(0.5)
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    # The group was made by start_new_session, so it holds only what this process started.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
