@@ -1,0 +1,65 @@
+"""Which jobs there are: one row per kind. Names are text, so that reading a spec in a DAG file imports nothing heavy.
+
+A new job is one file with a spec class and a `Job` class, and one row here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lance_core.errors import InputError
+from lance_core.jobs.spec import JobSpec, read_spec
+
+if TYPE_CHECKING:
+    from lance_core.jobs.base import Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """Where a kind's spec class and job class live, as `module:name`; a spec's module imports the standard library only."""
+
+    spec: str
+    job: str
+
+
+KINDS: Mapping[str, JobKind] = {
+    "append": JobKind("lance_core.jobs.spec:AppendSpec", "lance_core.jobs.append:AppendJob"),
+    "overwrite": JobKind("lance_core.jobs.spec:OverwriteSpec", "lance_core.jobs.overwrite:OverwriteJob"),
+    "commit": JobKind("lance_core.jobs.spec:CommitSpec", "lance_core.jobs.commit:CommitJob"),
+}
+
+
+def spec_from_plain(data: object) -> JobSpec:
+    """The spec of any kind from JSON data. InputError for an unknown kind or key."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"a job spec is a JSON object, got {type(data).__name__}")
+    kind = data.get("kind")
+    row = KINDS.get(str(kind))
+    if row is None:
+        raise InputError(f"unknown job kind {kind!r}", cure=f"Known kinds: {', '.join(sorted(KINDS))}.")
+    cls: type[JobSpec] = _load(row.spec)
+    return read_spec(cls, data)
+
+
+def spec_from_json(text: str) -> JobSpec:
+    """The spec of any kind from JSON text."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"a job spec must be JSON: {error}") from None
+    return spec_from_plain(data)
+
+
+def job_of(spec: JobSpec) -> Job:
+    """The job that carries a spec out (imports what it needs)."""
+    job: type[Job] = _load(KINDS[spec.kind].job)
+    return job()
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

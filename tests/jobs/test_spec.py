@@ -1,0 +1,116 @@
+"""Specs survive JSON, refuse what they do not know, and never show a secret."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from lance_core.errors import InputError
+from lance_core.jobs.identity import make_identity
+from lance_core.jobs.registry import KINDS, spec_from_json, spec_from_plain
+from lance_core.jobs.secret import Secret
+from lance_core.jobs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+
+CSV = SourceSpec(format="csv", paths=("a.csv",), options={"header": True, "samplingRatio": 0.5})
+
+SPECS: list[JobSpec] = [
+    AppendSpec(uri="/t", source=CSV),
+    AppendSpec(uri="/t", source=SourceSpec(callable="m:f", kwargs={"month": 1, "days": [1, 2]}), create=False, identity="x"),
+    OverwriteSpec(
+        uri="s3://b/t",
+        storage_options={"aws_secret_access_key": Secret(env="KEY"), "region": Secret(value="eu")},
+        source=SourceSpec(sql="select * from flights", views={"flights": CSV}),
+        if_moved="overwrite",
+        max_rows_per_file=10,
+        num_partitions=4,
+        schema_drift="fill_missing",
+    ),
+    CommitSpec(uri="/t", identities=("a", "b")),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.kind)
+def test_json_round_trip(spec: JobSpec) -> None:
+    assert spec_from_json(spec.to_json()) == spec
+
+
+def test_every_kind_has_a_spec_that_says_so() -> None:
+    assert {spec.kind for spec in SPECS} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"kind": "append", "uri": "/t"}, "'source' is missing"),
+        ({"kind": "append", "urii": "/t", "source": {}}, "did you mean 'uri'"),
+        ({"kind": "appendd", "uri": "/t"}, "unknown job kind 'appendd'.*append, commit, overwrite"),
+        ({"kind": "commit", "uri": 3}, "spec.uri: expected text, got 3"),
+        ({"kind": "commit", "uri": "/t", "identities": "a"}, "spec.identities: expected a list"),
+        ({"kind": "commit", "uri": "/t", "spec": 99}, "spec version 99 is not known"),
+        ({"kind": "commit", "uri": " "}, "uri is empty"),
+        ({"kind": "append", "uri": "/t", "source": {"format": "csv", "sql": "x"}}, "exactly one of format, sql, callable"),
+        ({"kind": "append", "uri": "/t", "source": {"format": "csv", "optoins": {}}}, "spec.source: unknown key 'optoins'"),
+        ({"kind": "append", "uri": "/t", "source": {"callable": "no colon"}}, "module:function"),
+        ({"kind": "append", "uri": "/t", "source": {"sql": "x", "paths": ["a"]}}, "source.paths does not go with"),
+        ({"kind": "append", "uri": "/t", "source": {"sql": "x"}, "max_rows_per_file": 0}, "at least 1"),
+        ({"kind": "append", "uri": "/t", "source": {"sql": "x"}, "max_rows_per_file": "1"}, "expected a whole number"),
+        ({"kind": "append", "uri": "/t", "source": {"sql": "x"}, "schema_drift": "x"}, "expected one of 'fail'"),
+        ({"kind": "overwrite", "uri": "/t", "source": {"sql": "x"}, "if_moved": 1}, "expected one of 'fail', 'overwrite'"),
+        ([], "JSON object"),
+    ],
+)
+def test_refusals(data: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        spec_from_plain(data)
+
+
+def test_secrets_never_show() -> None:
+    spec = AppendSpec(
+        uri="/t",
+        source=SourceSpec(format="jdbc", options={"password": "hunter2", "dbtable": "t"}),
+        storage_options={"aws_secret_access_key": Secret(value="hunter2")},
+    )
+    assert "hunter2" not in repr(spec.storage_options) + str(spec.storage_options["aws_secret_access_key"])
+    assert "hunter2" not in spec.to_json(redact=True)
+    assert "dbtable" in spec.to_json(redact=True)
+    assert spec.resolved_options() == {"aws_secret_access_key": "hunter2"}
+
+
+def test_references(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    connection = {"conn_type": "lance", "password": "pw", "extra": json.dumps({"storage": {"key": "k"}})}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+    (tmp_path / "s").write_text("whole\n")
+    assert Secret(env="AIRFLOW_CONN_LAKE", key="password").reveal() == "pw"
+    assert Secret(env="AIRFLOW_CONN_LAKE", key="extra.storage.key").reveal() == "k"
+    assert Secret(file=str(tmp_path / "s")).reveal() == "whole"
+    for bad in (Secret(env="NOT_THERE"), Secret(env="AIRFLOW_CONN_LAKE", key="extra.nope"), Secret(file="/nope")):
+        with pytest.raises(InputError) as caught:
+            bad.reveal()
+        assert "pw" not in str(caught.value)
+
+
+def test_identity_is_stable_and_tells_work_apart() -> None:
+    base = {"dag_id": "d", "run_id": "r", "task_id": "t"}
+    first = make_identity("/data/t", **base)
+    assert first == make_identity("file:///data/t/", **base)
+    assert first == "61135962-3529-5a6e-84c8-9a5790a91f69"  # a change would make landed work look new
+    others = {
+        make_identity("/data/u", **base),
+        make_identity("/data/t", **base, map_index=0),
+        make_identity("/data/t", **base, key="k"),
+        make_identity("/data/t", dag_id="d", run_id="r,t", task_id=""),
+        make_identity("/data/t", dag_id="d", run_id="rt", task_id=""),
+    }
+    assert len(others | {first}) == 6
+
+
+def test_specs_are_light_to_import() -> None:
+    code = (
+        "import sys, lance_core.jobs.registry, lance_core.jobs.identity as i;"
+        "heavy = {'pyarrow', 'numpy', 'numba', 'pyspark', 'google.protobuf'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
