@@ -1,0 +1,201 @@
+"""Bring a batch into the exact types of a schema; only steps that cannot change a value are taken.
+
+string_view -> string        struct<y, x> -> struct<x, y>        dictionary(ordered) -> dictionary
+a missing nullable field of a struct -> nulls                    utf8 -> arrow.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.arrow.to_arrow import schema_to_arrow
+from lance_core.errors import SchemaMismatchError
+from lance_core.format.schema import Schema
+
+
+def cast_batch(batch: pa.RecordBatch, schema: Schema, *, first_row: int = 0) -> pa.RecordBatch:
+    """The batch's columns, picked by name, in the order and exact types of `schema` (see `schema_to_arrow`).
+
+    `first_row` is the number of the batch's first row in the whole input; it is only used in messages.
+    Raises SchemaMismatchError, naming column and row, for a missing column, a type that does not match, or a null in a
+    field that is not nullable. Use `check_compatible` first to learn which columns a table accepts.
+    """
+    target = schema_to_arrow(schema)
+    arrays = [_column(batch, field, first_row=first_row) for field in target]
+    # Built from parts: `pa.record_batch` would lose the row count of a batch without columns.
+    if not arrays:
+        return batch.select([])
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def _column(batch: pa.RecordBatch, field: pa.Field, *, first_row: int) -> pa.Array:
+    index = batch.schema.get_field_index(field.name)
+    if index < 0:
+        raise SchemaMismatchError(f"column {field.name!r} ({field.type}) is missing from the data")
+    array = cast_array(batch.column(index), field.type, path=field.name)
+    check_nulls(array, field, path=field.name, first_row=first_row)
+    return array
+
+
+def cast_array(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:
+    """`array` in the type `target`, or SchemaMismatchError naming the column at `path`."""
+    if array.type == target and not isinstance(target, pa.BaseExtensionType):
+        return array
+    if isinstance(target, pa.BaseExtensionType):
+        if array.type == target:
+            return array
+        return pa.ExtensionArray.from_storage(target, cast_array(array, target.storage_type, path=path))
+    if isinstance(array.type, pa.BaseExtensionType):
+        return cast_array(array.storage, target, path=path)
+    types = pa.types
+    if types.is_struct(target) and types.is_struct(array.type):
+        return _cast_struct(array, target, path=path)
+    if _is_list(target) and target.id == array.type.id:
+        return _cast_list(array, target, path=path)
+    if _is_harmless(array.type, target):
+        try:
+            return pc.cast(array, target, safe=True)
+        except pa.ArrowException as error:
+            raise _mismatch(array.type, target, path=path) from error
+    raise _mismatch(array.type, target, path=path)
+
+
+def _mismatch(got: pa.DataType, expected: pa.DataType, *, path: str) -> SchemaMismatchError:
+    return SchemaMismatchError(f"column {path!r}: expected {expected}, got {got}", cure="Cast the column before writing it.")
+
+
+_TEXT = frozenset({"string", "string_view", "large_string"})
+_BYTES = frozenset({"binary", "binary_view", "large_binary"})
+
+
+def _is_harmless(got: pa.DataType, expected: pa.DataType) -> bool:
+    if pa.types.is_dictionary(expected):
+        return pa.types.is_dictionary(got) and got.index_type == expected.index_type
+    names = (str(got), str(expected))
+    return all(name in _TEXT for name in names) or all(name in _BYTES for name in names)
+
+
+def _is_list(arrow_type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(arrow_type)
+        or types.is_large_list(arrow_type)
+        or types.is_map(arrow_type)
+        or types.is_fixed_size_list(arrow_type)
+    )
+
+
+def _cast_struct(array: pa.StructArray, target: pa.StructType, *, path: str) -> pa.Array:
+    names = {array.type.field(i).name: i for i in range(array.type.num_fields)}
+    fields = [target.field(i) for i in range(target.num_fields)]
+    unexpected = set(names) - {field.name for field in fields}
+    if unexpected or (not fields and names):
+        raise SchemaMismatchError(f"column {path!r} has fields that are not in the schema: {sorted(unexpected)}")
+    children = []
+    for field in fields:
+        child_path = f"{path}.{field.name}"
+        if field.name in names:
+            children.append(cast_array(array.field(names[field.name]), field.type, path=child_path))
+        elif field.nullable:
+            children.append(pa.nulls(len(array), field.type))
+        else:
+            raise SchemaMismatchError(f"column {child_path!r} ({field.type}, not nullable) is missing from the data")
+    if not children:
+        return pa.Array.from_buffers(target, len(array), [array.buffers()[0]], offset=array.offset, children=[])
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _cast_list(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:
+    if pa.types.is_fixed_size_list(target) and target.list_size != array.type.list_size:
+        raise _mismatch(array.type, target, path=path)
+    if pa.types.is_map(target):
+        values = _cast_entries(array.values, target, path=path)
+    else:
+        values = cast_array(array.values, target.value_type, path=f"{path}.{target.value_field.name}")
+    num_buffers = 1 if pa.types.is_fixed_size_list(target) else 2
+    return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], offset=array.offset, children=[values])
+
+
+def _cast_entries(entries: pa.StructArray, target: pa.MapType, *, path: str) -> pa.StructArray:
+    # Key and value may be named differently from writer to writer.
+    return pa.StructArray.from_arrays(
+        [
+            cast_array(entries.field(0), target.key_type, path=f"{path}.key"),
+            cast_array(entries.field(1), target.item_type, path=f"{path}.value"),
+        ],
+        fields=[target.key_field, target.item_field],
+    )
+
+
+def check_nulls(array: pa.Array, field: pa.Field, *, path: str, first_row: int = 0) -> None:
+    """Raise SchemaMismatchError for the first null in a field, or a field below it, that is not nullable."""
+    problem = _first_null(array, field, path, None)
+    if problem is not None:
+        where, row = problem
+        at = f" at row {first_row + row}" if row >= 0 else ""
+        raise SchemaMismatchError(
+            f"column {where!r} is not nullable but holds a null{at}",
+            cure="Fill or drop the nulls, or make the column nullable.",
+        )
+
+
+def _first_null(array: pa.Array, field: pa.Field, path: str, parent_valid: pa.BooleanArray | None) -> tuple[str, int] | None:
+    """(path, row) of the first forbidden null; row is -1 below a list, where positions are not rows."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _first_null(array.storage, pa.field(field.name, array.storage.type, field.nullable), path, parent_valid)
+    if not field.nullable and array.null_count:
+        bad = array.is_null() if parent_valid is None else pc.and_(array.is_null(), parent_valid)
+        row = pc.index(bad, True).as_py()
+        if row >= 0:
+            return path, row
+    if not _has_required(array.type):
+        return None
+    if pa.types.is_struct(array.type):
+        return _first_null_in_struct(array, path, parent_valid)
+    return _first_null_in_list(array, path)
+
+
+def _first_null_in_struct(array: pa.StructArray, path: str, parent_valid: pa.BooleanArray | None) -> tuple[str, int] | None:
+    valid = array.is_valid() if array.null_count else None
+    if parent_valid is not None:
+        valid = parent_valid if valid is None else pc.and_(valid, parent_valid)
+    for index in range(array.type.num_fields):
+        child = array.type.field(index)
+        found = _first_null(array.field(index), child, f"{path}.{child.name}", valid)
+        if found is not None:
+            return found
+    return None
+
+
+def _first_null_in_list(array: pa.Array, path: str) -> tuple[str, int] | None:
+    if pa.types.is_map(array.type):
+        # `flatten` of a map keeps slots under null maps; as a list of entries it does not.
+        entries = pa.field("entries", pa.struct([array.type.key_field, array.type.item_field]), nullable=False)
+        as_list = pa.Array.from_buffers(
+            pa.list_(entries), len(array), array.buffers()[:2], offset=array.offset, children=[array.values]
+        )
+        found = _first_null(as_list.flatten(), entries, path, None)
+    else:
+        item = array.type.value_field
+        found = _first_null(array.flatten(), item, f"{path}.{item.name}", None)
+    return None if found is None else (found[0], -1)
+
+
+def _has_required(arrow_type: pa.DataType) -> bool:
+    """Whether any field below this type is not nullable."""
+    return any(not child.nullable or _has_required(child.type) for child in _children(arrow_type))
+
+
+def _children(arrow_type: pa.DataType) -> Sequence[pa.Field]:
+    types = pa.types
+    if types.is_struct(arrow_type):
+        return [arrow_type.field(i) for i in range(arrow_type.num_fields)]
+    if types.is_map(arrow_type):
+        return [arrow_type.key_field, arrow_type.item_field]
+    if types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type):
+        return [arrow_type.value_field]
+    return []
