@@ -35,6 +35,7 @@ class DataFile:
     file_minor_version: int
     file_size_bytes: int | None = None
     base_id: int | None = None
+    unknown: bytes = b""
 
     @property
     def version(self) -> FileVersion:

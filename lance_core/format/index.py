@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +45,6 @@ class IndexMetadata:
     base_id: int | None = None
     files: tuple[IndexFile, ...] = ()
     covering_fields: tuple[int, ...] = ()
+    clustering_id: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
     unknown: bytes = b""

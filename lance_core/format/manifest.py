@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion, parse_storage_version
@@ -90,4 +91,4 @@ class Manifest:
     @property
     def num_rows(self) -> int:
         """Rows a reader sees."""
-        return sum(fragment.num_rows for fragment in self.fragments)
+        return FragmentList.of(self.fragments).num_rows

@@ -62,6 +62,7 @@ class Field:
     unenforced_clustering_key: bool = False
     unenforced_clustering_key_position: int = 0
     type: int = 0
+    unknown: bytes = b""
 
 
 @dataclass(frozen=True)

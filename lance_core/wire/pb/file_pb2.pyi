@@ -72,7 +72,7 @@ class Dictionary(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., length: _Optional[int] = ...) -> None: ...
 
 class Field(_message.Message):
-    __slots__ = ("type", "name", "id", "parent_id", "logical_type", "nullable", "metadata", "unenforced_primary_key", "unenforced_primary_key_position", "unenforced_clustering_key_position", "encoding", "dictionary", "extension_name")
+    __slots__ = ("type", "name", "id", "parent_id", "logical_type", "nullable", "metadata", "unenforced_primary_key", "unenforced_primary_key_position", "unenforced_clustering_key", "unenforced_clustering_key_position", "encoding", "dictionary", "extension_name")
     class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         PARENT: _ClassVar[Field.Type]
@@ -97,6 +97,7 @@ class Field(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     UNENFORCED_PRIMARY_KEY_FIELD_NUMBER: _ClassVar[int]
     UNENFORCED_PRIMARY_KEY_POSITION_FIELD_NUMBER: _ClassVar[int]
+    UNENFORCED_CLUSTERING_KEY_FIELD_NUMBER: _ClassVar[int]
     UNENFORCED_CLUSTERING_KEY_POSITION_FIELD_NUMBER: _ClassVar[int]
     ENCODING_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
@@ -110,8 +111,9 @@ class Field(_message.Message):
     metadata: _containers.ScalarMap[str, bytes]
     unenforced_primary_key: bool
     unenforced_primary_key_position: int
+    unenforced_clustering_key: bool
     unenforced_clustering_key_position: int
     encoding: Encoding
     dictionary: Dictionary
     extension_name: str
-    def __init__(self, type: _Optional[_Union[Field.Type, str]] = ..., name: _Optional[str] = ..., id: _Optional[int] = ..., parent_id: _Optional[int] = ..., logical_type: _Optional[str] = ..., nullable: bool = ..., metadata: _Optional[_Mapping[str, bytes]] = ..., unenforced_primary_key: bool = ..., unenforced_primary_key_position: _Optional[int] = ..., unenforced_clustering_key_position: _Optional[int] = ..., encoding: _Optional[_Union[Encoding, str]] = ..., dictionary: _Optional[_Union[Dictionary, _Mapping]] = ..., extension_name: _Optional[str] = ...) -> None: ...
+    def __init__(self, type: _Optional[_Union[Field.Type, str]] = ..., name: _Optional[str] = ..., id: _Optional[int] = ..., parent_id: _Optional[int] = ..., logical_type: _Optional[str] = ..., nullable: bool = ..., metadata: _Optional[_Mapping[str, bytes]] = ..., unenforced_primary_key: bool = ..., unenforced_primary_key_position: _Optional[int] = ..., unenforced_clustering_key: bool = ..., unenforced_clustering_key_position: _Optional[int] = ..., encoding: _Optional[_Union[Encoding, str]] = ..., dictionary: _Optional[_Union[Dictionary, _Mapping]] = ..., extension_name: _Optional[str] = ...) -> None: ...

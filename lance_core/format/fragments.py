@@ -1,0 +1,168 @@
+"""The fragments of a manifest as a sequence that decodes an entry when somebody looks at it.
+
+A table may have 100,000 fragments while a commit touches two of them. Entries that came from bytes stay bytes; editing makes
+a new list that shares everything it does not change, and writing hands untouched entries on as they were read.
+
+    FragmentList  raw      [b"\\x12..", b"\\x08\\x01..", None    ]
+                  decoded  [None,      Fragment(id=1),  Fragment(id=2)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import pairwise
+from typing import Protocol, overload
+
+from lance_core.format.fragment import Fragment
+
+
+class FragmentDecoder(Protocol):
+    """What a list needs to know about bytes; lives in `lance_core.wire`."""
+
+    def decode(self, raw: bytes) -> Fragment:
+        """The fragment that `raw` describes."""
+
+    def peek_id(self, raw: bytes) -> int:
+        """Its id, without decoding the rest."""
+
+    def peek_num_rows(self, raw: bytes) -> int:
+        """Its visible rows, without decoding the rest."""
+
+
+class FragmentList(Sequence[Fragment]):
+    """An immutable sequence of fragments, each decoded on first use."""
+
+    __slots__ = ("_decoded", "_decoder", "_ids", "_raw")
+
+    def __init__(
+        self,
+        decoded: list[Fragment | None],
+        raw: list[bytes | None],
+        decoder: FragmentDecoder | None = None,
+        ids: list[int] | None = None,
+    ) -> None:
+        self._decoded = decoded
+        self._raw = raw
+        self._decoder = decoder
+        self._ids = ids
+
+    @classmethod
+    def of(cls, fragments: Iterable[Fragment]) -> FragmentList:
+        """`fragments` itself when it is a list of this kind, else a list around them."""
+        if isinstance(fragments, FragmentList):
+            return fragments
+        decoded: list[Fragment | None] = list(fragments)
+        return cls(decoded, [None] * len(decoded))
+
+    @classmethod
+    def of_bytes(cls, raw: Sequence[bytes], decoder: FragmentDecoder) -> FragmentList:
+        """A list of serialized fragments."""
+        return cls([None] * len(raw), list(raw), decoder)
+
+    def __len__(self) -> int:
+        return len(self._decoded)
+
+    @overload
+    def __getitem__(self, index: int) -> Fragment: ...
+    @overload
+    def __getitem__(self, index: slice) -> FragmentList: ...
+    def __getitem__(self, index: int | slice) -> Fragment | FragmentList:
+        if isinstance(index, slice):
+            return FragmentList(self._decoded[index], self._raw[index], self._decoder)
+        found = self._decoded[index]
+        if found is None:
+            found = self._decode(self._raw[index])
+            self._decoded[index] = found
+        return found
+
+    def __iter__(self) -> Iterator[Fragment]:
+        for index in range(len(self._decoded)):
+            yield self[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"FragmentList({len(self)} fragments)"
+
+    def _decode(self, raw: bytes | None) -> Fragment:
+        assert raw is not None
+        assert self._decoder is not None
+        return self._decoder.decode(raw)
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """Fragment ids in the order of the list."""
+        if self._ids is None:
+            self._ids = [self._id_at(index) for index in range(len(self))]
+        return self._ids
+
+    def _id_at(self, index: int) -> int:
+        found, raw = self._decoded[index], self._raw[index]
+        if found is not None:
+            return found.id
+        assert raw is not None
+        assert self._decoder is not None
+        return self._decoder.peek_id(raw)
+
+    @property
+    def num_rows(self) -> int:
+        """Visible rows of all fragments."""
+        total = 0
+        for index, found in enumerate(self._decoded):
+            raw = self._raw[index]
+            if found is None and raw is not None and self._decoder is not None:
+                total += self._decoder.peek_num_rows(raw)
+            else:
+                total += self[index].num_rows
+        return total
+
+    def raw_items(self) -> Iterator[Fragment | bytes]:
+        """Each entry as bytes where it came from bytes, else as a fragment: what a writer needs."""
+        for found, raw in zip(self._decoded, self._raw, strict=True):
+            if raw is not None:
+                yield raw
+            else:
+                assert found is not None
+                yield found
+
+    def get(self, fragment_id: int) -> Fragment | None:
+        """The fragment with that id, or None."""
+        try:
+            return self[self.ids.index(fragment_id)]
+        except ValueError:
+            return None
+
+    def pick(self, fragment_ids: Set[int]) -> dict[int, Fragment]:
+        """The fragments with those ids, keyed by id; ids that are not here are left out."""
+        return {found: self[index] for index, found in enumerate(self.ids) if found in fragment_ids}
+
+    def edited(
+        self,
+        *,
+        replaced: Mapping[int, Fragment] | None = None,
+        removed: Set[int] = frozenset(),
+        appended: Sequence[Fragment] = (),
+    ) -> FragmentList:
+        """A list with some fragments exchanged (by id), some taken out, some added, in ascending order of id."""
+        changes = replaced or {}
+        decoded, raw, ids = list(self._decoded), list(self._raw), list(self.ids)
+        if changes:
+            for index, fragment_id in enumerate(ids):
+                if fragment_id in changes:
+                    decoded[index], raw[index] = changes[fragment_id], None
+        if removed:
+            keep = [index for index, fragment_id in enumerate(ids) if fragment_id not in removed]
+            decoded, raw, ids = [decoded[i] for i in keep], [raw[i] for i in keep], [ids[i] for i in keep]
+        for fragment in appended:
+            decoded.append(fragment)
+            raw.append(None)
+            ids.append(fragment.id)
+        if any(left > right for left, right in pairwise(ids)):
+            order = sorted(range(len(ids)), key=ids.__getitem__)
+            decoded, raw, ids = [decoded[i] for i in order], [raw[i] for i in order], [ids[i] for i in order]
+        return FragmentList(decoded, raw, self._decoder, ids)

@@ -1,0 +1,173 @@
+"""Fragments and data files on the wire (`lance.table.DataFragment`, `DataFile`, `DeletionFile`).
+
+    08 01             id = 1
+    12 ..             a DataFile
+    20 e8 07          physical_rows = 1000
+
+Peeking walks only the field headers of a message, because a table may have 100,000 of them and a commit asks for two.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from lance_core.errors import CorruptFileError
+from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
+from lance_core.wire.pb import table_pb2
+from lance_core.wire.schema import parse_message, unknown_bytes
+from lance_core.wire.walk import walk_fields
+
+_DELETION_TYPES = {0: "array", 1: "bitmap"}
+_DELETION_NUMBERS = {name: number for number, name in _DELETION_TYPES.items()}
+_EMPTY: dict[str, str] = {}
+
+
+@lru_cache(maxsize=4096)
+def _shared(values: tuple[int, ...]) -> tuple[int, ...]:
+    """One tuple for all data files that list the same fields: nearly all of a table's do."""
+    return values
+
+
+def decode_data_file(message: table_pb2.DataFile) -> DataFile:
+    """The noun of one DataFile message."""
+    return DataFile(
+        path=message.path,
+        fields=_shared(tuple(message.fields)),
+        column_indices=_shared(tuple(message.column_indices)),
+        file_major_version=message.file_major_version,
+        file_minor_version=message.file_minor_version,
+        file_size_bytes=message.file_size_bytes or None,
+        base_id=message.base_id if message.HasField("base_id") else None,
+        unknown=unknown_bytes(message),
+    )
+
+
+def encode_data_file(file: DataFile) -> table_pb2.DataFile:
+    """The message of one data file."""
+    message = table_pb2.DataFile(
+        path=file.path,
+        fields=file.fields,
+        column_indices=file.column_indices,
+        file_major_version=file.file_major_version,
+        file_minor_version=file.file_minor_version,
+        file_size_bytes=file.file_size_bytes or 0,
+        base_id=file.base_id,
+    )
+    if file.unknown:
+        message.MergeFromString(file.unknown)
+    return message
+
+
+def _decode_deletion_file(message: table_pb2.DeletionFile) -> DeletionFile:
+    kind = _DELETION_TYPES.get(int(message.file_type))
+    if kind is None:
+        raise CorruptFileError(f"deletion file type {int(message.file_type)} is not known; expected 0 (array) or 1 (bitmap)")
+    return DeletionFile(
+        file_type=kind,
+        read_version=message.read_version,
+        id=message.id,
+        num_deleted_rows=message.num_deleted_rows,
+        base_id=message.base_id if message.HasField("base_id") else None,
+    )
+
+
+def _encode_deletion_file(file: DeletionFile) -> table_pb2.DeletionFile:
+    return table_pb2.DeletionFile(
+        file_type=_DELETION_NUMBERS[file.file_type],  # type: ignore[arg-type]
+        read_version=file.read_version,
+        id=file.id,
+        num_deleted_rows=file.num_deleted_rows,
+        base_id=file.base_id,
+    )
+
+
+def _decode_sequence(message: table_pb2.DataFragment, oneof: Any, name: str) -> bytes | ExternalFile | None:
+    arm = message.WhichOneof(oneof)
+    if arm is None:
+        return None
+    value = getattr(message, arm)
+    if arm.startswith("inline"):
+        return bytes(value)
+    return ExternalFile(path=value.path, offset=value.offset, size=value.size)
+
+
+def _encode_sequence(message: table_pb2.DataFragment, name: str, value: bytes | ExternalFile | None) -> None:
+    if isinstance(value, ExternalFile):
+        external = table_pb2.ExternalFile(path=value.path, offset=value.offset, size=value.size)
+        getattr(message, f"external_{name}").CopyFrom(external)
+    elif value is not None:
+        setattr(message, f"inline_{name}", value)
+
+
+def decode_fragment_message(message: table_pb2.DataFragment) -> Fragment:
+    """The noun of one DataFragment message."""
+    return Fragment(
+        id=message.id,
+        files=tuple(decode_data_file(file) for file in message.files),
+        physical_rows=message.physical_rows,
+        deletion_file=_decode_deletion_file(message.deletion_file) if message.HasField("deletion_file") else None,
+        row_ids=_decode_sequence(message, "row_id_sequence", "row_ids"),
+        last_updated_at_versions=_decode_sequence(message, "last_updated_at_version_sequence", "last_updated_at_versions"),
+        created_at_versions=_decode_sequence(message, "created_at_version_sequence", "created_at_versions"),
+        overlays=tuple(DataOverlayFile(raw=overlay.SerializeToString(deterministic=True)) for overlay in message.overlays),
+        clustering_id=message.clustering_id if message.HasField("clustering_id") else None,
+        metadata=dict(message.metadata) or _EMPTY,
+        unknown=unknown_bytes(message),
+    )
+
+
+def encode_fragment_message(fragment: Fragment) -> table_pb2.DataFragment:
+    """The message of one fragment."""
+    message = table_pb2.DataFragment(
+        id=fragment.id,
+        files=[encode_data_file(file) for file in fragment.files],
+        physical_rows=fragment.physical_rows,
+        overlays=[parse_message(table_pb2.DataOverlayFile, item.raw, what="data overlay") for item in fragment.overlays],
+        clustering_id=fragment.clustering_id,
+    )
+    if fragment.deletion_file is not None:
+        message.deletion_file.CopyFrom(_encode_deletion_file(fragment.deletion_file))
+    _encode_sequence(message, "row_ids", fragment.row_ids)
+    _encode_sequence(message, "last_updated_at_versions", fragment.last_updated_at_versions)
+    _encode_sequence(message, "created_at_versions", fragment.created_at_versions)
+    if fragment.metadata:
+        message.metadata.update(fragment.metadata)
+    if fragment.unknown:
+        message.MergeFromString(fragment.unknown)
+    return message
+
+
+def decode_fragment(data: bytes) -> Fragment:
+    """A fragment from a serialized DataFragment."""
+    return decode_fragment_message(parse_message(table_pb2.DataFragment, data, what="fragment entry of the manifest"))
+
+
+def encode_fragment(fragment: Fragment) -> bytes:
+    """A serialized DataFragment."""
+    return bytes(encode_fragment_message(fragment).SerializeToString(deterministic=True))
+
+
+class WireFragments:
+    """How a FragmentList reads its bytes (a `FragmentDecoder`)."""
+
+    def decode(self, raw: bytes) -> Fragment:
+        """The whole fragment."""
+        return decode_fragment(raw)
+
+    def peek_id(self, raw: bytes) -> int:
+        """Field 1; writers put it first, and leave it out when it is 0."""
+        if len(raw) > 1 and raw[0] == 0x08 and raw[1] < 0x80:
+            return raw[1]
+        return next((value for number, value in walk_fields(raw) if number == 1 and isinstance(value, int)), 0)
+
+    def peek_num_rows(self, raw: bytes) -> int:
+        """Field 4 less the deletion file's count."""
+        rows = deleted = 0
+        for number, value in walk_fields(raw):
+            if number == 4 and isinstance(value, int):
+                rows = value
+            elif number == 3 and isinstance(value, memoryview):
+                inner = (item for item_number, item in walk_fields(value) if item_number == 4)
+                deleted = next((item for item in inner if isinstance(item, int)), 0)
+        return rows - deleted
