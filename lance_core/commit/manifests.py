@@ -1,0 +1,160 @@
+"""Finding and opening versions: which manifests a table has, and what is in one.
+
+::
+
+    _versions/18446744073709551613.manifest      version 2      latest_version -> 2
+    _versions/18446744073709551614.manifest      version 1      list_versions  -> 1, 2
+    _versions/latest_version_hint.json           advisory: written after a commit, believed by nobody here
+
+The listing decides what the latest version is: hints go stale, and a listing of one folder is one request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from lance_core.commit import naming
+from lance_core.commit.features import check_readable
+from lance_core.errors import FormatError, LanceError, NotFoundError
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.wire.manifest_file import decode_manifest_file
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEntry:
+    """One manifest of a table: version number, path, size in bytes, seconds since the epoch when it was written."""
+
+    version: int
+    path: str
+    size: int
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVersion:
+    """A manifest as read: with its path, its size in bytes, and its inline transaction (serialized) if it has one."""
+
+    manifest: Manifest
+    path: str
+    size: int
+    transaction: bytes | None
+
+
+def latest_version(store: Store) -> int:
+    """The number of the newest version. NotFoundError when the store holds no Lance table."""
+    return _latest(store)[0]
+
+
+def find_latest_version(store: Store) -> int | None:
+    """The number of the newest version, None when there is no table."""
+    found = _names(store)
+    return max(found) if found else None
+
+
+def naming_scheme(store: Store) -> naming.NamingScheme:
+    """How this table names its manifests; V2 when there is no table yet."""
+    found = _names(store)
+    return found[max(found)] if found else naming.NamingScheme.V2
+
+
+def list_versions(store: Store) -> Sequence[VersionEntry]:
+    """Every attached version, ascending. Empty when there is no table."""
+    entries = []
+    for entry in store.list(f"{naming.VERSIONS}/"):
+        parsed = naming.parse_manifest_name(entry.path[len(naming.VERSIONS) + 1 :])
+        if parsed is not None:
+            entries.append(VersionEntry(parsed[0], entry.path, entry.size, entry.modified))
+    return sorted(entries, key=lambda entry: entry.version)
+
+
+def version_numbers(store: Store) -> Sequence[int]:
+    """The numbers of all attached versions, ascending."""
+    return sorted(_names(store))
+
+
+def load_manifest(store: Store, version: int | None = None) -> Manifest:
+    """The manifest of a version, of the newest one when `version` is None, checked to be readable.
+
+    Raises NotFoundError (no table, no such version), CorruptFileError, UnsupportedVersionError, UnsupportedFeatureError.
+    """
+    return open_version(store, version).manifest
+
+
+def open_version(store: Store, version: int | None = None) -> OpenVersion:
+    """Like `load_manifest`, with the file's path and size and the inline transaction."""
+    if version is None:
+        return _open_latest(store)
+    if version & naming.DETACHED_BIT:
+        return _open(store, version, naming.manifest_path(version))
+    for scheme in naming.NamingScheme:
+        with suppress(NotFoundError):
+            # V2 is tried first: it is what every table of the last years has.
+            return _open(store, version, naming.manifest_path(version, _OTHER[scheme]))
+    known = version_numbers(store)
+    if not known:
+        raise not_a_table(store)
+    raise NotFoundError(
+        f"{store.uri} has no version {version}: it has {len(known)} versions from {known[0]} to {known[-1]}",
+        uri=store.uri,
+        version=version,
+        cure="Old versions may have been cleaned up.",
+    )
+
+
+def write_hint(store: Store, version: int) -> None:
+    """Leave the hint file that other libraries may use. Best effort: the commit has already happened."""
+    with suppress(LanceError):
+        store.put(naming.HINT_PATH, json.dumps({"version": version}, separators=(",", ":")).encode())
+
+
+def not_a_table(store: Store) -> NotFoundError:
+    """The error for a place without a table."""
+    return NotFoundError(
+        f"{store.uri} is not a Lance table: there is no manifest in {naming.VERSIONS}/",
+        uri=store.uri,
+        cure="Check the uri, or create the table by writing to it.",
+    )
+
+
+_OTHER = {naming.NamingScheme.V1: naming.NamingScheme.V2, naming.NamingScheme.V2: naming.NamingScheme.V1}
+
+
+def _names(store: Store) -> dict[int, naming.NamingScheme]:
+    found = {}
+    for name in store.list_names(f"{naming.VERSIONS}/"):
+        parsed = naming.parse_manifest_name(name)
+        if parsed is not None:
+            found[parsed[0]] = parsed[1]
+    return found
+
+
+def _latest(store: Store) -> tuple[int, naming.NamingScheme]:
+    found = _names(store)
+    if not found:
+        raise not_a_table(store)
+    version = max(found)
+    return version, found[version]
+
+
+def _open_latest(store: Store) -> OpenVersion:
+    version, scheme = _latest(store)
+    try:
+        return _open(store, version, naming.manifest_path(version, scheme))
+    except NotFoundError:
+        # Cleaned up or dropped between the listing and the read: look once more.
+        version, scheme = _latest(store)
+        return _open(store, version, naming.manifest_path(version, scheme))
+
+
+def _open(store: Store, version: int, path: str) -> OpenVersion:
+    data = bytes(store.get(path))
+    try:
+        found = decode_manifest_file(data)
+    except FormatError as error:
+        raise type(error)(f"{store.uri}: {path}: {error}", uri=store.uri, version=version) from error
+    check_readable(found.manifest, uri=store.uri)
+    return OpenVersion(manifest=found.manifest, path=path, size=len(data), transaction=found.transaction)

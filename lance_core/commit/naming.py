@@ -1,0 +1,181 @@
+"""Every file name of a table, and what a name says about its file. Pure: no store, no bytes.
+
+::
+
+    _versions/18446744073709551613.manifest          version 2, scheme V2: counts down, so a listing begins with the newest
+    _versions/2.manifest                             version 2, scheme V1
+    _versions/d9223372036854775810.manifest          a detached version (bit 63 set)
+    _transactions/1-f9a6932a-….txn                   what was to be done to version 1
+    data/{24 binary digits}{16 hex: attempt}{10 hex}.lance
+    _deletions/{fragment}-{read version}-{id}.arrow  id = 40 bits of the attempt, 24 random bits
+    _indices/{uuid}/…                                the last 12 hex digits of the uuid are of the attempt
+    _lance_core/…                                    ours alone: staged transactions, commits at work, the ledger
+
+An attempt id is 16 hex digits. Because every name carries it, the files of a dead attempt are found by their names alone.
+(Spec: FORMAT C.3.)
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import secrets
+import uuid as uuids
+
+from lance_core.errors import InputError
+
+VERSIONS = "_versions"
+TRANSACTIONS = "_transactions"
+DATA = "data"
+DELETIONS = "_deletions"
+INDICES = "_indices"
+HINT_PATH = f"{VERSIONS}/latest_version_hint.json"
+
+PRIVATE = "_lance_core"
+"""Our own folder in a table; the official library's readers, writers and cleanup look past it."""
+STAGED = f"{PRIVATE}/staged"
+COMMITS = f"{PRIVATE}/commits"
+LEDGER = f"{PRIVATE}/ledger"
+
+DETACHED_BIT = 1 << 63
+_U64_MAX = (1 << 64) - 1
+_MANIFEST = ".manifest"
+_V2_DIGITS = 20
+_ATTEMPT_DIGITS = 16
+_DELETION_DIGITS = 10
+_INDEX_DIGITS = 12
+_ATTEMPT = re.compile(r"[0-9a-f]{16}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_DELETION = re.compile(r"(\d+)-(\d+)-(\d+)\.(arrow|bin)")
+
+
+class NamingScheme(enum.Enum):
+    """How a table names its manifests; a table keeps the scheme it has."""
+
+    V1 = 1
+    V2 = 2
+
+
+def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
+    """File name of a version's manifest."""
+    if version & DETACHED_BIT:
+        return f"d{version}{_MANIFEST}"
+    if scheme is NamingScheme.V1:
+        return f"{version}{_MANIFEST}"
+    return f"{_U64_MAX - version:0{_V2_DIGITS}d}{_MANIFEST}"
+
+
+def manifest_path(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
+    """Path of a version's manifest below the table."""
+    return f"{VERSIONS}/{manifest_name(version, scheme)}"
+
+
+def parse_manifest_name(name: str) -> tuple[int, NamingScheme] | None:
+    """(version, scheme) of a manifest's name; None when it is no manifest of an attached version."""
+    stem, dot, rest = name.partition(".")
+    if dot + rest != _MANIFEST or not stem.isascii() or not stem.isdigit():
+        return None
+    number = int(stem)
+    if number > _U64_MAX:
+        return None
+    # V1 numbers are small, V2 numbers have all 20 digits: versions stay below 10^19 in both.
+    if len(stem) == _V2_DIGITS:
+        return _U64_MAX - number, NamingScheme.V2
+    return number, NamingScheme.V1
+
+
+def parse_detached_name(name: str) -> int | None:
+    """The version of a detached manifest's name, else None."""
+    stem = name[1 : -len(_MANIFEST)]
+    if not name.startswith("d") or not name.endswith(_MANIFEST) or not stem.isdigit():
+        return None
+    version = int(stem)
+    return version if version & DETACHED_BIT and version <= _U64_MAX else None
+
+
+def transaction_name(read_version: int, uuid: str) -> str:
+    """File name of a transaction, as a manifest's `transaction_file` holds it."""
+    return f"{read_version}-{uuid}.txn"
+
+
+def transaction_path(name: str) -> str:
+    """Path of a transaction file from its name."""
+    return f"{TRANSACTIONS}/{name}"
+
+
+def new_attempt() -> str:
+    """A fresh attempt id: 16 random hex digits."""
+    return secrets.token_hex(_ATTEMPT_DIGITS // 2)
+
+
+def data_file_name(attempt: str | None = None) -> str:
+    """A fresh name (below `data/`) that carries the attempt; a random attempt when there is none.
+
+    The binary digits come first, so that object stores spread the keys over their partitions.
+    """
+    digits = f"{secrets.randbits(24):024b}"
+    return f"{digits}{_checked_attempt(attempt)}{secrets.token_hex(5)}.lance"
+
+
+def data_path(name: str) -> str:
+    """Path of a data file from its name."""
+    return f"{DATA}/{name}"
+
+
+def deletion_file_id(attempt: str | None = None) -> int:
+    """A fresh unsigned 64-bit id for a deletion file that carries 40 bits of the attempt."""
+    return int(_checked_attempt(attempt)[:_DELETION_DIGITS], 16) << 24 | secrets.randbits(24)
+
+
+def deletion_path(fragment_id: int, read_version: int, deletion_id: int, file_type: str) -> str:
+    """Path of a deletion file; `file_type` as `DeletionFile.file_type` has it: "array" or "bitmap"."""
+    suffix = "arrow" if file_type == "array" else "bin"
+    return f"{DELETIONS}/{fragment_id}-{read_version}-{deletion_id}.{suffix}"
+
+
+def index_uuid(attempt: str | None = None) -> str:
+    """A fresh uuid (version 4 in form) for an index segment whose last 12 digits are of the attempt."""
+    tail = _checked_attempt(attempt)[:_INDEX_DIGITS]
+    return str(uuids.UUID(hex=uuids.uuid4().hex[:-_INDEX_DIGITS] + tail))
+
+
+def is_of_attempt(path: str, attempt: str) -> bool:
+    """Whether a path below the table is a file that this attempt wrote (temporary names count), judged by the name alone."""
+    folder, _, rest = path.partition("/")
+    if folder == DATA:
+        stem = rest.rsplit("/", 1)[-1].lstrip(".") if rest.startswith(".") else rest
+        return stem[24:40] == attempt and set(stem[:24]) <= {"0", "1"}
+    if folder == DELETIONS:
+        found = _DELETION.match(rest.lstrip("."))
+        return found is not None and int(found.group(3)) >> 24 == int(attempt[:_DELETION_DIGITS], 16)
+    if folder == INDICES:
+        return rest.partition("/")[0].endswith(attempt[:_INDEX_DIGITS])
+    return False
+
+
+def staged_folder(identity: str) -> str:
+    """Where the attempts of one identity are recorded."""
+    return f"{STAGED}/{checked_identity(identity)}"
+
+
+def ledger_path(identity: str) -> str:
+    """The record that an identity has landed."""
+    return f"{LEDGER}/{checked_identity(identity)}.json"
+
+
+def checked_identity(identity: str) -> str:
+    """The identity, when it can be a file name; InputError otherwise."""
+    if not _NAME.fullmatch(identity):
+        raise InputError(
+            f"identity {identity!r} cannot name a record",
+            cure="Use a uuid, or up to 128 letters, digits, dots, dashes and underscores.",
+        )
+    return identity
+
+
+def _checked_attempt(attempt: str | None) -> str:
+    if attempt is None:
+        return new_attempt()
+    if not _ATTEMPT.fullmatch(attempt):
+        raise InputError(f"attempt {attempt!r} is not 16 hex digits", cure="Take it from `begin_attempt`.")
+    return attempt
