@@ -56,6 +56,11 @@ class Leaf:
     num_rows: int
 
     @property
+    def is_all_null(self) -> bool:
+        """Whether the page says "no value at all" without spelling out levels: every leaf item is null."""
+        return self.def_ is None and isinstance(self.values, ConstantValues) and self.values.scalar is None
+
+    @property
     def num_levels(self) -> int:
         """Entries of the level arrays, visible or not."""
         for levels in (self.rep, self.def_):
