@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow import __version__ as _airflow_version
+from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 AIRFLOW_3: bool = int(_airflow_version.split(".", 1)[0]) >= 3
 
@@ -26,8 +27,6 @@ else:  # pragma: no cover - Airflow 2.11
     from airflow.models.dag import DAG
     from airflow.sensors.base import BaseSensorOperator
     from airflow.utils.task_group import TaskGroup
-
-from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

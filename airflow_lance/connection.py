@@ -87,6 +87,11 @@ def parse_connection(connection: ConnectionLike) -> LanceConnection:
     """A connection in any form. InputError when a field has the wrong shape."""
     extra = connection.extra_dejson
     base_uri = _text(extra, "base_uri", connection) or _host_uri(connection)
+    if base_uri and not is_full_uri(base_uri):
+        raise InputError(
+            f"connection {connection.conn_id!r}: base uri {base_uri!r} is neither a uri nor an absolute path",
+            cure="Give s3://bucket/prefix or /data/lake; a worker's current folder means nothing.",
+        )
     options = _options(extra.get("storage_options"), connection)
     scheme = base_uri.split("://", 1)[0] if _HAS_SCHEME.match(base_uri) else "file"
     login_name, password_name = _LOGIN_OPTIONS.get(scheme, ("", ""))

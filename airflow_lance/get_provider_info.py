@@ -19,26 +19,20 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "version")],
         "connection-types": [_CONNECTION],
-        "asset-uris": [
-            {
-                "schemes": ["lance"],
-                "handler": "airflow_lance.assets.sanitize_uri",
-                "factory": "airflow_lance.assets.create_asset",
-            }
-        ],
-        "dataset-uris": [
-            {
-                "schemes": ["lance"],
-                "handler": "airflow_lance.assets.sanitize_uri",
-                "factory": "airflow_lance.assets.create_asset",
-            }
-        ],
+        "asset-uris": [_ASSETS],
+        "dataset-uris": [_ASSETS],
     }
 
 
 def _modules(room: str, *names: str) -> dict[str, Any]:
     return {"integration-name": _NAME, "python-modules": [f"airflow_lance.{room}.{name}" for name in names]}
 
+
+_ASSETS: dict[str, Any] = {
+    "schemes": ["lance"],
+    "handler": "airflow_lance.assets.sanitize_uri",
+    "factory": "airflow_lance.assets.create_asset",
+}
 
 _CONNECTION: dict[str, Any] = {
     "connection-type": "lance",

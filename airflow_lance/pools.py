@@ -49,6 +49,7 @@ def ensure_pool(pool: str, *, uri: str = "") -> str:
         return f"pool {pool!r} created with one slot"
     if found.slots != 1:
         raise ValueError(
-            f"pool {pool!r} has {found.slots} slots, so commits of one table would race. Set it to one: airflow pools set {pool} 1 lane"
+            f"pool {pool!r} has {found.slots} slots, so commits of one table would race. "
+            f"Set it to one: airflow pools set {pool} 1 lane"
         )
     return f"pool {pool!r} is there, with one slot"

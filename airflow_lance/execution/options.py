@@ -1,0 +1,79 @@
+"""Storage options on their way to a Spark driver: never on a command line, never in a log.
+
+The spec that travels as an application argument holds references only (`lance_core.jobs.secret`)::
+
+    {"env": "LANCE_STORAGE_OPTIONS", "key": "o0"}      client mode: an environment variable of the driver's process
+    {"file": "lance-options-5c.json", "key": "o0"}     cluster mode: a file shipped with `--files` to the driver's folder
+
+An option that a DAG gives as a reference itself is passed on as it is: the cluster resolves it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "LANCE_STORAGE_OPTIONS"
+
+
+@dataclass(frozen=True)
+class HiddenOptions:
+    """References to put in a spec, and the JSON text they refer to (empty when there is nothing to hide)."""
+
+    references: Mapping[str, Any]
+    text: str = ""
+
+
+def hide_in_environment(options: Mapping[str, Any]) -> HiddenOptions:
+    """References into the environment variable `VARIABLE`."""
+    return _hide(options, {"env": VARIABLE})
+
+
+def hide_in_file(options: Mapping[str, Any], *, name: str) -> HiddenOptions:
+    """References into a file of that name in the driver's working folder."""
+    return _hide(options, {"file": name})
+
+
+def _hide(options: Mapping[str, Any], place: Mapping[str, str]) -> HiddenOptions:
+    # Keys are numbered: an option's name may hold a dot, which a reference's key reads as a path.
+    literals = {
+        name: f"o{index}" for index, (name, value) in enumerate(sorted(options.items())) if not isinstance(value, Mapping)
+    }
+    references = {name: {**place, "key": literals[name]} if name in literals else dict(options[name]) for name in options}
+    text = json.dumps({key: str(options[name]) for name, key in literals.items()}) if literals else ""
+    return HiddenOptions(references, text)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this task's process while a child is started.
+
+    Not the Spark hook's `env_vars`: for YARN and Kubernetes the hook turns those into `--conf` arguments, which every
+    user of the machine can read.
+    """
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def private_file(name: str, text: str) -> Iterator[Path]:
+    """A file that only this user can read, removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="lance-") as folder:
+        path = Path(folder) / name
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+        yield path

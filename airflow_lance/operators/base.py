@@ -1,0 +1,159 @@
+"""What every staging operator shares: find the table, know who asks, run the job somewhere, hand on a small reference.
+
+::
+
+    LanceAppendOperator(task_id="append", uri="flights.lance", source={"format": "csv", "paths": ["/raw/{{ ds }}.csv"]})
+        -> XCom {"uri": "/data/lake/flights.lance", "identity": "5d2c...", "read_version": 3, "num_rows": 27004, ...}
+
+Staging changes nothing that a reader sees. `LanceCommitOperator`, which `LanceTransaction` adds by itself, publishes it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_lance.compat import BaseOperator, Context
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.hooks.lance import LanceHook
+from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from airflow_lance.execution.spark_submit import SparkSubmitRun
+    from lance_core.jobs.spec import JobSpec
+
+Execution = Literal["spark-submit", "local"]
+_EXECUTIONS: tuple[str, ...] = ("spark-submit", "local")
+
+
+class LanceTableOperator(BaseOperator):
+    """An operator on one table.
+
+    :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
+    :param lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
+    :param storage_options: more options for the store, over the connection's. A value may be a reference that the
+        machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
+    ui_color = "#e3f0ec"
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        lance_conn_id: str = LanceHook.default_conn_name,
+        storage_options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.uri = uri
+        self.lance_conn_id = lance_conn_id
+        self.storage_options = dict(storage_options or {})
+
+    @property
+    def lance_hook(self) -> LanceHook:
+        """The hook of this task's connection."""
+        return LanceHook(self.lance_conn_id)
+
+    def table_uri(self) -> str:
+        """The table's full uri."""
+        return self.lance_hook.get_uri(self.uri)
+
+    def store_options(self) -> dict[str, Any]:
+        """The connection's options and over them this operator's; values are text or references."""
+        return {**self.lance_hook.storage_options(self.uri), **self.storage_options}
+
+
+class LanceStageOperator(LanceTableOperator):
+    """Base of the operators that stage work. Subclasses say what the job is (`make_spec`).
+
+    :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
+    :param execution: "spark-submit", or "local" for small tables: in the worker's own process, without Spark.
+    :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`. (templated)
+    :param conf: Spark configuration. (templated)
+    :param spark_submit: further arguments of the Spark provider's `SparkSubmitOperator`, such as `driver_memory`,
+        `executor_memory`, `py_files`, `num_executors`, `deploy_mode`. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "key", "spark_conn_id", "conf", "spark_submit")
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceTableOperator.template_fields_renderers, "conf": "json", "spark_submit": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        execution: Execution = "spark-submit",
+        spark_conn_id: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        spark_submit: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if execution not in _EXECUTIONS:
+            raise InputError(f"{self.task_id}: execution must be one of {', '.join(_EXECUTIONS)}, got {execution!r}")
+        self.key = key
+        self.execution: Execution = execution
+        self.spark_conn_id = spark_conn_id
+        self.conf = dict(conf or {})
+        self.spark_submit = dict(spark_submit or {})
+        self._spec: JobSpec | None = None
+        self._submit: SparkSubmitRun | None = None
+
+    @abstractmethod
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """The job's description, without storage options. InputError when an argument is wrong."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Stage the work once, however often this task is tried; returns a reference for the commit."""
+        from airflow_lance.execution.staging import find_done, read_result
+
+        uri = self.table_uri()
+        options = self.store_options()
+        with as_airflow_errors(uri):
+            spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
+            self._spec = spec
+            done = find_done(spec, options=options)
+            if done is not None:
+                self.log.info("Nothing to do: %s", done.reason)
+                return done.reference
+            self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.identity, self.execution)
+            self._run(spec, options, context)
+            reference = read_result(spec, options=options)
+        self.log.info("Staged: %s", reference)
+        return reference
+
+    def on_kill(self) -> None:
+        """Stop the Spark job and abort its attempt; its files become collectable at once."""
+        if self._submit is not None:
+            self._submit.kill()
+        if self._spec is not None:
+            from airflow_lance.execution.staging import abort
+
+            abort(self._spec, options=self.store_options(), log=self.log)
+
+    def _run(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> None:
+        if self.execution == "local":
+            from airflow_lance.execution.staging import run_here
+
+            run_here(spec, options=options, log=self.log)
+            return
+        from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
+
+        conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
+        self._submit = SparkSubmitRun(SparkSettings(conn_id, self.conf, self.spark_submit), task_id=self.task_id)
+        self._submit.run(spec, options=options, context=context)
+
+
+def identity_of(context: Context, *, uri: str, key: str = "") -> str:
+    """The identity of a task instance's write: the same for every try, clear and restart."""
+    from lance_core.jobs.identity import make_identity
+
+    ti = context["ti"]
+    return make_identity(
+        uri, dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=int(getattr(ti, "map_index", -1)), key=key
+    )

@@ -1,0 +1,105 @@
+"""Publish what was staged: one short task per table, the only one that changes what readers see.
+
+::
+
+    LanceCommitOperator(task_id="commit", staged=[append.output, mapped.output], pool=pool_of(uri))
+        -> XCom {"version": 7, "num_versions": 1, "identities": {"5d2c...": "landed"}, "rows_added": 27004, ...}
+        -> each outlet asset's event gets extra {"version": 7, "rows": 27004, "transaction_uuids": ["5d2c..."]}
+
+Any number of staged transactions become as few versions as the format allows. A commit that is retried, cleared or
+killed asks first what has landed, so it never doubles a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from airflow_lance.compat import Asset, Context
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.operators.base import LanceTableOperator
+from airflow_lance.pools import explain_pool, pool_of
+from lance_core.errors import InputError
+
+_DEFAULT_POOL = "default_pool"
+
+
+class LanceCommitOperator(LanceTableOperator):
+    """Commit staged transactions of one table.
+
+    :param staged: the XComs of staging tasks: one, a list, or the list that a mapped task gives; None entries (skipped
+        tasks) are left out. (templated)
+    :param uri: the table; may be left out, for the staged references name it. (templated)
+    :param max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
+    """
+
+    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "staged")
+    template_fields_renderers: ClassVar[dict[str, str]] = {**LanceTableOperator.template_fields_renderers, "staged": "json"}
+    ui_color = "#cfe8dd"
+
+    def __init__(self, *, staged: Any, uri: str = "", max_attempts: int | None = None, **kwargs: Any) -> None:
+        super().__init__(uri=uri, **kwargs)
+        self.staged = staged
+        self.max_attempts = max_attempts
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Commit, and tell the outlets. None when no task staged anything."""
+        from airflow_lance.execution.staging import commit
+
+        with as_airflow_errors(self.uri):
+            references = list(staged_references(self.staged))
+            if not references:
+                self.log.info("No task staged anything; the table stays as it is.")
+                return None
+            uri = self._only_table(references)
+            if self.pool == _DEFAULT_POOL:
+                self.log.info(explain_pool(pool_of(uri), uri))
+            result = commit(uri, references, options=self.store_options(), max_attempts=self.max_attempts, log=self.log)
+        self._tell_outlets(context, uri, result)
+        return result
+
+    def _only_table(self, references: Sequence[Mapping[str, Any]]) -> str:
+        from lance_core.jobs.identity import canonical_uri
+
+        uris = {canonical_uri(str(reference["uri"])) for reference in references}
+        if self.uri:
+            uris.add(canonical_uri(self.table_uri()))
+        if len(uris) != 1:
+            raise InputError(
+                f"one commit task publishes to one table, but these staged writes are for {', '.join(sorted(uris))}",
+                cure="Use one LanceTransaction, or one LanceCommitOperator, for each table.",
+            )
+        self.uri = self.uri or str(references[0]["uri"])
+        return self.table_uri()
+
+    def _tell_outlets(self, context: Context, uri: str, result: Mapping[str, Any]) -> None:
+        extra = {
+            "uri": uri,
+            "version": result["version"],
+            "rows": result["rows_added"],
+            "transaction_uuids": list(result["identities"]),
+        }
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra.update(extra)
+
+
+def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:
+    """Every reference in an XCom, a list of them, or lists of lists; None is skipped. InputError for anything else."""
+    if staged is None:
+        return
+    if isinstance(staged, Mapping):
+        if "uri" not in staged or "uuid" not in staged:
+            raise InputError(
+                f"a staged reference has a uri and a uuid, got the keys {sorted(map(str, staged))}",
+                cure="Pass the output of staging operators only.",
+            )
+        yield staged
+    elif isinstance(staged, Iterable) and not isinstance(staged, (str, bytes)):
+        for item in staged:
+            yield from staged_references(item)
+    else:
+        raise InputError(
+            f"expected references of staged writes, got {type(staged).__name__}",
+            cure="Pass the output of staging operators: staged=[append.output].",
+        )

@@ -1,0 +1,28 @@
+"""Replace all rows and the schema of a table: staged now, published by the commit task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_lance.operators.write import LanceWriteOperator
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceOverwriteOperator(LanceWriteOperator):
+    """Stage an overwrite. Arguments of `LanceWriteOperator`, and
+
+    :param if_moved: what the commit does when the table got newer versions since this was planned: "fail" (nobody's rows
+        are replaced unseen), or "overwrite".
+    """
+
+    def __init__(self, *, if_moved: Literal["fail", "overwrite"] = "fail", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.if_moved = if_moved
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """An OverwriteSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.spec import OverwriteSpec, read_spec
+
+        return read_spec(OverwriteSpec, {**self.write_fields(uri=uri, identity=identity), "if_moved": self.if_moved})

@@ -1,0 +1,77 @@
+"""A group of staging tasks that becomes visible at once: the group adds its commit task by itself.
+
+::
+
+    with LanceTransaction(group_id="month", uri="/data/flights.lance", pool="lance_flights"):
+        LanceAppendOperator.partial(task_id="append", uri="/data/flights.lance").expand(source=[...])
+
+    month.append [0..n]  ->  month.commit          n staged appends, one new version
+
+All tasks inside run before the commit, the staging ones hand it their references, and when one of them fails nothing is
+published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_lance.compat import TaskGroup
+from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.commit import LanceCommitOperator
+
+
+class LanceTransaction(TaskGroup):
+    """A task group with a commit at its end.
+
+    :param group_id: the group's id.
+    :param uri: the table; may be left out, for the staged references name it.
+    :param pool: the one-slot pool that is the table's lane (`airflow_lance.pools.pool_of` has the conventional name).
+    :param outlets: assets that the commit updates (`airflow_lance.assets.create_asset` makes one of a table's uri).
+    :param commit_task_id: the commit task's id inside the group.
+    :param commit_args: further arguments of the commit task, such as `retries` or `trigger_rule`.
+    :param kwargs: of `TaskGroup`.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        *,
+        uri: str = "",
+        pool: str | None = None,
+        outlets: Sequence[Any] = (),
+        lance_conn_id: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        commit_task_id: str = "commit",
+        commit_args: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(group_id=group_id, **kwargs)
+        given = {"uri": uri, "pool": pool, "outlets": list(outlets), "lance_conn_id": lance_conn_id}
+        self.commit_args: dict[str, Any] = {name: value for name, value in given.items() if value}
+        self.commit_args.update({"storage_options": dict(storage_options or {}), **(commit_args or {})})
+        self.commit_task_id = commit_task_id
+        self.commit_task: LanceCommitOperator | None = None
+
+    def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
+        try:
+            if exc_type is None and self.commit_task is None:
+                self._add_commit()
+        finally:
+            super().__exit__(exc_type, exc, traceback)
+
+    def _add_commit(self) -> None:
+        # Leaves are asked for before the commit exists, or it would be one of them.
+        leaves = list(self.get_leaves())
+        staging = [task for task in self if _stages(task)]
+        self.commit_task = LanceCommitOperator(
+            task_id=self.commit_task_id, staged=[task.output for task in staging], **self.commit_args
+        )
+        for leaf in leaves:
+            leaf.set_downstream(self.commit_task)
+
+
+def _stages(task: Any) -> bool:
+    """Whether a task, plain or mapped, is a staging one."""
+    kind = getattr(task, "operator_class", type(task))
+    return isinstance(kind, type) and issubclass(kind, LanceStageOperator)

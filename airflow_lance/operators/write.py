@@ -1,0 +1,101 @@
+"""What append and overwrite share: a source of rows and the size of files, as in `lance_core.jobs.spec.WriteSpec`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_lance.operators.base import LanceStageOperator
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import SourceSpec
+
+
+class LanceWriteOperator(LanceStageOperator):
+    """Base of the operators that write rows of a source.
+
+    :param source: where the rows come from (templated), one of
+
+        - `{"format": "csv", "paths": [...], "options": {"header": "true"}, "schema": "id BIGINT, ..."}`: any format of
+          `spark.read`, with Spark's option names;
+        - `{"sql": "SELECT ... FROM raw", "views": {"raw": {"format": ...}}}`: a query over such sources;
+        - `{"callable": "module:function", "kwargs": {...}}`: called with the Spark session (or without, locally).
+    :param max_rows_per_file: close a data file at that many rows. (templated)
+    :param max_bytes_per_file: close a data file at about that many bytes. (templated)
+    :param num_partitions: how many partitions write; None keeps the source's. (templated)
+    :param partitioning: "coalesce" never shuffles, "repartition" does.
+    :param schema_drift: what to do when the source's columns are not the table's: "fail", "fill_missing", "drop_extra",
+        "fill_and_drop".
+    :param data_storage_version: the file version of a table that is created.
+    :param enable_stable_row_ids: for a table that is created.
+    :param properties: text that is kept in the transaction. (templated)
+    :param progress_seconds: how often the log tells rows, fragments and bytes.
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields,
+        "source", "max_rows_per_file", "max_bytes_per_file", "num_partitions", "properties",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers, "source": "json", "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        source: Mapping[str, Any] | SourceSpec,
+        max_rows_per_file: int | str | None = None,
+        max_bytes_per_file: int | str | None = None,
+        num_partitions: int | str | None = None,
+        partitioning: Literal["coalesce", "repartition"] = "coalesce",
+        schema_drift: str = "fail",
+        data_storage_version: str | None = None,
+        enable_stable_row_ids: bool = False,
+        properties: Mapping[str, str] | None = None,
+        progress_seconds: float = 10.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.max_rows_per_file = max_rows_per_file
+        self.max_bytes_per_file = max_bytes_per_file
+        self.num_partitions = num_partitions
+        self.partitioning = partitioning
+        self.schema_drift = schema_drift
+        self.data_storage_version = data_storage_version
+        self.enable_stable_row_ids = enable_stable_row_ids
+        self.properties = dict(properties or {})
+        self.progress_seconds = progress_seconds
+
+    def write_fields(self, *, uri: str, identity: str) -> dict[str, Any]:
+        """The fields of a WriteSpec as plain data; `from_plain` checks every one of them."""
+        fields = {
+            "uri": uri,
+            "identity": identity,
+            "source": plain_source(self.source),
+            "max_rows_per_file": whole(self.max_rows_per_file),
+            "max_bytes_per_file": whole(self.max_bytes_per_file),
+            "num_partitions": whole(self.num_partitions),
+            "partitioning": self.partitioning,
+            "schema_drift": self.schema_drift,
+            "data_storage_version": self.data_storage_version,
+            "enable_stable_row_ids": self.enable_stable_row_ids,
+            "properties": self.properties,
+            "progress_seconds": self.progress_seconds,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def plain_source(source: Mapping[str, Any] | SourceSpec) -> dict[str, Any]:
+    """A source as plain data, without the fields that say nothing."""
+    from lance_core.jobs.plain import to_plain
+
+    plain: dict[str, Any] = to_plain(source) if is_dataclass(source) else dict(source)
+    return plain
+
+
+def whole(value: int | str | None) -> Any:
+    """A number that a template may have rendered as text; left as it is when it is neither, for the spec to refuse."""
+    text = value.strip() if isinstance(value, str) else ""
+    return int(text) if text.isdecimal() else value
