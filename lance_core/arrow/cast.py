@@ -73,7 +73,7 @@ _BYTES = frozenset({"binary", "binary_view", "large_binary"})
 
 def _is_harmless(got: pa.DataType, expected: pa.DataType) -> bool:
     if pa.types.is_dictionary(expected):
-        return pa.types.is_dictionary(got) and got.index_type == expected.index_type
+        return bool(pa.types.is_dictionary(got) and got.index_type == expected.index_type)
     names = (str(got), str(expected))
     return all(name in _TEXT for name in names) or all(name in _BYTES for name in names)
 
