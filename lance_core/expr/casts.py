@@ -1,0 +1,104 @@
+"""CAST: SQL type names to Arrow types, with SQL's conversions.
+
+::
+
+    cast(x as int) -> int32      cast(x as decimal(10, 2)) -> decimal128(10, 2)      timestamp(3) -> timestamp[ms]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
+from lance_core.expr.literals import parse_date, parse_instant, parse_time
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+_UNITS: Mapping[int, pa.DataType] = MappingProxyType(
+    {0: pa.timestamp("s"), 3: pa.timestamp("ms"), 6: pa.timestamp("us"), 9: pa.timestamp("ns")}
+)
+_NAMES: Mapping[str, pa.DataType] = MappingProxyType(
+    {
+        "boolean": pa.bool_(), "bool": pa.bool_(),
+        "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(),
+        "utinyint": pa.uint8(), "usmallint": pa.uint16(), "uint": pa.uint32(), "ubigint": pa.uint64(),
+        "float": pa.float32(), "real": pa.float32(), "double": pa.float64(),
+        "text": pa.string(), "varchar": pa.string(), "char": pa.string(), "nvarchar": pa.string(), "string": pa.string(),
+        "binary": pa.binary(), "varbinary": pa.binary(), "bytea": pa.binary(), "blob": pa.binary(),
+        "date": pa.date32(), "date32": pa.date32(), "time": pa.time64("us"),
+        "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
+        "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(), "uint64": pa.uint64(),
+        "float32": pa.float32(), "float64": pa.float64(), "utf8": pa.string(), "largeutf8": pa.large_string(),
+    }
+)  # fmt: skip
+_STAMPS = ("timestamp", "datetime", "timestampntz", "timestamptz", "timestampltz")
+
+
+def cast_type(name: str, parameters: tuple[int, ...] = ()) -> pa.DataType:
+    """The Arrow type of an SQL type name. Raises FilterError for a name SQL filters do not know."""
+    if name in ("decimal", "numeric"):
+        precision, scale = (*parameters, 0)[:2] if parameters else (38, 10)
+        if not 1 <= precision <= 76 or scale > precision:
+            raise FilterError(f"decimal({precision}, {scale}) is not a type", cure="Use precision 1 to 76.")
+        return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+    if name in _STAMPS:
+        digits = parameters[0] if parameters else 6
+        if digits not in _UNITS:
+            raise FilterError(f"timestamp({digits}) is not a type", cure="The digits are 0, 3, 6 or 9.")
+        return _UNITS[digits]
+    found = _NAMES.get(name)
+    if found is None:
+        raise FilterError(f"cannot cast to {name!r}", cure=f"Known types: {', '.join(sorted(_NAMES))}, decimal, timestamp.")
+    return found
+
+
+def cast_to(value: Value, name: str, parameters: tuple[int, ...], *, safe: bool) -> Value:
+    """`CAST(value AS name)`; with `safe` what does not convert becomes null. Raises FilterError otherwise."""
+    target = cast_type(name, parameters)
+    subject = plain(value)
+    if not safe:
+        return _convert(subject, target)
+    if is_scalar(subject):
+        return _attempt(subject, target)
+    try:
+        return _convert(subject, target)
+    except (pa.ArrowException, FilterError):
+        return pa.array([_attempt(item, target).as_py() for item in subject], target)
+
+
+def _attempt(value: Value, target: pa.DataType) -> Value:
+    try:
+        return _convert(value, target)
+    except (pa.ArrowException, FilterError):
+        return pa.scalar(None, target)
+
+
+def _convert(value: Value, target: pa.DataType) -> Value:
+    source, wanted = family_of(value.type), family_of(target)
+    if source == "text" and wanted in _FROM_TEXT and is_scalar(value):
+        return cast(_FROM_TEXT[wanted](value.as_py()) if value.is_valid else pa.scalar(None, target), target)
+    if source == "float" and wanted == "int":
+        # SQL casts drop the fraction; Arrow's safe cast would refuse it, its unsafe one would wrap out-of-range values.
+        return cast(pc.trunc(value), target)
+    if source in ("timestamp", "float", "decimal") and wanted in ("date", "timestamp", "float", "decimal"):
+        return cast(value, target, safe=False) if wanted != "decimal" else cast(value, target)
+    if source == "decimal" and wanted == "int":
+        return cast(pc.trunc(value), target)
+    if source == "int" and wanted == "decimal":
+        return cast(cast(value, pa.decimal128(20, 0)), target)
+    return cast(value, target)
+
+
+_FROM_TEXT: Mapping[str, Callable[[str], pa.Scalar[Any]]] = MappingProxyType(
+    {
+        "timestamp": lambda text: instant_scalar(parse_instant(text).nanoseconds),
+        "date": lambda text: pa.scalar(parse_date(text)),
+        "time": lambda text: pa.scalar(parse_time(text)),
+    }
+)

@@ -1,0 +1,131 @@
+"""Comparisons and membership with SQL nulls and the format's order of floats.
+
+::
+
+    NaN = NaN -> true      NaN > inf -> true      -0.0 = 0.0 -> true      null = 1 -> null
+    2 IN (1, null) -> null
+
+Floats order as the official library orders them: -NaN < -inf < ... < inf < NaN, the two zeros equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, family_of, is_scalar, plain, repeat, unify
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+_KERNELS: dict[str, Callable[[Value, Value], Value]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def compare(op: str, left: Value, right: Value) -> Value:
+    """`left op right` as booleans; null when a side is null."""
+    first, second = unify(plain(left), plain(right))
+    family = family_of(first.type)
+    if family == "nested":
+        return _compare_nested(op, first, second)
+    if family == "float" and (_has_nan(first) or _has_nan(second)):
+        first, second = order_keys(first), order_keys(second)
+    return _KERNELS[op](first, second)
+
+
+def _compare_nested(op: str, left: Value, right: Value) -> Value:
+    if op not in ("=", "!="):
+        raise FilterError(f"{left.type} has no order", cure="Compare a field or an element of it.")
+    length = max((len(side) for side in (left, right) if not is_scalar(side)), default=1)
+    pairs = zip(_as_list(left, length), _as_list(right, length), strict=True)
+    wanted = op == "="
+    return pa.array([None if a is None or b is None else (a == b) is wanted for a, b in pairs], pa.bool_())
+
+
+def _as_list(value: Value, length: int) -> list[object]:
+    return [value.as_py()] * length if isinstance(value, pa.Scalar) else value.to_pylist()
+
+
+def distinct(left: Value, right: Value) -> Value:
+    """Whether two values differ, nulls being equal to each other; never null."""
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    either_null = pc.or_(pc.is_null(left), pc.is_null(right))
+    differs = compare("!=", left, right)
+    return pc.if_else(both_null, False, pc.if_else(either_null, True, differs))
+
+
+def is_in(item: Value, values: Sequence[Value]) -> Value:
+    """`item IN (values)`: true on a match, else null when the item or one of the values is null."""
+    constants = [value for value in values if isinstance(value, pa.Scalar)]
+    if is_scalar(item) or len(constants) < len(values) or len(values) < 4:
+        return _any_equal(item, values)
+    subject = plain(item)
+    wanted = [value for value in constants if value.is_valid]
+    groups: dict[pa.DataType, list[pa.Scalar[Any]]] = {}
+    odd: list[Value] = []
+    for value in wanted:
+        same, other = unify(subject, plain(value))
+        if same.type == subject.type:
+            groups.setdefault(other.type, []).append(other)
+        else:
+            odd.append(value)
+    found = _any_equal(subject, odd) if odd else pa.scalar(False)
+    for data_type, members in groups.items():
+        found = pc.or_(found, _member(subject, pa.array([member.as_py() for member in members], data_type)))
+    return _with_nulls(found, subject, has_null=len(wanted) < len(constants))
+
+
+def _member(subject: Value, members: Value) -> Value:
+    if family_of(subject.type) == "float":
+        return pc.is_in(order_keys(subject).cast(pa.int64()), value_set=order_keys(members).cast(pa.int64()))
+    return pc.is_in(subject, value_set=members.cast(subject.type))
+
+
+def _with_nulls(found: Value, subject: Value, *, has_null: bool) -> Value:
+    unknown = pa.scalar(None, pa.bool_())
+    misses = unknown if has_null else pa.scalar(False)
+    return pc.if_else(pc.is_null(subject), unknown, pc.if_else(found, True, misses))
+
+
+def _any_equal(item: Value, values: Sequence[Value]) -> Value:
+    found: Value = pa.scalar(False)
+    for value in values:
+        found = pc.or_kleene(found, compare("=", item, value))
+    return found
+
+
+def _has_nan(value: Value) -> bool:
+    if isinstance(value, pa.Scalar):
+        return value.is_valid and bool(np.isnan(value.as_py()))
+    return bool(np.isnan(_floats(value)).any())
+
+
+def _floats(value: Value) -> np.ndarray[Any, np.dtype[Any]]:
+    """The values buffer, whatever lies under nulls included; no copy."""
+    dtype = np.dtype(f"f{value.type.bit_width // 8}")
+    buffer = value.buffers()[1]
+    if buffer is None or len(value) == 0:
+        return np.zeros(len(value), dtype)
+    values: np.ndarray[Any, np.dtype[Any]] = np.frombuffer(buffer, dtype, len(value), value.offset * dtype.itemsize)
+    return values
+
+
+def order_keys(value: Value) -> Value:
+    """Integers that order as the floats should; nulls stay null."""
+    array = repeat(value, 1) if is_scalar(value) else value
+    floats = _floats(array) + 0.0  # -0.0 + 0.0 is 0.0
+    bits = floats.view(np.int64 if floats.itemsize == 8 else np.int32)
+    keys = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+    valid = None if array.null_count == 0 else ~array.is_valid().to_numpy(zero_copy_only=False)
+    result = pa.array(keys, mask=valid)
+    return result[0] if isinstance(value, pa.Scalar) else result

@@ -1,0 +1,211 @@
+"""Run a filter over one record batch with pyarrow.compute, in SQL's three-valued logic.
+
+::
+
+    evaluate(parse_filter("a > 1 or b is null", schema), batch) -> <BooleanArray [true, null, false, ...]>
+
+Null means "not known", and a scan does not select it. One small function per kind of node, in a table.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr import ast
+from lance_core.expr.arithmetic import calculate, negate
+from lance_core.expr.ast import Expr
+from lance_core.expr.casts import cast_to
+from lance_core.expr.coerce import Value, instant_scalar, plain, repeat, unify
+from lance_core.expr.compare import compare, distinct, is_in
+from lance_core.expr.functions import call, require_text
+from lance_core.expr.patterns import match_like
+from lance_core.expr.system import SYSTEM_COLUMNS
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+
+def evaluate(expr: Expr, batch: pa.RecordBatch) -> Any:
+    """Which rows of a batch satisfy a filter: a `pa.BooleanArray`, true, false or null per row.
+
+    Raises FilterError: a column the batch lacks, types an operation does not have, a value that does not convert.
+    """
+    result = evaluate_value(expr, batch)
+    if pa.types.is_null(result.type):
+        return pa.nulls(batch.num_rows, pa.bool_())
+    if not pa.types.is_boolean(result.type):
+        raise FilterError(f"the filter gives {result.type}, expected true or false", cure="Compare it with something.")
+    return result
+
+
+def evaluate_value(expr: Expr, batch: pa.RecordBatch) -> Any:
+    """The values of any expression, one per row of the batch."""
+    try:
+        result = _value(expr, batch)
+    except (pa.ArrowException, ValueError, OverflowError, ZeroDivisionError) as error:
+        if isinstance(error, FilterError):
+            raise
+        raise FilterError(f"cannot evaluate the expression: {str(error).splitlines()[0]}") from error
+    if isinstance(result, pa.Scalar):
+        return repeat(result, batch.num_rows)
+    return result
+
+
+def type_of(expr: Expr, schema: pa.Schema) -> Any:
+    """The type an expression gives over a schema, found by evaluating it on no rows. Raises FilterError."""
+    names = {name.split(".", 1)[0] for name in ast.columns_of(expr)}
+    needed = [schema.field(name) for name in schema.names if name in names]
+    system = [pa.field(n, t) for n, t in SYSTEM_COLUMNS.items() if n in names and n not in schema.names]
+    empty = pa.schema([*needed, *system]).empty_table().to_batches()
+    batch = empty[0] if empty else pa.RecordBatch.from_pylist([], schema=pa.schema([*needed, *system]))
+    return evaluate_value(expr, batch).type
+
+
+def _value(expr: Expr, batch: pa.RecordBatch) -> Value:
+    return _NODES[type(expr)](expr, batch)
+
+
+def _column(expr: ast.Column, batch: pa.RecordBatch) -> Value:
+    index = batch.schema.get_field_index(expr.path[0])
+    if index < 0:
+        raise FilterError(f"the data has no column {expr.path[0]!r}", cure=f"It has {', '.join(batch.schema.names)}.")
+    value = batch.column(index)
+    for name in expr.path[1:]:
+        value = pc.struct_field(value, name)
+    return value
+
+
+def _literal(expr: ast.Literal, batch: pa.RecordBatch) -> Value:
+    value = expr.value
+    convert = _SCALARS.get(type(value))
+    if convert is None:
+        raise FilterError(f"a constant of type {type(value).__name__} has no place in a filter")
+    return convert(value)
+
+
+def _int_scalar(value: int) -> pa.Scalar[Any]:
+    if -(2**63) <= value < 2**63:
+        return pa.scalar(value, pa.int64())
+    if 0 <= value < 2**64:
+        return pa.scalar(value, pa.uint64())
+    return pa.scalar(Decimal(value))
+
+
+_NULL: Any = pa.nulls(1)[0]
+_SCALARS: Mapping[type, Callable[[Any], pa.Scalar[Any]]] = MappingProxyType(
+    {
+        type(None): lambda _: _NULL,
+        bool: pa.scalar,
+        int: _int_scalar,
+        float: lambda value: pa.scalar(value, pa.float64()),
+        str: pa.scalar,
+        bytes: pa.scalar,
+        Decimal: pa.scalar,
+        dt.date: pa.scalar,
+        dt.time: pa.scalar,
+        dt.datetime: pa.scalar,
+        dt.timedelta: lambda value: pa.scalar(value, pa.duration("us")),
+        ast.Instant: lambda value: instant_scalar(value.nanoseconds),
+    }
+)
+
+
+def _condition(expr: Expr, batch: pa.RecordBatch) -> Value:
+    value = _value(expr, batch)
+    if pa.types.is_null(value.type):
+        return value.cast(pa.bool_())
+    if not pa.types.is_boolean(value.type):
+        raise FilterError(
+            f"expected true or false, got {value.type}", cure="Compare it with something, for example `x > 0`."
+        )
+    return value
+
+
+def _and(expr: ast.And, batch: pa.RecordBatch) -> Value:
+    result = _condition(expr.items[0], batch)
+    for item in expr.items[1:]:
+        result = pc.and_kleene(result, _condition(item, batch))
+    return result
+
+
+def _or(expr: ast.Or, batch: pa.RecordBatch) -> Value:
+    result = _condition(expr.items[0], batch)
+    for item in expr.items[1:]:
+        result = pc.or_kleene(result, _condition(item, batch))
+    return result
+
+
+def _is_bool(expr: ast.IsBool, batch: pa.RecordBatch) -> Value:
+    truth = pc.fill_null(_condition(expr.item, batch), not expr.value)
+    return truth if expr.value else pc.invert(truth)
+
+
+def _distinct(expr: ast.Distinct, batch: pa.RecordBatch) -> Value:
+    differs = distinct(_value(expr.left, batch), _value(expr.right, batch))
+    return pc.invert(differs) if expr.negated else differs
+
+
+def _in(expr: ast.In, batch: pa.RecordBatch) -> Value:
+    return is_in(_value(expr.item, batch), [_value(item, batch) for item in expr.values])
+
+
+def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:
+    item, pattern = require_text(_value(expr.item, batch), "LIKE"), require_text(_value(expr.pattern, batch), "LIKE")
+    return match_like(item, pattern, ignore_case=expr.ignore_case, escape=expr.escape)
+
+
+def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    return call(expr.name, [_value(item, batch) for item in expr.arguments])
+
+
+def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:
+    items = [plain(_value(item, batch)) for item in expr.items]
+    if not all(isinstance(item, pa.Scalar) for item in items):
+        raise FilterError("a list in a filter holds constants only")
+    for at in range(1, len(items)):
+        items[at] = unify(items[0], items[at])[1] if items[0].type != items[at].type else items[at]
+    return pa.scalar([item.as_py() for item in items], pa.list_(items[0].type) if items else None)
+
+
+def _element(expr: ast.Element, batch: pa.RecordBatch) -> Value:
+    return call("array_element", [_value(expr.item, batch), _value(expr.index, batch)])
+
+
+def _arrow(expr: ast.ArrowExpression, batch: pa.RecordBatch) -> Value:
+    import pyarrow.dataset as pads
+
+    columns: Any = {"value": expr.expression}
+    scanner = pads.Scanner.from_batches(iter([batch]), schema=batch.schema, columns=columns, use_threads=False)
+    table = scanner.to_table()
+    return table.column(0).combine_chunks() if batch.num_rows else pa.array([], table.schema.field(0).type)
+
+
+_NODES: Mapping[type, Callable[[Any, pa.RecordBatch], Value]] = MappingProxyType(
+    {
+        ast.Column: _column,
+        ast.Literal: _literal,
+        ast.Compare: lambda e, b: compare(e.op, _value(e.left, b), _value(e.right, b)),
+        ast.Distinct: _distinct,
+        ast.And: _and,
+        ast.Or: _or,
+        ast.Not: lambda e, b: pc.invert(_condition(e.item, b)),
+        ast.IsNull: lambda e, b: pc.is_null(_value(e.item, b)),
+        ast.IsBool: _is_bool,
+        ast.In: _in,
+        ast.Like: _like,
+        ast.Arithmetic: lambda e, b: calculate(e.op, _value(e.left, b), _value(e.right, b)),
+        ast.Negate: lambda e, b: negate(_value(e.item, b)),
+        ast.Cast: lambda e, b: cast_to(_value(e.item, b), e.type, e.parameters, safe=e.safe),
+        ast.Call: _call,
+        ast.ListOf: _list_of,
+        ast.Element: _element,
+        ast.ArrowExpression: _arrow,
+    }
+)

@@ -1,0 +1,228 @@
+"""The functions a filter may call: one row each in a table of name -> (fewest arguments, most arguments, what it does).
+
+::
+
+    lower(s)   starts_with(s, 'a')   regexp_like(s, '^a', 'i')   array_has(tags, 'x')   coalesce(a, b, 0)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
+from lance_core.expr.compare import compare
+from lance_core.expr.lists import array_contains, array_has_all, array_has_any, element, length_of
+from lance_core.expr.patterns import for_each, match_regex
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+
+def call(name: str, arguments: Sequence[Value]) -> Value:
+    """Apply a function by name. Raises FilterError: unknown name, wrong number or types of arguments."""
+    found = _FUNCTIONS.get(name)
+    if found is None:
+        near = difflib.get_close_matches(name, _FUNCTIONS, n=3)
+        cure = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(sorted(_FUNCTIONS))}."
+        raise FilterError(f"no function {name!r}", cure=cure)
+    fewest, most, function = found
+    if not fewest <= len(arguments) <= most:
+        raise FilterError(f"{name} takes {fewest} to {most} arguments, got {len(arguments)}")
+    return function(*(plain(argument) for argument in arguments))
+
+
+def require_text(value: Value, what: str) -> Value:
+    """The value as text. Raises FilterError when it is none."""
+    subject = plain(value)
+    if family_of(subject.type) == "null":
+        return cast(subject, pa.string())
+    if family_of(subject.type) != "text":
+        raise FilterError(f"{what} works on text, got {subject.type}", cure="CAST it to string.")
+    return subject
+
+
+def _text(kernel: Callable[..., Value], what: str) -> Callable[..., Value]:
+    return lambda value: kernel(require_text(value, what))
+
+
+def _search(kernel: Callable[..., Value], what: str) -> Callable[[Value, Value], Value]:
+    def function(value: Value, pattern: Value) -> Value:
+        text = require_text(value, what)
+        return for_each(text, require_text(pattern, what), lambda items, one: kernel(items, pattern=str(one)))
+
+    return function
+
+
+def _regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
+    given = "" if flags is None or not isinstance(flags, pa.Scalar) else str(flags.as_py() or "")
+    return match_regex(require_text(value, "regexp_like"), require_text(pattern, "regexp_like"), given)
+
+
+def _length(value: Value) -> Value:
+    if family_of(value.type) == "text":
+        return cast(pc.utf8_length(value), pa.int64())
+    if family_of(value.type) == "bytes":
+        return cast(pc.binary_length(value), pa.int64())
+    return length_of(value)
+
+
+def _octet_length(value: Value) -> Value:
+    if family_of(value.type) not in ("text", "bytes"):
+        raise FilterError(f"octet_length works on text and bytes, got {value.type}")
+    return cast(pc.binary_length(value), pa.int64())
+
+
+def _substring(value: Value, start: Value, count: Value | None = None) -> Value:
+    if not isinstance(start, pa.Scalar) or not (count is None or isinstance(count, pa.Scalar)):
+        raise FilterError("substr takes constant positions")
+    first = int(start.as_py()) - 1
+    stop = None if count is None else max(first + int(count.as_py()), 0)
+    return pc.utf8_slice_codeunits(require_text(value, "substr"), max(first, 0), stop)
+
+
+def _concat(*values: Value) -> Value:
+    texts = [cast(plain(value), pa.large_string()) for value in values]
+    return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()), null_handling="skip")
+
+
+def _coalesce(*values: Value) -> Value:
+    result = values[-1]
+    for value in reversed(values[:-1]):
+        left, right = unify(value, result)
+        result = pc.coalesce(left, right)
+    return result
+
+
+def _nullif(left: Value, right: Value) -> Value:
+    return pc.if_else(pc.fill_null(compare("=", left, right), False), pa.scalar(None, left.type), left)
+
+
+def _if(condition: Value, then: Value, otherwise: Value) -> Value:
+    left, right = unify(then, otherwise)
+    return pc.if_else(pc.fill_null(condition, False), left, right)
+
+
+def _number(kernel: Callable[[Value], Value], *, as_float: bool = False) -> Callable[[Value], Value]:
+    def function(value: Value) -> Value:
+        if family_of(value.type) not in ("int", "float", "decimal"):
+            raise FilterError(f"expected a number, got {value.type}", cure="CAST it.")
+        return kernel(cast(value, pa.float64(), safe=False) if as_float else value)
+
+    return function
+
+
+def _round(value: Value, digits: Value | None = None) -> Value:
+    places = 0 if digits is None or not isinstance(digits, pa.Scalar) else int(digits.as_py())
+    return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    return pc.power(cast(base, pa.float64(), safe=False), cast(exponent, pa.float64(), safe=False))
+
+
+_PARTS: Mapping[str, Callable[[Value], Value]] = MappingProxyType(
+    {
+        "year": pc.year, "quarter": pc.quarter, "month": pc.month, "week": pc.iso_week, "day": pc.day, "hour": pc.hour,
+        "minute": pc.minute, "second": pc.second, "doy": pc.day_of_year,
+        "dow": lambda value: pc.day_of_week(value, count_from_zero=True, week_start=7),
+    }
+)  # fmt: skip
+
+
+def _utc(value: Value) -> Value:
+    if family_of(value.type) not in ("date", "timestamp", "time"):
+        raise FilterError(f"expected a date or a timestamp, got {value.type}", cure="CAST it.")
+    return cast(value, pa.timestamp(value.type.unit)) if pa.types.is_timestamp(value.type) and value.type.tz else value
+
+
+def _date_part(part: Value, value: Value) -> Value:
+    name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
+    if name not in _PARTS:
+        raise FilterError(f"date_part of {name!r}", cure=f"Parts: {', '.join(_PARTS)}.")
+    return cast(_PARTS[name](_utc(value)), pa.int64())
+
+
+def _part(name: str) -> Callable[[Value], Value]:
+    return lambda value: _date_part(pa.scalar(name), value)
+
+
+def _date_trunc(part: Value, value: Value) -> Value:
+    name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
+    known = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+    if name not in known:
+        raise FilterError(f"date_trunc to {name!r}", cure=f"Parts: {', '.join(known)}.")
+    return pc.floor_temporal(_utc(value), unit=name)
+
+
+def _to_timestamp(value: Value) -> Value:
+    from lance_core.expr.casts import cast_to
+
+    return cast_to(value, "timestamp", (9,) if is_scalar(value) else (6,), safe=False)
+
+
+_MANY = 255
+_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
+    {
+        "lower": (1, 1, _text(pc.utf8_lower, "lower")),
+        "upper": (1, 1, _text(pc.utf8_upper, "upper")),
+        "trim": (1, 1, _text(pc.utf8_trim_whitespace, "trim")),
+        "btrim": (1, 1, _text(pc.utf8_trim_whitespace, "btrim")),
+        "ltrim": (1, 1, _text(pc.utf8_ltrim_whitespace, "ltrim")),
+        "rtrim": (1, 1, _text(pc.utf8_rtrim_whitespace, "rtrim")),
+        "reverse": (1, 1, _text(pc.utf8_reverse, "reverse")),
+        "length": (1, 1, _length),
+        "char_length": (1, 1, _length),
+        "character_length": (1, 1, _length),
+        "octet_length": (1, 1, _octet_length),
+        "substr": (2, 3, _substring),
+        "substring": (2, 3, _substring),
+        "concat": (1, _MANY, _concat),
+        "starts_with": (2, 2, _search(pc.starts_with, "starts_with")),
+        "ends_with": (2, 2, _search(pc.ends_with, "ends_with")),
+        "contains": (2, 2, _search(pc.match_substring, "contains")),
+        "regexp_match": (2, 3, _regex),
+        "regexp_like": (2, 3, _regex),
+        "array_has": (2, 2, array_contains),
+        "array_contains": (2, 2, array_contains),
+        "list_has": (2, 2, array_contains),
+        "list_contains": (2, 2, array_contains),
+        "array_has_any": (2, 2, array_has_any),
+        "array_has_all": (2, 2, array_has_all),
+        "array_length": (1, 1, length_of),
+        "list_length": (1, 1, length_of),
+        "cardinality": (1, 1, length_of),
+        "array_element": (2, 2, element),
+        "coalesce": (1, _MANY, _coalesce),
+        "ifnull": (2, 2, _coalesce),
+        "nvl": (2, 2, _coalesce),
+        "nullif": (2, 2, _nullif),
+        "if": (3, 3, _if),
+        "isnan": (1, 1, _number(pc.is_nan)),
+        "abs": (1, 1, _number(pc.abs)),
+        "sqrt": (1, 1, _number(pc.sqrt, as_float=True)),
+        "floor": (1, 1, _number(pc.floor)),
+        "ceil": (1, 1, _number(pc.ceil)),
+        "round": (1, 2, _round),
+        "power": (2, 2, _power),
+        "pow": (2, 2, _power),
+        "date_part": (2, 2, _date_part),
+        "datepart": (2, 2, _date_part),
+        "year": (1, 1, _part("year")),
+        "month": (1, 1, _part("month")),
+        "day": (1, 1, _part("day")),
+        "hour": (1, 1, _part("hour")),
+        "minute": (1, 1, _part("minute")),
+        "second": (1, 1, _part("second")),
+        "date_trunc": (2, 2, _date_trunc),
+        "datetrunc": (2, 2, _date_trunc),
+        "to_timestamp": (1, 1, _to_timestamp),
+        "now": (0, 0, lambda: pa.scalar(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))),
+    }
+)

@@ -1,0 +1,102 @@
+"""List functions: membership, length, elements.
+
+::
+
+    tags = ['a', null]      array_has(tags, 'a') -> true      array_has(tags, null) -> null      tags[1] -> 'a'
+
+Each row's items are found in one flat child array: compare that once, then ask per row whether any item matched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, repeat
+from lance_core.expr.compare import compare, is_in
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+
+def _require_list(value: Value, what: str) -> Value:
+    t = value.type
+    if not (pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)):
+        raise FilterError(f"{what} works on lists, got {t}")
+    return repeat(value, 1) if is_scalar(value) else value
+
+
+def array_contains(lists: Value, item: Value) -> Value:
+    """Whether each list holds the item; null for a null list or a null item."""
+    rows = _require_list(lists, "array_has")
+    if not isinstance(item, pa.Scalar):
+        raise FilterError("array_has looks for a constant", cure="Compare columns of single values instead.")
+    if not item.is_valid:
+        return pa.nulls(len(rows), pa.bool_())
+    return _any_item(rows, compare("=", pc.list_flatten(rows), item))
+
+
+def array_has_any(lists: Value, wanted: Value) -> Value:
+    """Whether each list holds any of the items; nulls equal each other here, as the official library has it."""
+    rows, items = _require_list(lists, "array_has_any"), _constants(wanted, "array_has_any")
+    flat = pc.list_flatten(rows)
+    found = pc.fill_null(is_in(flat, [item for item in items if item.is_valid]), False) if items else _none(flat)
+    if any(not item.is_valid for item in items):
+        found = pc.or_(found, pc.is_null(flat))
+    return _any_item(rows, found)
+
+
+def array_has_all(lists: Value, wanted: Value) -> Value:
+    """Whether each list holds every one of the items."""
+    rows = _require_list(lists, "array_has_all")
+    result: Value = pc.is_valid(rows)
+    result = pc.if_else(result, True, pa.scalar(None, pa.bool_()))
+    flat = pc.list_flatten(rows)
+    for item in _constants(wanted, "array_has_all"):
+        found = pc.is_null(flat) if not item.is_valid else compare("=", flat, item)
+        result = pc.and_kleene(result, _any_item(rows, found))
+    return result
+
+
+def _none(flat: Value) -> Value:
+    return repeat(pa.scalar(False), len(flat))
+
+
+def _constants(value: Value, what: str) -> list[pa.Scalar[Any]]:
+    if not isinstance(value, pa.ListScalar):
+        raise FilterError(f"{what} takes a constant list", cure="Write it as ['a', 'b'].")
+    return list(value.values) if value.is_valid and value.values is not None else []
+
+
+def _any_item(rows: pa.Array[Any], found: Value) -> pa.Array[Any]:
+    parents = pc.list_parent_indices(rows).to_numpy(zero_copy_only=False)
+    flags = repeat(found, len(parents)) if is_scalar(found) else found
+    hits = np.zeros(len(rows), bool)
+    hits[parents[pc.fill_null(flags, False).to_numpy(zero_copy_only=False)]] = True
+    mask = rows.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(hits, pa.bool_(), mask=mask)
+
+
+def length_of(value: Value) -> Value:
+    """Number of items of each list."""
+    if family_of(value.type) in ("text", "bytes"):
+        raise FilterError(f"expected a list, got {value.type}", cure="Use length() for text.")
+    result = pc.list_value_length(_require_list(value, "array_length"))
+    return cast(result, pa.int64())[0] if is_scalar(value) else cast(result, pa.int64())
+
+
+def element(lists: Value, index: Value) -> Value:
+    """The item at a position counted from 1, from the end when negative; null beyond the ends."""
+    rows = _require_list(lists, "an index")
+    if not isinstance(index, pa.Scalar) or not pa.types.is_integer(index.type):
+        raise FilterError("a list index is a constant whole number, counted from 1")
+    position = index.as_py()
+    lengths = pc.fill_null(pc.list_value_length(rows), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+    offsets = np.full(len(rows), position - 1) if position is not None and position > 0 else lengths + (position or -(2**40))
+    inside = (offsets >= 0) & (offsets < lengths)
+    indices = pa.array(np.where(inside, starts + offsets, 0), pa.int64(), mask=~inside)
+    return pc.list_flatten(rows).take(indices)

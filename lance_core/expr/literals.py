@@ -1,0 +1,115 @@
+"""Text of constants to Python values: numbers, hex, intervals, dates, timestamps.
+
+::
+
+    "12" -> 12    "1e3" -> 1000.0    "00ff" -> b"\\x00\\xff"    "2020-01-05T00:00:00+02:00" -> Instant(ns, "+02:00")
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from lance_core.errors import FilterError
+from lance_core.expr.ast import Instant
+
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_SECOND = 1_000_000_000
+_UNIT_SECONDS = {"WEEK": 604_800, "DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
+_STAMP = re.compile(
+    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(Z|z|UTC|[+-]\d{2}:?(?:\d{2})?)?\s*\Z"
+)
+
+
+def parse_number(text: str) -> int | float:
+    """An SQL number. Digits alone are an integer.
+
+    >>> parse_number("12"), parse_number("1e3"), parse_number(".5")
+    (12, 1000.0, 0.5)
+    """
+    if len(text) > 400:
+        raise FilterError(f"a number of {len(text)} digits", cure="Write a number that fits 64 bits.")
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        raise FilterError(f"{text!r} is not a number") from None
+
+
+def decode_hex(text: str) -> bytes:
+    """The bytes of a hex constant.
+
+    >>> decode_hex("00ff")
+    b'\\x00\\xff'
+    """
+    try:
+        return bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
+    except ValueError:
+        raise FilterError(f"X'{text}' is not hex") from None
+
+
+def parse_interval(amount: str, unit: str) -> dt.timedelta:
+    """A fixed length of time; months and years have none.
+
+    >>> parse_interval("3", "days")
+    datetime.timedelta(days=3)
+    """
+    seconds = _UNIT_SECONDS.get(unit.upper().removesuffix("S"))
+    if seconds is None:
+        raise FilterError(
+            f"an interval of {amount} {unit or '(no unit)'}", cure=f"Units: {', '.join(_UNIT_SECONDS).lower()}."
+        )
+    try:
+        return dt.timedelta(seconds=float(amount) * seconds)
+    except (ValueError, OverflowError):
+        raise FilterError(f"an interval of {amount!r} {unit}", cure="Write a number before the unit.") from None
+
+
+def parse_instant(text: str) -> Instant:
+    """A timestamp: ISO 8601 date, optionally time, fraction and zone; without a zone it means UTC.
+
+    >>> parse_instant("1970-01-01 00:00:01.5")
+    Instant(nanoseconds=1500000000, zone=None)
+    """
+    match = _STAMP.match(text)
+    if match is None:
+        raise FilterError(f"{text!r} is not a timestamp", cure="Write it as 2020-01-31 or 2020-01-31T23:59:59.5+02:00.")
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    try:
+        days = dt.date(int(year), int(month), int(day)).toordinal() - _EPOCH
+        clock = dt.time(int(hour or 0), int(minute or 0), int(second or 0))
+    except ValueError as error:
+        raise FilterError(f"{text!r} is not a timestamp: {error}") from None
+    seconds = days * 86_400 + clock.hour * 3_600 + clock.minute * 60 + clock.second - _zone_seconds(zone)
+    return Instant(seconds * _SECOND + int((fraction or "0").ljust(9, "0")), zone)
+
+
+def _zone_seconds(zone: str | None) -> int:
+    if zone is None or zone.upper() in ("Z", "UTC"):
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    return (1 if zone[0] == "+" else -1) * (int(digits[:2]) * 3_600 + int(digits[2:]) * 60)
+
+
+def parse_date(text: str) -> dt.date:
+    """A date, or the date of a timestamp at midnight.
+
+    >>> parse_date("2020-01-05")
+    datetime.date(2020, 1, 5)
+    """
+    days, rest = divmod(parse_instant(text).nanoseconds, 86_400 * _SECOND)
+    if rest:
+        raise FilterError(f"{text!r} is not a date", cure="Compare with a timestamp instead.")
+    return dt.date.fromordinal(days + _EPOCH)
+
+
+def parse_time(text: str) -> dt.time:
+    """A time of day.
+
+    >>> parse_time("03:00:00")
+    datetime.time(3, 0)
+    """
+    try:
+        return dt.time.fromisoformat(text.strip())
+    except ValueError:
+        raise FilterError(f"{text!r} is not a time", cure="Write it as 23:59:59.") from None

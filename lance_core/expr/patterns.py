@@ -1,0 +1,82 @@
+"""LIKE, ILIKE and regular expressions over text.
+
+::
+
+    'a%' any text after a      'b\\%' the text b%      '_' one character, a line break too
+
+A pattern is nearly always one constant for all rows; patterns from a column are matched row by row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, is_scalar
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+
+def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -> Value:
+    """`item [I]LIKE pattern`; null when a side is null."""
+
+    def match(values: Value, text: str) -> Value:
+        regex = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
+        return pc.match_substring_regex(values, regex)
+
+    return _for_each_pattern(item, pattern, match)
+
+
+def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
+    """Whether a regular expression (RE2) is found anywhere in the text."""
+    if set(flags) - set("ims"):
+        raise FilterError(f"unknown flags {flags!r} of a regular expression", cure="Use some of i, m, s.")
+    prefix = f"(?{flags})" if flags else ""
+    return _for_each_pattern(item, pattern, lambda values, text: pc.match_substring_regex(values, prefix + text))
+
+
+def like_to_regex(pattern: str, *, escape: str = "\\") -> str:
+    """The regular expression a LIKE pattern stands for.
+
+    >>> like_to_regex("a%_")
+    '\\\\Aa.*.\\\\z'
+    """
+    pieces: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            pieces.append(_quote(next(characters, escape)))
+        elif character == "%":
+            pieces.append(".*")
+        elif character == "_":
+            pieces.append(".")
+        else:
+            pieces.append(_quote(character))
+    return rf"\A{''.join(pieces)}\z"
+
+
+def _quote(character: str) -> str:
+    # RE2 does not know every escape that `re` writes for other than ASCII.
+    return re.escape(character) if character.isascii() else character
+
+
+def for_each(item: Value, argument: Value, match: Callable[[Value, object], Value]) -> Value:
+    """Apply `match` with a constant argument, or row by row when the argument is a column; null when a side is null."""
+    if isinstance(argument, pa.Scalar):
+        if argument.is_valid:
+            return match(item, argument.as_py())
+        return pa.scalar(None, pa.bool_()) if is_scalar(item) else pa.nulls(len(item), pa.bool_())
+    values = [item] * len(argument) if isinstance(item, pa.Scalar) else item
+    rows = (
+        match(value, each.as_py()).as_py() if each.is_valid else None for value, each in zip(values, argument, strict=True)
+    )
+    return pa.array(rows, pa.bool_())
+
+
+def _for_each_pattern(item: Value, pattern: Value, match: Callable[[Value, str], Value]) -> Value:
+    return for_each(item, pattern, lambda values, text: match(values, str(text)))
