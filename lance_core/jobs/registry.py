@@ -54,9 +54,9 @@ def spec_from_json(text: str) -> JobSpec:
     return spec_from_plain(data)
 
 
-def job_of(spec: JobSpec) -> Job:
+def job_of(spec: JobSpec) -> Job[Any]:
     """The job that carries a spec out (imports what it needs)."""
-    job: type[Job] = _load(KINDS[spec.kind].job)
+    job: type[Job[Any]] = _load(KINDS[spec.kind].job)
     return job()
 
 

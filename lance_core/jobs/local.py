@@ -1,0 +1,48 @@
+"""Runs a job's work in this process: one task, streaming, memory bounded by batches and page buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core.jobs.base import Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.progress import Ticker
+from lance_core.jobs.sources import LocalSource, open_local_source
+from lance_core.jobs.spec import SourceSpec
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """A local source as work sees it."""
+
+    rows: LocalSource
+    strict_nullability: bool = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches."""
+        return self.rows.schema
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows, where the files say so."""
+        return self.rows.num_rows
+
+
+class LocalRunner(Runner):
+    """For small tables, tests, and machines without Spark."""
+
+    name = "local"
+
+    def open_source(self, spec: SourceSpec) -> LocalRows:
+        """A source read through pyarrow."""
+        return LocalRows(open_local_source(spec))
+
+    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+        """One task over the whole source."""
+        if not isinstance(source, LocalRows):
+            raise TypeError(f"not a source of the local runner: {type(source).__name__}")
+        with Ticker(shape.tick_seconds, on_tick):
+            return [work(0, "0", source.rows.batches())]

@@ -1,0 +1,109 @@
+"""How far the tasks of an attempt are, seen by the driver without collecting anything.
+
+A task leaves an empty object whose *name* holds its numbers and replaces it every few seconds; the driver lists one small
+folder. That works on any cluster, through Spark Connect, and after the driver is gone::
+
+    _lance_core/progress/{attempt}/00003.17.2.25000.1.812345       partition 3, task attempt 17, 2nd report:
+                                                                    25,000 rows, 1 fragment, 812,345 bytes
+
+Progress is advice: a store that fails here never fails a task.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from lance_core.commit.naming import PRIVATE
+from lance_core.errors import LanceError
+from lance_core.io.store import Store
+
+PROGRESS = f"{PRIVATE}/progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Sums over the tasks seen so far; `fragments` and `size` (bytes) count finished files only."""
+
+    tasks: int = 0
+    rows: int = 0
+    fragments: int = 0
+    size: int = 0
+
+    def line(self) -> str:
+        """For a log."""
+        return f"{self.rows:,} rows, {self.fragments:,} fragments, {self.size / 2**20:,.1f} MiB from {self.tasks:,} tasks"
+
+
+class ProgressReport:
+    """A task's side."""
+
+    def __init__(self, store: Store, attempt: str, *, partition: int, task_attempt: str, seconds: float) -> None:
+        self._store = store
+        self._stem = f"{PROGRESS}/{attempt}/{partition:05d}.{task_attempt}"
+        self._seconds = seconds
+        self._due = time.monotonic() + seconds
+        self._count = 0
+        self._last: str | None = None
+
+    def update(self, rows: int, fragments: int, size: int, *, final: bool = False) -> None:
+        """Leave the numbers behind when a report is due, or when this is the last one."""
+        now = time.monotonic()
+        if now < self._due and not final:
+            return
+        self._due = now + self._seconds
+        self._count += 1
+        name = f"{self._stem}.{self._count}.{rows}.{fragments}.{size}"
+        try:
+            self._store.put(name, b"")
+            if self._last is not None:
+                self._store.delete(self._last)
+        except (LanceError, OSError):
+            return
+        self._last = name
+
+
+def read_progress(store: Store, attempt: str) -> Progress:
+    """What the tasks have left so far; a retried partition counts once, by the task that got furthest."""
+    best: dict[int, tuple[int, int, int]] = {}
+    for entry in store.list(f"{PROGRESS}/{attempt}/"):
+        parts = entry.path.rsplit("/", 1)[-1].split(".")
+        if len(parts) != 6 or not all(part.isdigit() for part in parts):
+            continue
+        partition, numbers = int(parts[0]), (int(parts[3]), int(parts[4]), int(parts[5]))
+        best[partition] = max(best.get(partition, (0, 0, 0)), numbers)
+    rows, fragments, size = (sum(numbers[index] for numbers in best.values()) for index in range(3))
+    return Progress(len(best), rows, fragments, size)
+
+
+def clear_progress(store: Store, attempt: str) -> None:
+    """Remove what an attempt's tasks left."""
+    try:
+        for entry in list(store.list(f"{PROGRESS}/{attempt}/")):
+            store.delete(entry.path)
+    except (LanceError, OSError):
+        return
+
+
+class Ticker:
+    """Calls a function every few seconds from a thread of its own, between `with` and the end of its block."""
+
+    def __init__(self, seconds: float, call: Callable[[], None]) -> None:
+        self._seconds, self._call = seconds, call
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="lance-progress", daemon=True)
+
+    def __enter__(self) -> Ticker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5.0)
+
+    def _loop(self) -> None:
+        while not self._stop.wait(self._seconds):
+            self._call()

@@ -1,0 +1,145 @@
+"""Maps a job's work over a DataFrame's partitions with `mapInArrow`; only tiny results come back to the driver.
+
+::
+
+    executor   partition 3: batches -> Work -> one row (3, task 17, [fragment bytes], rows read, rows, bytes, error)
+    driver     collect() of those rows -> one TaskResult per partition
+
+No RDD API, no accumulators, no broadcast: it works through Spark Connect. Spark may run a partition twice (a retry, a
+speculative copy, a lost executor); only the result that Spark itself hands to the driver counts, and the files of the
+others carry the attempt's id and are collected. An InputError of a task comes back as a row instead of failing the task:
+Spark would only repeat it three times.
+
+Partitions: by default those of the source. `coalesce(n)` lowers their number without a shuffle, `repartition(n)` shuffles.
+Every partition with rows writes at least one data file, so many small partitions make many small fragments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.errors import LanceError
+from lance_core.jobs.base import Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.failure import failure_from_plain, failure_to_plain
+from lance_core.jobs.progress import Ticker
+from lance_core.jobs.spec import SourceSpec
+from lance_core.spark.sources import open_spark_source
+from lance_core.spark.types import arrow_schema
+
+RESULT_DDL = (
+    "partition INT, task_attempt STRING, fragments ARRAY<BINARY>, rows_read BIGINT, rows BIGINT, size BIGINT, error STRING"
+)
+_RESULT_FIELDS: list[tuple[str, Any]] = [
+    ("partition", pa.int32()),
+    ("task_attempt", pa.string()),
+    ("fragments", pa.list_(pa.binary())),
+    ("rows_read", pa.int64()),
+    ("rows", pa.int64()),
+    ("size", pa.int64()),
+    ("error", pa.string()),
+]
+RESULT_SCHEMA = pa.schema(_RESULT_FIELDS)
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """A DataFrame as work sees it. Spark marks `not null` by derivation, not on purpose."""
+
+    frame: Any
+    strict_nullability: bool = False
+    num_rows: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow types in which the columns will arrive."""
+        return arrow_schema(self.frame.schema)
+
+
+class SparkRunner(Runner):
+    """Work on the executors of a Spark session (classic or Connect)."""
+
+    name = "spark"
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def open_source(self, spec: SourceSpec) -> SparkRows:
+        """A source through the session."""
+        return SparkRows(open_spark_source(self._spark, spec))
+
+    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+        """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
+        if not isinstance(source, SparkRows):
+            raise TypeError(f"not a source of the Spark runner: {type(source).__name__}")
+        frame = _cut(source.frame, shape).mapInArrow(task_function(work), RESULT_DDL)
+        with Ticker(shape.tick_seconds, on_tick):
+            rows = frame.collect()
+        return one_per_partition(rows)
+
+
+def _cut(frame: Any, shape: Shape) -> Any:
+    if shape.num_partitions is None:
+        return frame
+    return frame.repartition(shape.num_partitions) if shape.repartition else frame.coalesce(shape.num_partitions)
+
+
+def task_function(work: Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What Spark runs on an executor, once per partition (and again when it retries)."""
+
+    def run_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield run_work(work, iter(batches))
+
+    return run_partition
+
+
+def run_work(work: Work, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
+    """One task on an executor: its result, or its final refusal, as one row of `RESULT_SCHEMA`."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    partition, task_attempt = (0, "0") if context is None else (context.partitionId(), str(context.taskAttemptId()))
+    error: str | None = None
+    try:
+        result = work(partition, task_attempt, batches)
+    except LanceError as failure:
+        if failure.retryable:
+            raise
+        result, error = TaskResult(partition, task_attempt), json.dumps(failure_to_plain(failure))
+    row = {
+        "partition": result.partition,
+        "task_attempt": result.task_attempt,
+        "fragments": list(result.fragments),
+        "rows_read": result.rows_read,
+        "rows": result.rows,
+        "size": result.size,
+        "error": error,
+    }
+    return pa.RecordBatch.from_pylist([row], schema=RESULT_SCHEMA)
+
+
+def one_per_partition(rows: Sequence[Any]) -> Sequence[TaskResult]:
+    """Results in the order of partitions. Raises the first refusal; a LanceError when a partition reported twice."""
+    results: dict[int, TaskResult] = {}
+    for row in sorted(rows, key=lambda row: int(row["partition"])):
+        if row["error"]:
+            raise failure_from_plain(json.loads(row["error"]))
+        partition = int(row["partition"])
+        if partition in results:
+            raise LanceError(
+                f"partition {partition} reported twice (tasks {results[partition].task_attempt} and {row['task_attempt']})",
+                cure="Nothing was staged; this is a bug in how the result reached the driver.",
+            )
+        results[partition] = TaskResult(
+            partition=partition,
+            task_attempt=str(row["task_attempt"]),
+            rows_read=int(row["rows_read"]),
+            rows=int(row["rows"]),
+            size=int(row["size"]),
+            fragments=tuple(bytes(fragment) for fragment in row["fragments"]),
+        )
+    return [results[partition] for partition in sorted(results)]

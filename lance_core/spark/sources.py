@@ -1,0 +1,71 @@
+"""A `SourceSpec` -> a DataFrame. Whatever Spark says about a bad source becomes an InputError that names it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.jobs.functions import load_function
+from lance_core.jobs.secret import as_secret
+from lance_core.jobs.spec import SourceSpec
+
+
+def open_spark_source(spark: Any, spec: SourceSpec) -> Any:
+    """The DataFrame of a source, analysed but not run. InputError for a missing path, unknown format, bad SQL or function.
+
+    Views of a SQL source are temporary views of this session.
+    """
+    try:
+        frame = _open(spark, spec)
+        _ = frame.schema  # Spark Connect analyses no earlier
+    except Exception as error:
+        raise as_input_error(error, spec) or error from None
+    return frame
+
+
+def _open(spark: Any, spec: SourceSpec) -> Any:
+    if spec.callable:
+        frame = load_function(spec.callable)(spark, **spec.kwargs)
+        if not hasattr(frame, "mapInArrow"):
+            raise InputError(f"source.callable {spec.callable} returned {type(frame).__name__}, not a DataFrame")
+        return frame
+    if spec.sql:
+        for name, view in spec.views.items():
+            open_spark_source(spark, view).createOrReplaceTempView(name)
+        return spark.sql(spec.sql)
+    reader = spark.read.format(spec.format)
+    for name, value in spec.options.items():
+        reader = reader.option(name, as_secret(value, where=f"source.options.{name}").reveal())
+    if spec.schema:
+        reader = reader.schema(spec.schema)
+    return reader.load(list(spec.paths)) if spec.paths else reader.load()
+
+
+def as_input_error(error: BaseException, spec: SourceSpec) -> InputError | None:
+    """What Spark's error says about the source, as our own; None when it says nothing about it."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    if "[DATA_SOURCE_NOT_FOUND]" in str(error):  # arrives as a bare Java error
+        return InputError(f"source format {spec.format!r} is not known to this Spark", cure="Add its package to the job.")
+    if not isinstance(error, (AnalysisException, ParseException)):
+        return None
+    condition = _condition(error)
+    text = str(error).split("\n", 1)[0].strip()
+    if condition == "PATH_NOT_FOUND":
+        path = _parameters(error).get("path") or ", ".join(spec.paths)
+        return InputError(f"source path {path} does not exist", uri=path)
+    return InputError(f"the source ({spec.describe()}) is refused by Spark: {text}")
+
+
+def _condition(error: Any) -> str:
+    for name in ("getCondition", "getErrorClass"):  # the first since Spark 4.0
+        if hasattr(error, name):
+            return str(getattr(error, name)() or "")
+    return ""
+
+
+def _parameters(error: Any) -> dict[str, str]:
+    try:
+        return dict(error.getMessageParameters() or {})
+    except Exception:  # some releases fail to carry the parameters over; the message is enough then
+        return {}

@@ -1,0 +1,47 @@
+"""One Spark session for all tests of this room: local[2], loopback, workers of this interpreter."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "PYSPARK_DRIVER_PYTHON": sys.executable,
+    # Workers import lance_core, and the modules of these tests.
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]).rstrip(
+        os.pathsep
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    sql = pytest.importorskip("pyspark.sql")
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
+    session = (
+        sql.SparkSession.builder.master("local[2, 2]")  # a task may fail once and is tried again
+        .appName("lance-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", "/tmp/lance-spark-warehouse")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
