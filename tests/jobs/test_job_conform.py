@@ -92,9 +92,9 @@ def test_nulls_where_none_may_be() -> None:
     conformer = Conformer(strict, uri="t")
     good = pa.table({"c": [1, 2], "s": [{"a": 1, "b": None}, None]}).to_batches()[0]
     assert conformer.apply(good).to_pylist() == good.to_pylist()
-    with pytest.raises(SchemaMismatchError, match="'c' may not hold nulls"):
+    with pytest.raises(SchemaMismatchError, match="'c' is not nullable but holds a null"):
         conformer.apply(pa.table({"c": [1, None], "s": [{"a": 1, "b": ""}] * 2}).to_batches()[0])
-    with pytest.raises(SchemaMismatchError, match=r"'s\.a' may not hold nulls"):
+    with pytest.raises(SchemaMismatchError, match=r"'s\.a' is not nullable but holds a null"):
         conformer.apply(pa.table({"c": [1, 2], "s": [{"a": 1, "b": ""}, {"a": None, "b": ""}]}).to_batches()[0])
 
 
@@ -110,7 +110,7 @@ def test_drift_policies() -> None:
     check_schema(source, table, drift="fill_and_drop", uri="t")
     batch = pa.record_batch([pa.array([1]), pa.array([2], pa.int8()), pa.array([3])], schema=source)
     assert Conformer(table, uri="t").apply(batch).to_pylist() == [{"a": 3, "b": None, "n": 1}]
-    with pytest.raises(SchemaMismatchError, match=r"'n'.*may not hold nulls"):
+    with pytest.raises(SchemaMismatchError, match=r"'n' is not in the source"):
         check_schema(source.remove(0), table, drift="fill_and_drop", uri="t")
 
 
