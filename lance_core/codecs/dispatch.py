@@ -108,8 +108,15 @@ class Codecs:
         return codec
 
 
+MAX_VALUES = 1 << 31
+"""Values of one call: encodings that need no bytes for a value (width 0) would let a damaged count allocate at will."""
+
+
 def total(counts: Ints) -> int:
-    """Sum of the counts as an int; CorruptFileError when one is negative."""
-    if len(counts) and int(counts.min()) < 0:
-        raise CorruptFileError("a chunk claims a negative number of values")
-    return int(np.sum(counts, dtype=np.int64))
+    """Sum of the counts as an int; CorruptFileError when one is negative or the sum is absurd."""
+    if len(counts) and (int(counts.min()) < 0 or int(counts.max()) > MAX_VALUES):
+        raise CorruptFileError(f"a chunk claims {int(counts.min())} to {int(counts.max())} values")
+    count = int(np.sum(counts, dtype=np.int64))
+    if count > MAX_VALUES:
+        raise CorruptFileError(f"the chunks of one read claim {count} values, expected at most {MAX_VALUES}")
+    return count

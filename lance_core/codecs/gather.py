@@ -86,3 +86,16 @@ def _gather_even(data: Bytes, starts: Ints, sizes: Ints, stride: int) -> Bytes:
     out[: num_even * size].reshape(num_even, size)[:] = rows
     out[num_even * size :] = data[int(starts[-1]) : int(starts[-1]) + last]
     return out
+
+
+def aligned_words(pieces: Pieces, size: int) -> tuple[npt.NDArray[Any], Ints, Ints]:
+    """(words, starts, sizes) in words of `size` bytes: a view where the pieces are aligned, joined copies elsewhere.
+
+    Bytes behind the last whole word of a piece are left out.
+    """
+    address = pieces.data.__array_interface__["data"][0]
+    sizes = pieces.sizes // size
+    if address % size == 0 and not (pieces.starts % size).any():
+        return words(pieces.data, f"u{size}"), pieces.starts // size, sizes
+    joined = words(gather(pieces.data, pieces.starts, sizes * size), f"u{size}")
+    return joined, np.cumsum(sizes) - sizes, sizes

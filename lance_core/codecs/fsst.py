@@ -1,0 +1,136 @@
+"""FSST: strings as codes of a symbol table that lies in the description (2,312 bytes).
+
+::
+
+    u64   0x46535354 << 32 | on << 24 | suffix limit << 16 | terminator << 8 | number of symbols
+    n x 8 bytes   the symbols, zero padded
+    n bytes       their lengths, directly behind; zeros up to 2,312
+
+Code 255 escapes one literal byte. With `on` = 0 the bytes are stored as they are. In chunk form the strings of the
+encoding inside are codes; in full-zip pages each payload is. (Spec: compressive encodings, "FSST".)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.codecs.blocks import Block, Ints, Pieces, VariableBlock
+from lance_core.codecs.dispatch import Codecs, Values
+from lance_core.errors import CorruptFileError, UnsupportedEncodingError
+from lance_core.format.encoding import Fsst
+from lance_core.kernels import fsst as kernels
+
+MAGIC = 0x46535354
+TABLE_BYTES = 2312
+SAMPLE_BYTES = 32_768
+_SAMPLE_RUN = 512
+_INT32_MAX = 2**31 - 1
+
+
+def num_buffers(encoding: Fsst, codecs: Codecs) -> int:
+    """As many as the encoding inside."""
+    return codecs.num_buffers(encoding.values)
+
+
+def decode(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> Block:
+    """VariableBlock of the strings; CorruptFileError for a damaged table or codes that are not in it."""
+    return _spell(encoding, codecs.decode(encoding.values, buffers, counts))
+
+
+def decode_block(encoding: Fsst, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
+    """The same around a block form."""
+    return _spell(encoding, codecs.decode_block(encoding.values, piece, counts))
+
+
+def decode_values(encoding: Fsst, payload: Values, codecs: Codecs) -> Block:
+    """Each payload holds the codes of one string."""
+    return _spell(encoding, codecs.decode_values(encoding.values, payload))
+
+
+def encode(block: VariableBlock) -> tuple[bytes, VariableBlock] | None:
+    """(symbol table, codes) of a block, or None when a sample shows that it would not shrink by a twentieth."""
+    data, offsets = _sample(block)
+    if not len(data):
+        return None
+    padded = np.append(data, np.zeros(8, np.uint8))
+    symbols, lengths, tables = kernels.train(padded, offsets)
+    if int(_run(padded, offsets, tables).offsets[-1]) > len(data) * 0.95:
+        return None
+    first, last = int(block.offsets[0]), int(block.offsets[-1])
+    whole = np.empty(last - first + 8, np.uint8)
+    whole[: last - first] = block.data[first:last]
+    whole[last - first :] = 0
+    return write_table(symbols, lengths), _run(whole, block.offsets - block.offsets[0], tables)
+
+
+def write_table(symbols: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int64]) -> bytes:
+    """The description's symbol table."""
+    count = len(symbols)
+    head = MAGIC << 32 | 1 << 24 | count << 16 | count
+    body = head.to_bytes(8, "little") + symbols.astype("<u8").tobytes() + lengths.astype(np.uint8).tobytes()
+    return body.ljust(TABLE_BYTES, b"\0")
+
+
+def read_table(table: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]] | None:
+    """(256 symbols, 256 lengths; 0 = no such code), or None when the bytes are stored as they are."""
+    head = int.from_bytes(table[:8], "little")
+    if len(table) < 8 or head >> 32 != MAGIC:
+        raise CorruptFileError(f"FSST: {len(table)} bytes that do not begin like a symbol table")
+    if not head >> 24 & 1:
+        return None
+    count = head & 255
+    if len(table) < 8 + count * 9:
+        raise CorruptFileError(f"FSST: a symbol table of {len(table)} bytes cannot hold {count} symbols")
+    symbols, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
+    symbols[:count] = np.frombuffer(table, "<u8", count, 8)
+    lengths[:count] = np.frombuffer(table, np.uint8, count, 8 + count * 8)
+    if (lengths[:count] > 8).any() or (lengths[:count] == 0).any():
+        raise CorruptFileError("FSST: a symbol of more than 8 bytes or none")
+    return symbols, lengths
+
+
+def _spell(encoding: Fsst, codes: Block) -> VariableBlock:
+    if not isinstance(codes, VariableBlock):
+        raise UnsupportedEncodingError(f"Fsst around {type(encoding.values).__name__} is not supported")
+    table = read_table(encoding.symbol_table)
+    if table is None:
+        return codes
+    capacity = kernels.MAX_EXPANSION * len(codes.data) + 8
+    wide = codes.offsets.dtype.itemsize == 8 or capacity > _INT32_MAX
+    offsets = np.ascontiguousarray(codes.offsets, np.int64 if wide else np.int32)
+    out, targets = np.empty(capacity, np.uint8), np.empty(len(offsets), offsets.dtype)
+    size = kernels.decode(np.ascontiguousarray(codes.data), offsets, *table, out, targets)
+    if size < 0:
+        raise CorruptFileError(f"FSST: string {-1 - size} has a code that is not in the symbol table or is cut short")
+    return VariableBlock(targets, out[:size])
+
+
+def _run(padded: npt.NDArray[np.uint8], offsets: npt.NDArray[Any], tables: kernels.Tables) -> VariableBlock:
+    """Codes of the strings of `padded` (8 bytes to spare), offsets from zero."""
+    capacity = 2 * len(padded)
+    wide = capacity > _INT32_MAX or offsets.dtype.itemsize == 8
+    starts = np.ascontiguousarray(offsets, np.int64 if wide else np.int32)
+    out, targets = np.empty(capacity, np.uint8), np.empty(len(starts), starts.dtype)
+    size = kernels.encode(padded, starts, *tables, kernels.masks(), out, targets)
+    return VariableBlock(targets.astype(offsets.dtype, copy=False), out[: max(size, 0)])
+
+
+def _sample(block: VariableBlock) -> tuple[npt.NDArray[np.uint8], Ints]:
+    """About 32 KiB of strings taken in runs spread evenly over the block."""
+    first, last = int(block.offsets[0]), int(block.offsets[-1])
+    num_bytes = last - first
+    if num_bytes <= SAMPLE_BYTES:
+        return block.data[first:last], (block.offsets - block.offsets[0]).astype(np.int64)
+    num_runs = SAMPLE_BYTES // _SAMPLE_RUN
+    ends = np.linspace(first, last - _SAMPLE_RUN, num_runs).astype(np.int64)
+    begins = np.searchsorted(block.offsets, ends, side="left")
+    parts, lengths = [], []
+    for begin in begins.tolist():
+        end = int(np.searchsorted(block.offsets, int(block.offsets[begin]) + _SAMPLE_RUN, side="left"))
+        bounds = np.minimum(block.offsets[begin : end + 1].astype(np.int64), int(block.offsets[begin]) + 2 * _SAMPLE_RUN)
+        parts.append(block.data[int(bounds[0]) : int(bounds[-1])])
+        lengths.append(np.diff(bounds))
+    return np.concatenate(parts), np.append(0, np.cumsum(np.concatenate(lengths)))

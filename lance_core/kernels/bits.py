@@ -1,0 +1,101 @@
+"""FastLanes bit packing: 1,024 numbers of T bits as W-bit numbers, in an order that suits vector registers.
+
+The logical position of row r (0..T-1) and lane l (0..1024/T-1) is `ORDER[r // 8] * 16 + (r % 8) * 128 + l`. Lane l
+packs its T numbers, lowest bits first, into W words; word w of lane l lies at index `w * lanes + l`:
+
+    T = 32: 32 lanes, W = 3: 3 * 32 words; row 0 of lane 0 is bits 0-2 of word 0, row 10 straddles words 0 and 1
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_core.kernels.jit import kernel
+
+ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+BLOCK = 1024
+_WORDS = ("u1", "u2", "u4", "u8")
+
+
+@kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS)
+def unpack(words: Any, starts: Any, widths: Any, counts: Any, scratch: Any, out: Any) -> Any:
+    """Unpack blocks back to back into `out`; block b has its words at `starts[b]`, `widths[b]` bits, `counts[b]` values.
+
+    A width of T + 1 means that the block holds plain words. `scratch` holds 1,024 items. Returns the number of values, or
+    -1 - b for a block b that leaves `words` or `out`.
+    """
+    bits = words.itemsize * 8
+    lanes = 1024 // bits
+    at = 0
+    for block in range(len(starts)):
+        start, width, count = starts[block], widths[block], counts[block]
+        if width < 0 or width > bits + 1 or count < 0 or count > 1024 or at + count > len(out):
+            return -1 - block
+        size = count if width > bits else width * lanes
+        if start < 0 or start > len(words) - size:
+            return -1 - block
+        if width > bits:
+            out[at : at + count] = words[start : start + count]
+            at += count
+            continue
+        direct = count == 1024
+        target = out[at : at + 1024] if direct else scratch
+        mask = (1 << width) - 1 if width < 64 else -1
+        for row in range(bits):
+            first = ORDER[row // 8] * 16 + (row % 8) * 128
+            word = start + row * width // bits * lanes
+            shift = row * width % bits
+            if width == 0:
+                for lane in range(lanes):
+                    target[first + lane] = 0
+            elif shift + width <= bits:
+                for lane in range(lanes):
+                    target[first + lane] = (words[word + lane] >> shift) & mask
+            else:
+                rest = bits - shift
+                for lane in range(lanes):
+                    low = words[word + lane] >> shift
+                    target[first + lane] = (low | (words[word + lanes + lane] << rest)) & mask
+        if not direct:
+            out[at : at + count] = scratch[:count]
+        at += count
+    return at
+
+
+@kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS)
+def pack(values: Any, counts: Any, starts: Any, widths: Any, scratch: Any, out: Any) -> Any:
+    """Pack blocks of `counts[b]` (at most 1,024, zero padded) values, back to back in `values`, to word `starts[b]`.
+
+    `out` is zero before. A width of T + 1 writes plain words. Returns the number of values, or -1 - b for a block b that
+    leaves `values` or `out`.
+    """
+    bits = values.itemsize * 8
+    lanes = 1024 // bits
+    at = 0
+    for block in range(len(starts)):
+        start, width, count = starts[block], widths[block], counts[block]
+        if width < 0 or width > bits + 1 or count < 0 or count > 1024 or at + count > len(values):
+            return -1 - block
+        size = count if width > bits else width * lanes
+        if start < 0 or start > len(out) - size:
+            return -1 - block
+        if width > bits:
+            out[start : start + count] = values[at : at + count]
+            at += count
+            continue
+        scratch[:count] = values[at : at + count]
+        scratch[count:] = 0
+        at += count
+        if width == 0:
+            continue
+        for row in range(bits):
+            first = ORDER[row // 8] * 16 + (row % 8) * 128
+            word = start + row * width // bits * lanes
+            shift = row * width % bits
+            for lane in range(lanes):
+                out[word + lane] |= scratch[first + lane] << shift
+            if shift + width > bits:
+                rest = bits - shift
+                for lane in range(lanes):
+                    out[word + lanes + lane] |= scratch[first + lane] >> rest
+    return at

@@ -1,0 +1,220 @@
+"""FSST: strings as codes of a static table of up to 255 symbols of 1 to 8 bytes; code 255 escapes one literal byte.
+
+::
+
+    symbols  0 "http://"  1 "www."  2 ".com"        "http://www.x.com"  ->  00 01 ff 78 02
+
+The encoder finds the longest symbol at a position through three tables: `hashed` (symbols of three bytes and more, one
+for each hash of the first three bytes), `pairs` (the first two bytes) and `singles`. An entry is `length << 8 | code`,
+0 for none. (Boncz, Neumann, Leis: FSST, VLDB 2020.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.kernels.jit import kernel, load_u64, store_u64
+
+ESCAPE = 255
+MAX_SYMBOLS = 255
+MAX_EXPANSION = 8
+"""A code stands for at most this many bytes."""
+_HASH_SLOTS = 2048
+_ROUNDS = 5
+
+U64 = npt.NDArray[np.uint64]
+
+
+class Tables(NamedTuple):
+    """What the encoder looks up; made by `build_tables`."""
+
+    symbols: U64
+    hashed: npt.NDArray[np.int64]
+    pairs: npt.NDArray[np.int64]
+    singles: npt.NDArray[np.int64]
+
+
+@kernel("in:u1 in:O in:u8 in:u1 out:u1 out:O -> i8", O=("i4", "i8"))
+def decode(codes: Any, offsets: Any, symbols: Any, lengths: Any, out: Any, targets: Any) -> Any:
+    """Spell out the strings of `offsets`; returns the bytes in all, -1 - i for a string i with a bad code.
+
+    `symbols` and `lengths` have 256 entries (length 0 = no such code); `out` has 8 bytes for each code and 8 to spare.
+    """
+    if len(out) < 8 * len(codes) + 8 or len(symbols) < 256 or len(lengths) < 256:
+        return -1
+    at = 0
+    targets[0] = 0
+    for index in range(len(offsets) - 1):
+        position, end = offsets[index], offsets[index + 1]
+        if position < 0 or end < position or end > len(codes):
+            return -1 - index
+        while position < end:
+            code = codes[position]
+            position += 1
+            if code != 255:
+                length = lengths[code]
+                if length == 0:
+                    return -1 - index
+                store_u64(out, at, symbols[code])
+                at += length
+            else:
+                if position >= end:
+                    return -1 - index
+                out[at] = codes[position]
+                at += 1
+                position += 1
+        targets[index + 1] = at
+    return at
+
+
+@kernel("in:u1 in:O in:u8 in:i8 in:i8 in:i8 in:u8 out:u1 out:O -> i8", O=("i4", "i8"))
+def encode(
+    data: Any, offsets: Any, symbols: Any, hashed: Any, pairs: Any, singles: Any, masks: Any, out: Any, targets: Any
+) -> Any:
+    """Encode the strings of `offsets`; `data` has 8 bytes to spare, `out` holds twice the bytes. Returns bytes in all."""
+    at = 0
+    targets[0] = 0
+    for index in range(len(offsets) - 1):
+        position, end = offsets[index], offsets[index + 1]
+        if position < 0 or end < position or end > len(data) - 8 or at + 2 * (end - position) > len(out):
+            return -1 - index
+        while position < end:
+            word = load_u64(data, position)
+            room = end - position
+            entry = hashed[((word & masks[3]) * masks[9]) >> masks[10]]
+            length = entry >> 8
+            if length == 0 or length > room or ((word ^ symbols[entry & 255]) & masks[length]) != 0:
+                entry = pairs[word & masks[2]]
+                if entry >> 8 > room:
+                    entry = singles[data[position]]
+                length = entry >> 8
+            if length == 0:
+                out[at] = 255
+                out[at + 1] = data[position]
+                at += 2
+                position += 1
+            else:
+                out[at] = entry & 255
+                at += 1
+                position += length
+        targets[index + 1] = at
+    return at
+
+
+@kernel("in:u1 in:i8 in:u8 in:i8 in:i8 in:i8 in:u8 out:u4 out:u4 -> i8")
+def count(
+    data: Any, offsets: Any, symbols: Any, hashed: Any, pairs: Any, singles: Any, masks: Any, ones: Any, twos: Any
+) -> Any:
+    """Count how often each symbol (number: code, or 256 + literal byte) and each pair of neighbours is used."""
+    for index in range(len(offsets) - 1):
+        position, end = offsets[index], offsets[index + 1]
+        if position < 0 or end < position or end > len(data) - 8:
+            return -1 - index
+        before = -1
+        while position < end:
+            word = load_u64(data, position)
+            room = end - position
+            entry = hashed[((word & masks[3]) * masks[9]) >> masks[10]]
+            length = entry >> 8
+            if length == 0 or length > room or ((word ^ symbols[entry & 255]) & masks[length]) != 0:
+                entry = pairs[word & masks[2]]
+                if entry >> 8 > room:
+                    entry = singles[data[position]]
+                length = entry >> 8
+            literal = 256 + data[position]
+            number = literal if length == 0 else entry & 255
+            ones[number] += 1
+            if before >= 0:
+                twos[before * 512 + number] += 1
+            if length > 1:
+                ones[literal] += 1
+                if before >= 0:
+                    twos[before * 512 + literal] += 1
+            before = number
+            position += max(length, 1)
+    return len(offsets)
+
+
+def masks() -> U64:
+    """Masks of 0 to 8 low bytes, then the hash's factor and shift (numbers the kernels need as unsigned)."""
+    low = [(1 << 8 * size) - 1 for size in range(9)]
+    return np.array([*low, 0x9E3779B97F4A7C15, 64 - _HASH_SLOTS.bit_length() + 1], np.uint64)
+
+
+def build_tables(symbols: U64, lengths: npt.NDArray[np.int64]) -> tuple[Tables, npt.NDArray[np.int64]]:
+    """Tables for symbols in order of merit, and which of them found a place (numbers into the arguments).
+
+    Codes are given in that order. A symbol of three bytes and more whose hash is taken is left out.
+    """
+    special = masks()
+    hashed = np.zeros(_HASH_SLOTS, np.int64)
+    pairs = np.zeros(65536, np.int64)
+    singles = np.zeros(256, np.int64)
+    slots = ((symbols & special[3]) * special[9]) >> special[10]
+    kept: list[int] = []
+    for number, (symbol, length, slot) in enumerate(zip(symbols.tolist(), lengths.tolist(), slots.tolist(), strict=True)):
+        if len(kept) == MAX_SYMBOLS or (length >= 3 and hashed[slot]):
+            continue
+        entry = length << 8 | len(kept)
+        if length >= 3:
+            hashed[slot] = entry
+        elif length == 2:
+            pairs[symbol] = entry
+        else:
+            singles[symbol] = entry
+        kept.append(number)
+    chosen = np.array(kept, np.int64)
+    by_low_byte = singles[np.arange(65536) & 255]
+    full = np.zeros(256, np.uint64)
+    full[: len(kept)] = symbols[chosen]
+    return Tables(full, hashed, np.where(pairs > 0, pairs, by_low_byte), singles), chosen
+
+
+def train(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> tuple[U64, npt.NDArray[np.int64], Tables]:
+    """Find symbols for a sample of strings (`data` has 8 bytes to spare): (symbols, lengths, the encoder's tables).
+
+    Five rounds: encode the sample with the table so far, count symbols and neighbours, keep the 255 symbols (old ones and
+    neighbours joined) that cover most bytes.
+    """
+    symbols, lengths = np.empty(0, np.uint64), np.empty(0, np.int64)
+    tables, _ = build_tables(symbols, lengths)
+    special = masks()
+    for _ in range(_ROUNDS):
+        ones, twos = np.zeros(512, np.uint32), np.zeros(512 * 512, np.uint32)
+        count(data, offsets, *tables, special, ones, twos)
+        symbols, lengths = _candidates(ones, twos, symbols, lengths)
+        tables, kept = build_tables(symbols, lengths)
+        symbols, lengths = symbols[kept], lengths[kept]
+    return symbols, lengths, tables
+
+
+def _candidates(
+    ones: npt.NDArray[np.uint32], twos: npt.NDArray[np.uint32], symbols: U64, lengths: npt.NDArray[np.int64]
+) -> tuple[U64, npt.NDArray[np.int64]]:
+    """Used symbols and joined neighbours, best gain (uses times bytes) first."""
+    all_symbols = np.zeros(512, np.uint64)
+    all_lengths = np.ones(512, np.int64)
+    all_symbols[: len(symbols)], all_lengths[: len(lengths)] = symbols, lengths
+    all_symbols[256:] = np.arange(256, dtype=np.uint64)
+    used = np.flatnonzero(ones)
+    joined = np.flatnonzero(twos > 1)
+    left, right = joined // 512, joined % 512
+    room = all_lengths[left] < 8
+    joined, left, right = joined[room], left[room], right[room]
+    shift = (all_lengths[left] * 8).astype(np.uint64)
+    both = all_symbols[left] | (all_symbols[right] << shift)
+    values = np.concatenate([all_symbols[used], both])
+    sizes = np.concatenate([all_lengths[used], np.minimum(all_lengths[left] + all_lengths[right], 8)])
+    # A literal costs two bytes: a single byte that has a code of its own saves more than its length says.
+    weights = np.where(sizes == 1, 2, sizes)
+    gains = np.concatenate([ones[used], twos[joined]]).astype(np.int64) * weights
+    order = np.lexsort((sizes, values))
+    values, sizes, gains = values[order], sizes[order], gains[order]
+    first = np.append(True, (values[1:] != values[:-1]) | (sizes[1:] != sizes[:-1]))[: len(values)]
+    starts = np.flatnonzero(first)
+    summed = np.add.reduceat(gains, starts) if len(starts) else gains
+    best = np.argsort(-summed, kind="stable")[: 2 * MAX_SYMBOLS]
+    return values[starts][best], sizes[starts][best]

@@ -1,0 +1,233 @@
+"""The only file that imports numba, and only when a kernel first runs: compiled lazily, cached on disk, without the GIL.
+
+::
+
+    @kernel("in:T in:i8 out:T -> i8", T=("u1", "u2", "u4", "u8"))
+    def add_at(values, starts, out): ...
+
+    add_at(values, starts, out)         compiles (or loads) the variant for values.dtype, then calls it
+    warmup()                            compiles every variant of every kernel
+
+A signature lists the arguments: `in:` and `out:` are contiguous arrays (read-only inputs are accepted without a second
+variant), a bare type is a scalar; types are numpy's short names. Variants exist for the types listed for a letter, so
+their number is bounded here and not by what callers pass. A kernel checks its bounds itself or is called after a check;
+it returns a number, negative for damaged input. `load_u64` and `store_u64` are unaligned eight-byte moves that become
+one instruction; they check nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import stat
+import tempfile
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_LOG = logging.getLogger(__name__)
+_LOCK = threading.RLock()
+_REGISTRY: list[Kernel] = []
+_COMPILED = "numba kernel %s[%s] compiled in %.1f s (once per machine: it is cached)"
+
+
+class Kernel:
+    """A function that is compiled when it is first called with an element type."""
+
+    def __init__(self, function: Callable[..., Any], signature: str, variants: dict[str, tuple[str, ...]]) -> None:
+        self.function = function
+        self.name = function.__qualname__
+        self.__doc__ = function.__doc__
+        self._arguments, self._result = _parse(signature)
+        self._variants = variants
+        self._keyed_by = [_argument_of(self._arguments, letter) for letter in variants]
+        self._compiled: dict[tuple[str, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> int:
+        """Run the variant for the arguments' element types; returns the kernel's number."""
+        key = tuple(arguments[position].dtype.str[1:] for position in self._keyed_by)
+        compiled = self._compiled.get(key) or self._compile(key)
+        return int(compiled(*arguments))
+
+    def keys(self) -> Iterator[tuple[str, ...]]:
+        """The variants, as element types."""
+        return itertools.product(*self._variants.values())
+
+    def compile_all(self) -> int:
+        """Compile or load every variant; returns how many there are."""
+        keys = list(self.keys())
+        for key in keys:
+            if key not in self._compiled:
+                self._compile(key)
+        return len(keys)
+
+    def _compile(self, key: tuple[str, ...]) -> Callable[..., Any]:
+        with _LOCK:
+            if key in self._compiled:
+                return self._compiled[key]
+            if key not in set(self.keys()):
+                raise TypeError(f"kernel {self.name} has no variant for {key}; it has {list(self.keys())}")
+            letters = dict(zip(self._variants, key, strict=True))
+            started = time.perf_counter()
+            compiled = _numba_compile(self.function, self._arguments, self._result, letters)
+            if not sum(compiled.stats.cache_hits.values()):
+                _LOG.info(_COMPILED, self.name, ",".join(key), time.perf_counter() - started)
+            self._compiled[key] = compiled
+            found: Callable[..., Any] = compiled
+            return found
+
+
+def kernel(signature: str, **variants: tuple[str, ...]) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorator: make a function a kernel (see the head of this file)."""
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        made = Kernel(function, signature, variants)
+        _REGISTRY.append(made)
+        return made
+
+    return decorate
+
+
+def registered() -> tuple[Kernel, ...]:
+    """Every kernel of the modules imported so far."""
+    return tuple(_REGISTRY)
+
+
+def warmup() -> int:
+    """Compile or load every variant of every registered kernel; returns their number.
+
+    Import the kernel modules first: `lance_core.kernels.load_all()`.
+    """
+    return sum(item.compile_all() for item in registered())
+
+
+def load_u64(array: npt.NDArray[np.uint8], position: int) -> int:
+    """Eight bytes at `position` as a little-endian number; unchecked when compiled."""
+    return int.from_bytes(array[position : position + 8].tobytes(), "little")
+
+
+def store_u64(array: npt.NDArray[np.uint8], position: int, value: int) -> None:
+    """Write eight little-endian bytes at `position`; unchecked when compiled."""
+    array[position : position + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+
+def _parse(signature: str) -> tuple[list[tuple[str, str]], str]:
+    head, result = signature.split("->")
+    arguments = []
+    for word in head.split():
+        kind, _, name = word.rpartition(":")
+        arguments.append((kind, name))
+    return arguments, result.strip()
+
+
+def _argument_of(arguments: list[tuple[str, str]], letter: str) -> int:
+    return next(position for position, (kind, name) in enumerate(arguments) if name == letter and kind)
+
+
+def _numba_compile(
+    function: Callable[..., Any], arguments: list[tuple[str, str]], result: str, letters: dict[str, str]
+) -> Any:
+    import numba
+    from numba.core import types as numba_types
+
+    def of(kind: str, name: str) -> Any:
+        scalar = numba.from_dtype(np.dtype(letters.get(name, name)))
+        return numba_types.Array(scalar, 1, "C", readonly=kind == "in") if kind else scalar
+
+    signature = of("", result)(*(of(kind, name) for kind, name in arguments))
+    prepared = _with_intrinsics(function)
+    with _cache_directory(numba.config) as cached:
+        return numba.njit(signature, nogil=True, cache=cached, boundscheck=False)(prepared)
+
+
+def _with_intrinsics(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with `load_u64` and `store_u64` replaced by their one-instruction forms."""
+    names = set(function.__code__.co_names) & {"load_u64", "store_u64"}
+    if not names:
+        return function
+    moves = _intrinsics()
+    own = {**function.__globals__, **{name: moves[name] for name in names}}
+    copy = types.FunctionType(function.__code__, own, function.__name__, function.__defaults__)
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
+
+
+_MOVES: dict[str, Any] = {}
+
+
+def _intrinsics() -> dict[str, Any]:
+    if not _MOVES:
+        _MOVES.update(_make_intrinsics())
+    return _MOVES
+
+
+def _make_intrinsics() -> dict[str, Any]:
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba.core import types as numba_types
+    from numba.extending import intrinsic
+
+    def pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(64).as_pointer())
+
+    def load(typing_context: Any, array: Any, position: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.load(pointer(context, builder, signature, args), align=1)
+
+        return numba_types.uint64(array, numba_types.int64), generate
+
+    def store(typing_context: Any, array: Any, position: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store(args[2], pointer(context, builder, signature, args), align=1)
+            return context.get_dummy_value()
+
+        return numba_types.void(array, numba_types.int64, numba_types.uint64), generate
+
+    return {"load_u64": intrinsic(load), "store_u64": intrinsic(store)}
+
+
+@contextmanager
+def _cache_directory(config: Any) -> Iterator[bool]:
+    """Point numba's cache at a directory we may write while one of our kernels is compiled; yields False for none.
+
+    NUMBA_CACHE_DIR wins when it is writable. The setting is put back, for other users of numba in this process.
+    """
+    before = config.CACHE_DIR
+    found = next((path for path in _candidates(before) if _is_private_and_writable(path)), None)
+    if found is None:
+        _LOG.warning("no writable cache directory for numba kernels: each process compiles anew. Set NUMBA_CACHE_DIR.")
+        yield False
+        return
+    config.CACHE_DIR = str(found)
+    try:
+        yield True
+    finally:
+        config.CACHE_DIR = before
+
+
+def _candidates(configured: str) -> Iterator[Path]:
+    if configured:
+        yield Path(configured)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
+    yield Path(base) / "lance_core" / "numba"
+    yield Path(tempfile.gettempdir()) / f"lance_core-numba-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+
+
+def _is_private_and_writable(path: Path) -> bool:
+    """Cache files are code: a directory of another user is not trusted."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = path.stat()
+    except OSError:
+        return False
+    foreign = hasattr(os, "getuid") and info.st_uid != os.getuid()
+    open_to_all = bool(info.st_mode & stat.S_IWOTH) and hasattr(os, "getuid")
+    return os.access(path, os.W_OK | os.X_OK) and not foreign and not open_to_all
