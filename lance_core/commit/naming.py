@@ -5,7 +5,8 @@
     _versions/18446744073709551613.manifest          version 2, scheme V2: counts down, so a listing begins with the newest
     _versions/2.manifest                             version 2, scheme V1
     _versions/d9223372036854775810.manifest          a detached version (bit 63 set)
-    _transactions/1-f9a6932a-….txn                   what was to be done to version 1
+    _transactions/1-f9a6932a-….txn                   what was done to version 1
+    _transactions/1-{identity}.{attempt}.txn         what is staged on version 1
     data/{24 binary digits}{16 hex: attempt}{10 hex}.lance
     _deletions/{fragment}-{read version}-{id}.arrow  id = 40 bits of the attempt, 24 random bits
     _indices/{uuid}/…                                the last 12 hex digits of the uuid are of the attempt
@@ -23,6 +24,7 @@ import secrets
 import uuid as uuids
 
 from lance_core.errors import InputError
+from lance_core.io.paths import is_unfinished
 
 VERSIONS = "_versions"
 TRANSACTIONS = "_transactions"
@@ -142,15 +144,25 @@ def index_uuid(attempt: str | None = None) -> str:
 def is_of_attempt(path: str, attempt: str) -> bool:
     """Whether a path below the table is a file that this attempt wrote (temporary names count), judged by the name alone."""
     folder, _, rest = path.partition("/")
+    rest = _finished_name(rest)
     if folder == DATA:
-        stem = rest.rsplit("/", 1)[-1].lstrip(".") if rest.startswith(".") else rest
-        return stem[24:40] == attempt and set(stem[:24]) <= {"0", "1"}
+        return rest[24:40] == attempt and set(rest[:24]) <= {"0", "1"}
+    if folder == TRANSACTIONS:
+        return rest.endswith(f".{attempt}.txn")
     if folder == DELETIONS:
-        found = _DELETION.match(rest.lstrip("."))
+        found = _DELETION.fullmatch(rest)
         return found is not None and int(found.group(3)) >> 24 == int(attempt[:_DELETION_DIGITS], 16)
     if folder == INDICES:
         return rest.partition("/")[0].endswith(attempt[:_INDEX_DIGITS])
     return False
+
+
+def _finished_name(rest: str) -> str:
+    # A write that has not ended wears `.{name}.{random}.unfinished`.
+    folder, slash, name = rest.rpartition("/")
+    if name.startswith(".") and is_unfinished(name):
+        name = name[1:].rsplit(".", 2)[0]
+    return folder + slash + name
 
 
 def staged_folder(identity: str) -> str:

@@ -1,0 +1,175 @@
+"""Which identities have landed: one small put-if-absent record each, with the log itself as the judge where it is silent.
+
+::
+
+    _lance_core/ledger/5d2c….json      {"identity": "5d2c…", "version": 7, "transaction": "…", "landed_at": …}
+    _lance_core/ledger/_complete.json  {"version": 5}: every identity that landed at or before version 5 has its record
+
+The record follows the manifest, so a process that dies between the two leaves none; then the transactions of the versions
+since the staged base tell. When some of those are gone as well, nobody can know, and CommitStateUnknownError says so.
+Our own cleanup calls `record_history` before it prunes, which keeps the ledger complete.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_core.commit import naming
+from lance_core.commit.manifests import version_numbers
+from lance_core.commit.model import IDENTITY_PREFIX
+from lance_core.commit.records import Record, add_record, each, read_record, read_records, write_record
+from lance_core.commit.transactions import load_transaction
+from lance_core.errors import CommitStateUnknownError, NotFoundError
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+
+_COMPLETE_PATH = f"{naming.LEDGER}/_complete.json"
+
+
+def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
+    """The identities a transaction carries in its properties, each with what is noted about it."""
+    found = {}
+    for name, text in transaction.properties.items():
+        if name.startswith(IDENTITY_PREFIX):
+            found[name[len(IDENTITY_PREFIX) :]] = _note(text)
+    return found
+
+
+def carries(transaction: Transaction, identity: str) -> bool:
+    """Whether a transaction is the landing of an identity."""
+    return transaction.uuid == identity or IDENTITY_PREFIX + identity in transaction.properties
+
+
+def identity_property(identity: str, note: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and value of the transaction property that records an identity."""
+    return IDENTITY_PREFIX + identity, json.dumps(note, separators=(",", ":"), sort_keys=True)
+
+
+def record_landed(store: Store, identity: str, *, version: int, transaction: str) -> None:
+    """Note that an identity landed. The first record stays."""
+    record = {"identity": identity, "version": version, "transaction": transaction, "landed_at": time.time()}
+    add_record(store, naming.ledger_path(identity), record)
+
+
+def recorded_version(store: Store, identity: str) -> int | None:
+    """The version the ledger names for an identity, None when it is silent. The log is not looked at."""
+    return _version_of(read_record(store, naming.ledger_path(identity)))
+
+
+def recorded_versions(store: Store, identities: Sequence[str]) -> list[int | None]:
+    """`recorded_version` of many identities at once."""
+    return [_version_of(record) for record in read_records(store, [naming.ledger_path(item) for item in identities])]
+
+
+def find_landed(store: Store, identity: str, since_version: int) -> int | None:
+    """The version at which an identity landed, None when it certainly has not.
+
+    Looks at the ledger, then at the transaction of every version after `since_version` (0: from the beginning). Raises
+    CommitStateUnknownError when some of those are gone while the ledger is silent.
+    """
+    return find_landed_many(store, {identity: since_version})[identity]
+
+
+def find_landed_many(store: Store, since: Mapping[str, int]) -> dict[str, int | None]:
+    """`find_landed` for many identities, each with the version it was staged on; the log is read once."""
+    found: dict[str, int | None] = dict(zip(since, recorded_versions(store, list(since)), strict=True))
+    present = version_numbers(store)
+    _check_ledger_fits(store, found, latest=present[-1] if present else 0)
+    silent = {identity: since[identity] for identity, version in found.items() if version is None}
+    if silent and present:
+        found.update(_look_in_log(store, silent, present))
+    return found
+
+
+def record_history(store: Store, versions: Sequence[int]) -> None:
+    """Give every identity that landed in `versions` its record; call it before pruning them.
+
+    When no version at or before the newest of them is left out (gone earlier without a record), the ledger is marked
+    complete up to there, so that pruning leaves no doubt behind.
+    """
+    if not versions:
+        return
+    newest = max(versions)
+    complete = _complete_version(store)
+    certain = set(range(complete + 1, newest + 1)) <= set(versions)
+    for version in sorted(versions):
+        transaction = _load(store, version)
+        if transaction is None:
+            certain = certain and version <= complete
+            continue
+        for identity in identities_of(transaction):
+            record_landed(store, identity, version=version, transaction=transaction.uuid)
+    if certain and newest > complete:
+        write_record(store, _COMPLETE_PATH, {"version": newest})
+
+
+def _look_in_log(store: Store, silent: Mapping[str, int], present: Sequence[int]) -> dict[str, int | None]:
+    lowest = min(silent.values())
+    complete = _complete_version(store)
+    wanted = range(max(lowest, complete) + 1, present[-1] + 1)
+    known = set(present)
+    found: dict[str, int | None] = dict.fromkeys(silent)
+    unknown = [version for version in wanted if version not in known]
+    numbers = [version for version in wanted if version in known]
+    for version, transaction in zip(numbers, each(store, numbers, _load), strict=True):
+        if transaction is None:
+            unknown.append(version)
+            continue
+        for identity in silent:
+            if carries(transaction, identity):
+                found[identity] = version
+                record_landed(store, identity, version=version, transaction=transaction.uuid)
+    for identity, base in silent.items():
+        gone = sorted(version for version in unknown if version > base)
+        if found[identity] is None and gone:
+            raise _unknown(store, identity, gone)
+    return found
+
+
+def _load(store: Store, version: int) -> Transaction | None:
+    try:
+        return load_transaction(store, version)
+    except NotFoundError:
+        return None
+
+
+def _unknown(store: Store, identity: str, gone: Sequence[int]) -> CommitStateUnknownError:
+    shown = f"{gone[0]}" if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
+    return CommitStateUnknownError(
+        f"{store.uri}: nobody can tell whether {identity} has landed: the ledger has no record of it, "
+        f"and the history of version {shown} is gone",
+        uri=store.uri,
+        version=gone[0],
+        cure="Look whether its rows are in the table; then run `lance staged abort` (they are not) or "
+        "`lance staged settle --version N` (they are).",
+    )
+
+
+def _check_ledger_fits(store: Store, found: Mapping[str, int | None], *, latest: int) -> None:
+    for identity, version in found.items():
+        if version is not None and version > latest:
+            raise CommitStateUnknownError(
+                f"{store.uri}: the ledger says {identity} landed as version {version}, but the newest version is {latest}",
+                uri=store.uri,
+                version=version,
+                cure=f"The table was dropped and made anew; remove {naming.LEDGER}/ of the old one.",
+            )
+
+
+def _complete_version(store: Store) -> int:
+    return _version_of(read_record(store, _COMPLETE_PATH)) or 0
+
+
+def _version_of(record: Record | None) -> int | None:
+    return None if record is None else int(record["version"])
+
+
+def _note(text: str) -> Mapping[str, Any]:
+    try:
+        note = json.loads(text)
+    except ValueError:
+        return {}
+    return note if isinstance(note, dict) else {}

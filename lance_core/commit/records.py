@@ -1,0 +1,79 @@
+"""Small JSON records on a store: read whole, written whole. The registry and the ledger are made of these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
+from lance_core.io.drive import is_local
+from lance_core.io.pool import in_io_pool, io_pool
+from lance_core.io.store import Store
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+Record = Mapping[str, Any]
+
+_MAX_RECORD_SIZE = 4 << 20
+
+
+def read_record(store: Store, path: str) -> Record | None:
+    """The record at a path, None when there is none. CorruptFileError when it is not a JSON object."""
+    try:
+        data = store.get(path)
+    except NotFoundError:
+        return None
+    if len(data) > _MAX_RECORD_SIZE:
+        raise CorruptFileError(f"{store.uri}: {path} has {len(data)} bytes, a record has at most {_MAX_RECORD_SIZE}")
+    try:
+        record = json.loads(bytes(data))
+    except ValueError as error:
+        raise CorruptFileError(f"{store.uri}: {path} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise CorruptFileError(f"{store.uri}: {path} is not a JSON object")
+    return record
+
+
+def write_record(store: Store, path: str, record: Record) -> None:
+    """Write or replace a record."""
+    store.put(path, _encode(record))
+
+
+def add_record(store: Store, path: str, record: Record) -> Record | None:
+    """Write a record unless one is there: None when ours is there now, else the one that was.
+
+    A lost reply is settled by reading back: if what is there is what we wrote, we wrote it.
+    """
+    data = _encode(record)
+    try:
+        store.put_if_absent(path, data)
+        return None
+    except AlreadyExistsError:
+        found = read_record(store, path)
+    except StoreError:
+        found = read_record(store, path)
+        if found is None:
+            raise
+    return None if found == json.loads(data) else found
+
+
+def read_records(store: Store, paths: Sequence[str]) -> list[Record | None]:
+    """Many records at once, in order."""
+    return each(store, paths, read_record)
+
+
+def each(store: Store, items: Sequence[S], action: Callable[[Store, S], T]) -> list[T]:
+    """`action(store, item)` for every item, at once where waiting is what it costs; results in order."""
+    if len(items) < 2 or in_io_pool() or (is_local(store) and len(items) < _MANY):
+        return [action(store, item) for item in items]
+    return list(io_pool().map(lambda item: action(store, item), items))
+
+
+_MANY = 8
+"""Fewer local files than this are not worth a thread."""
+
+
+def _encode(record: Record) -> bytes:
+    return json.dumps(record, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()

@@ -1,0 +1,67 @@
+"""Which files a transaction brings and a manifest holds on to. Pure.
+
+::
+
+    Append(fragments=[f]) with f.files = (DataFile("0101…a1….lance"),)   -> ["data/0101…a1….lance"]
+    manifest.indices = (IndexMetadata(uuid="3f…"),)                      -> everything below "_indices/3f…/"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lance_core.commit import naming
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.manifest import Manifest
+from lance_core.table.transaction import Transaction
+
+
+def fragment_paths(fragments: Iterable[Fragment]) -> Iterator[str]:
+    """Data and deletion files of fragments, below the root of the table they lie in."""
+    for fragment in fragments:
+        for file in fragment.files:
+            yield naming.data_path(file.path)
+        deletion = fragment.deletion_file
+        if deletion is not None:
+            yield naming.deletion_path(fragment.id, deletion.read_version, deletion.id, deletion.file_type)
+
+
+def data_paths(transaction: Transaction, *, attempt: str) -> list[str]:
+    """Files that a staged transaction names and its attempt wrote."""
+    named = dict.fromkeys(fragment_paths(named_fragments(transaction.operation)))
+    named.update(dict.fromkeys(naming.data_path(file.path) for file in _named_files(transaction.operation)))
+    return [path for path in named if naming.is_of_attempt(path, attempt)]
+
+
+def named_fragments(operation: Any) -> Iterator[Fragment]:
+    """Every fragment that an operation writes down as new or changed."""
+    for name in ("fragments", "new_fragments", "updated_fragments"):
+        yield from getattr(operation, name, ())
+    for group in getattr(operation, "groups", ()):
+        yield from getattr(group, "new_fragments", ())
+
+
+def referenced_files(manifest: Manifest) -> Iterator[str]:
+    """Every file a version needs. Of indices the folder, ending in "/". Names are unique, so base paths do not matter."""
+    yield from fragment_paths(manifest.fragments)
+    for index in manifest.indices:
+        yield f"{naming.INDICES}/{index.uuid}/"
+    if manifest.transaction_file:
+        yield naming.transaction_path(manifest.transaction_file)
+
+
+def is_referenced(path: str, referenced: frozenset[str]) -> bool:
+    """Whether a file is needed: itself, as part of an index, or as a blob beside a data file that is."""
+    if path in referenced:
+        return True
+    parts = path.split("/")
+    if parts[0] == naming.INDICES and len(parts) > 2:
+        return f"{naming.INDICES}/{parts[1]}/" in referenced
+    # data/{stem}/{blob}.blob belongs to data/{stem}.lance
+    return parts[0] == naming.DATA and len(parts) > 2 and f"{naming.DATA}/{parts[1]}.lance" in referenced
+
+
+def _named_files(operation: Any) -> Iterator[DataFile]:
+    for replacement in getattr(operation, "replacements", ()):
+        yield replacement.new_file
