@@ -99,8 +99,12 @@ class LocalStore:
         with _typed(path):
             for _ in range(_FOLDER_ATTEMPTS):
                 _make_folders(os.path.dirname(target))
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     return LocalWriter(target, path)
+                except FileNotFoundError:
+                    continue
+                except NotADirectoryError as error:
+                    raise StoreError(f"{path!r}: a folder above it is a file", uri=self._root) from error
         raise StoreError(f"{path!r}: its folder vanishes as often as it is made", uri=self._root)
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
