@@ -9,6 +9,7 @@ No other file of this package imports `airflow` names that differ between the ve
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow import __version__ as _airflow_version
@@ -36,20 +37,14 @@ else:
 
 def mask_secret(secret: object, name: str | None = None) -> None:
     """Tell Airflow's log masking about a value that must not appear in any log of this task."""
-    if AIRFLOW_3:
-        from airflow.sdk.log import mask_secret as mask
-    else:  # pragma: no cover - Airflow 2.11
-        from airflow.utils.log.secrets_masker import mask_secret as mask
-    mask(secret, name)  # type: ignore[arg-type]
+    module = import_module("airflow.sdk.log" if AIRFLOW_3 else "airflow.utils.log.secrets_masker")
+    module.mask_secret(secret, name)
 
 
 def deferrable_by_default() -> bool:
     """The deployment's `[operators] default_deferrable`."""
-    if AIRFLOW_3:
-        from airflow.sdk.configuration import conf
-    else:  # pragma: no cover - Airflow 2.11
-        from airflow.configuration import conf
-    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+    module = import_module("airflow.sdk.configuration" if AIRFLOW_3 else "airflow.configuration")
+    return bool(module.conf.getboolean("operators", "default_deferrable", fallback=False))
 
 
 __all__ = [

@@ -97,7 +97,10 @@ class AirflowStack:
     ) -> None:
         self.home = home.resolve()
         self.port = free_port()
-        self.env = {**airflow_environment(self.home, dags=dags.resolve(), port=self.port, parallelism=parallelism), **(env or {})}
+        self.env = {
+            **airflow_environment(self.home, dags=dags.resolve(), port=self.port, parallelism=parallelism),
+            **(env or {}),
+        }
         self._pools = dict(pools or {})
         self._say = say
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -226,8 +229,8 @@ class AirflowStack:
 
     def xcom(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1, key: str = "return_value") -> Any:
         """What a task returned."""
-        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}?map_index={map_index}&deserialize=true"
-        return self.call("GET", path)["value"]
+        entry = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
+        return self.call("GET", f"{entry}?map_index={map_index}&deserialize=true")["value"]
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, *, try_number: int = 1) -> str:
         """What a task logged in one try."""
@@ -247,7 +250,9 @@ class AirflowStack:
             found = [run for run in self.runs(dag_id) if run["state"] in FINISHED]
             for run in found:
                 if run["state"] == "failed":
-                    raise StackError(f"run {run['dag_run_id']} of {dag_id} failed\n{self._failures(dag_id, run['dag_run_id'])}")
+                    raise StackError(
+                        f"run {run['dag_run_id']} of {dag_id} failed\n{self._failures(dag_id, run['dag_run_id'])}"
+                    )
             if len(found) != shown:
                 shown = len(found)
                 progress(shown)

@@ -13,7 +13,6 @@ import importlib.util
 import inspect
 import os
 import sys
-import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -66,7 +65,7 @@ class SparkSubmitRun:
         with ExitStack() as stack:
             arguments = dict(self._settings.arguments)
             if self._settings.deploy_mode == "cluster":
-                name = f"lance-options-{uuid.uuid4().hex[:12]}.json"
+                name = f"lance-options-{spec.identity}.json"
                 hidden = hide_in_file(options, name=name)
                 if hidden.text:
                     path = stack.enter_context(private_file(name, hidden.text))

@@ -102,6 +102,7 @@ class LanceStageOperator(LanceTableOperator):
         self.conf = dict(conf or {})
         self.spark_submit = dict(spark_submit or {})
         self._spec: JobSpec | None = None
+        self._options: dict[str, Any] = {}
         self._submit: SparkSubmitRun | None = None
 
     @abstractmethod
@@ -112,9 +113,10 @@ class LanceStageOperator(LanceTableOperator):
         """Stage the work once, however often this task is tried; returns a reference for the commit."""
         from airflow_lance.execution.staging import find_done, read_result
 
-        uri = self.table_uri()
-        options = self.store_options()
-        with as_airflow_errors(uri):
+        with as_airflow_errors(self.uri):
+            uri, options = self.table_uri(), self.store_options()
+            # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
+            self._options = options
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
             self._spec = spec
             done = find_done(spec, options=options)
@@ -134,13 +136,13 @@ class LanceStageOperator(LanceTableOperator):
         if self._spec is not None:
             from airflow_lance.execution.staging import abort
 
-            abort(self._spec, options=self.store_options(), log=self.log)
+            abort(self._spec, options=self._options, log=self.log)
 
     def _run(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> None:
         if self.execution == "local":
             from airflow_lance.execution.staging import run_here
 
-            run_here(spec, options=options, log=self.log)
+            run_here(spec, options=options)
             return
         from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 

@@ -54,7 +54,7 @@ class LanceCommitOperator(LanceTableOperator):
             uri = self._only_table(references)
             if self.pool == _DEFAULT_POOL:
                 self.log.info(explain_pool(pool_of(uri), uri))
-            result = commit(uri, references, options=self.store_options(), max_attempts=self.max_attempts, log=self.log)
+            result = commit(uri, references, options=self.store_options(), max_attempts=self.max_attempts)
         self._tell_outlets(context, uri, result)
         return result
 

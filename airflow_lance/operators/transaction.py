@@ -58,7 +58,7 @@ class LanceTransaction(TaskGroup):
             if exc_type is None and self.commit_task is None:
                 self._add_commit()
         finally:
-            super().__exit__(exc_type, exc, traceback)
+            super().__exit__(exc_type, exc, traceback)  # type: ignore[no-untyped-call]
 
     def _add_commit(self) -> None:
         # Leaves are asked for before the commit exists, or it would be one of them.

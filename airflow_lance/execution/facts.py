@@ -1,0 +1,26 @@
+"""One look at a table for sensors and triggers; a table that is not there yet is a fact, not an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.hooks.lance import LanceHook
+
+if TYPE_CHECKING:
+    from lance_core.watch import Condition, TableFacts
+
+
+def look(
+    uri: str, *, condition: Condition, lance_conn_id: str, storage_options: Mapping[str, Any] | None = None
+) -> TableFacts:
+    """The facts that a condition asks for, of the table named as in an operator."""
+    from lance_core.dataset.inspect import table_facts
+
+    from lance_core.jobs.secret import reveal_all
+
+    hook = LanceHook(lance_conn_id)
+    options = reveal_all({**hook.storage_options(uri), **(storage_options or {})})
+    return table_facts(
+        hook.get_uri(uri), storage_options=options, predicates=condition.predicates, staged=condition.needs_staged
+    )

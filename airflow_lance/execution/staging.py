@@ -1,0 +1,91 @@
+"""The operators' only door to `lance_core.jobs`; imported when a task runs, for it brings Arrow.
+
+::
+
+    find_done      has this identity landed, or is it staged already?     -> no Spark is started for it
+    run_here       the job in this process
+    read_result    after any run: what lies in the table's staged registry, the one place where results are kept
+    abort          attempts that will never finish: their files are removed by name
+    commit         the staged transactions become versions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance_core.errors import LanceError, RetryableConflictError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs import stage
+from lance_core.jobs.local import LocalRunner
+from lance_core.jobs.registry import job_of
+from lance_core.jobs.secret import as_secret, reveal_all
+from lance_core.jobs.spec import CommitSpec, JobSpec
+
+
+@dataclass(frozen=True)
+class Found:
+    """Work that is done: the reference for the commit, and why nothing has to be run."""
+
+    reference: dict[str, Any]
+    reason: str
+
+
+def find_done(spec: JobSpec, *, options: Mapping[str, Any]) -> Found | None:
+    """Whether the table already knows this identity as landed or staged."""
+    done = stage.find_done(_store(spec.uri, options), spec)
+    if done is None:
+        return None
+    reason = "is staged already and waits for its commit" if done.version is None else f"landed as version {done.version}"
+    return Found(_reference(done.staged.to_dict(), spec), f"{spec.kind} {spec.identity} {reason}")
+
+
+def run_here(spec: JobSpec, *, options: Mapping[str, Any]) -> None:
+    """Stage in this process."""
+    job_of(spec).run(_with_options(spec, options), LocalRunner())
+
+
+def read_result(spec: JobSpec, *, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The reference that the job left in the staged registry. RetryableConflictError when there is none."""
+    found = find_done(spec, options=options)
+    if found is None:
+        raise RetryableConflictError(
+            f"the job ended without an error, but {spec.identity} is not staged at {spec.uri}",
+            uri=spec.uri,
+            cure="It may have been aborted meanwhile; the next try stages it again.",
+        )
+    return found.reference
+
+
+def abort(spec: JobSpec, *, options: Mapping[str, Any], log: Any) -> None:
+    """Give up the attempts of an identity that did not finish. Never raises: it runs while a task is being killed."""
+    with suppress(LanceError, OSError):
+        removed = stage.clear_dead(_store(spec.uri, options), spec.identity)
+        log.info("Aborted %s: %d files of unfinished attempts removed", spec.identity, len(removed))
+
+
+def commit(
+    uri: str, references: Sequence[Mapping[str, Any]], *, options: Mapping[str, Any], max_attempts: int | None
+) -> dict[str, Any]:
+    """Publish what the references name; the typed outcome as a plain dict."""
+    identities = tuple(dict.fromkeys(str(reference["uuid"]) for reference in references))
+    spec = CommitSpec(uri=uri, identities=identities, max_attempts=max_attempts)
+    result = job_of(spec).run(_with_options(spec, options), LocalRunner())
+    plain: dict[str, Any] = result.to_dict()
+    return plain
+
+
+def _with_options(spec: JobSpec, options: Mapping[str, Any]) -> JobSpec:
+    return replace(spec, storage_options={name: as_secret(value, where=name) for name, value in options.items()})
+
+
+def _store(uri: str, options: Mapping[str, Any]) -> Store:
+    return resolve_store(uri, reveal_all(options))
+
+
+def _reference(plain: dict[str, Any], spec: JobSpec) -> dict[str, Any]:
+    # The store's uri may be written differently; downstream tasks get the one that the DAG uses.
+    return {**plain, "uri": spec.uri}

@@ -1,0 +1,101 @@
+"""What every sensor of a table shares: one condition of `lance_core.watch`, looked at by poking or in the triggerer.
+
+::
+
+    poke mode     worker: look -> condition met? -> sleep -> look ...
+    deferrable    worker: look once; not met -> triggerer: the same look, the same condition -> worker: done
+
+The result is the table's facts as a dict: an XCom with version, rows, fragments.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.compat import AirflowFailException, BaseSensorOperator, Context, deferrable_by_default
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.execution.facts import look
+from airflow_lance.hooks.lance import LanceHook
+
+if TYPE_CHECKING:
+    from airflow_lance.triggers.condition import LanceConditionTrigger
+    from lance_core.watch import Condition, TableFacts
+
+
+class LanceSensor(BaseSensorOperator):
+    """Base of the sensors; a subclass says what it waits for (`make_condition`).
+
+    :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
+    :param lance_conn_id: the `lance` connection. (templated)
+    :param storage_options: more options for the store, as references if they are secret: they are stored with the trigger.
+        (templated)
+    :param deferrable: wait in the triggerer instead of a worker; None takes the deployment's default.
+    :param kwargs: of Airflow's sensors: `poke_interval`, `timeout`, `mode`, `soft_fail`.
+    """
+
+    template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
+    ui_color = "#d7e7f5"
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        lance_conn_id: str = LanceHook.default_conn_name,
+        storage_options: Mapping[str, Any] | None = None,
+        deferrable: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.uri = uri
+        self.lance_conn_id = lance_conn_id
+        self.storage_options = dict(storage_options or {})
+        self.deferrable = deferrable_by_default() if deferrable is None else deferrable
+        self._facts: TableFacts | None = None
+
+    @abstractmethod
+    def make_condition(self) -> Condition:
+        """What to wait for."""
+
+    def make_trigger(self) -> LanceConditionTrigger:
+        """The same wait for the triggerer."""
+        from airflow_lance.triggers.condition import LanceConditionTrigger
+
+        return LanceConditionTrigger(
+            uri=self.uri,
+            condition=self.make_condition().to_dict(),
+            lance_conn_id=self.lance_conn_id,
+            storage_options=self.storage_options,
+            poke_interval=float(self.poke_interval),
+        )
+
+    def poke(self, context: Context) -> bool:
+        """Look once."""
+        condition = self.make_condition()
+        with as_airflow_errors(self.uri):
+            self._facts = look(
+                self.uri, condition=condition, lance_conn_id=self.lance_conn_id, storage_options=self.storage_options
+            )
+        self.log.info("%s: %s", self._facts.uri, condition.explain(self._facts))
+        return condition.is_met(self._facts)
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Wait; the table's facts as a dict."""
+        if not self.deferrable:
+            super().execute(context)
+        elif not self.poke(context):
+            self.defer(
+                trigger=self.make_trigger(), method_name="execute_complete", timeout=timedelta(seconds=float(self.timeout))
+            )
+        return None if self._facts is None else self._facts.to_dict()
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The triggerer has seen the condition met, or something that waiting does not mend."""
+        if "error" in event:
+            raise AirflowFailException(str(event["error"]))
+        facts: dict[str, Any] = dict(event["facts"])
+        self.log.info("%s is at version %s", facts.get("uri"), facts.get("version"))
+        return facts

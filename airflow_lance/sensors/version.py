@@ -1,0 +1,52 @@
+"""Waits for a version of a table.
+
+::
+
+    LanceVersionSensor(task_id="wait", uri="flights.lance", min_version=12)
+    LanceVersionSensor(task_id="wait", uri="flights.lance", changed_since="{{ ti.xcom_pull(task_ids='seen')['version'] }}")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.sensors.base import LanceSensor
+from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from lance_core.watch import Condition
+
+
+class LanceVersionSensor(LanceSensor):
+    """Arguments of `LanceSensor`, and one of these; without one it waits until the table exists.
+
+    :param min_version: until the table's version is at least this. (templated)
+    :param changed_since: until the table's version is another than this. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_version", "changed_since")
+
+    def __init__(
+        self, *, min_version: int | str | None = None, changed_since: int | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if min_version is not None and changed_since is not None:
+            raise InputError(f"{self.task_id}: give min_version or changed_since, not both")
+        self.min_version = min_version
+        self.changed_since = changed_since
+
+    def make_condition(self) -> Condition:
+        """VersionAtLeast or VersionChangedSince."""
+        from lance_core.watch import VersionAtLeast, VersionChangedSince
+
+        if self.changed_since is not None:
+            return VersionChangedSince(version=_whole(self.changed_since, "changed_since"))
+        return VersionAtLeast(version=1 if self.min_version is None else _whole(self.min_version, "min_version"))
+
+
+def _whole(value: int | str, name: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise InputError(f"{name}: expected a version number, got {value!r}") from None

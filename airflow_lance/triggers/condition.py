@@ -1,0 +1,83 @@
+"""Waits for a table in the triggerer, without holding a worker: any condition of `lance_core.watch`.
+
+::
+
+    LanceConditionTrigger(uri="/data/t.lance", condition={"kind": "version_at_least", "version": 12}, poke_interval=30)
+        -> TriggerEvent({"facts": {"version": 12, "num_rows": 336776, ...}})
+        -> TriggerEvent({"error": "...", "fatal": True})       when looking cannot ever succeed
+
+The connection is read in the triggerer: no credential is stored with the trigger. Looking blocks, so it runs in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from airflow_lance.compat import BaseTrigger, TriggerEvent
+from airflow_lance.execution.facts import look
+from lance_core.errors import LanceError
+from lance_core.watch import TableFacts, condition_from_dict
+
+
+class LanceConditionTrigger(BaseTrigger):
+    """Fires once, when the condition is met.
+
+    :param uri: the table, as for an operator.
+    :param condition: `Condition.to_dict()`.
+    :param poke_interval: seconds between two looks.
+    """
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        condition: Mapping[str, Any],
+        lance_conn_id: str,
+        storage_options: Mapping[str, Any] | None = None,
+        poke_interval: float = 60.0,
+    ) -> None:
+        super().__init__()
+        self.uri = uri
+        self.condition = dict(condition)
+        self.lance_conn_id = lance_conn_id
+        self.storage_options = dict(storage_options or {})
+        self.poke_interval = poke_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class path and arguments; Airflow stores them."""
+        kwargs = {
+            "uri": self.uri,
+            "condition": self.condition,
+            "lance_conn_id": self.lance_conn_id,
+            "storage_options": self.storage_options,
+            "poke_interval": self.poke_interval,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, wait, look again; one event."""
+        condition = condition_from_dict(self.condition)
+        while True:
+            try:
+                facts: TableFacts = await asyncio.to_thread(self._look)
+            except LanceError as error:
+                if not error.retryable:
+                    yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})
+                    return
+                self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
+            else:
+                if condition.is_met(facts):
+                    yield TriggerEvent({"facts": facts.to_dict()})
+                    return
+                self.log.info("%s: %s", facts.uri, condition.explain(facts))
+            await asyncio.sleep(self.poke_interval)
+
+    def _look(self) -> TableFacts:
+        return look(
+            self.uri,
+            condition=condition_from_dict(self.condition),
+            lance_conn_id=self.lance_conn_id,
+            storage_options=self.storage_options,
+        )
