@@ -159,7 +159,8 @@ class _Walk:
         return BuiltLevels(self.rep, def_, layers, visible, len(visible), self.num_rows)
 
     def _live(self) -> Bools:
-        return self.code == 0
+        live: Bools = self.code == 0
+        return live
 
     def _mark_nulls(self, number: int, validity: Bools | None) -> None:
         if validity is None:

@@ -55,6 +55,8 @@ def unravel(
     """
     sizes = tuple(dimensions) if dimensions is not None else (1,) * len(layers)
     check_levels(rep, def_, layers)
+    if rep is not None and len(rep) and int(rep[0]) != max_rep(layers):
+        raise CorruptFileError(f"the first repetition level is {int(rep[0])}, expected {max_rep(layers)}")
     if def_ is None and rep is None:
         return _all_valid(layers, sizes, num_visible)
     walk = _Walk(rep, def_, layers, sizes)
@@ -68,11 +70,8 @@ def check_levels(rep: Levels | None, def_: Levels | None, layers: tuple[RepDefLa
     """Refuse levels that the layers cannot have produced (CorruptFileError)."""
     if rep is None and max_rep(layers):
         raise CorruptFileError("a page with lists has no repetition levels")
-    if rep is not None and len(rep):
-        if int(rep.max()) > max_rep(layers):
-            raise CorruptFileError(f"repetition level {int(rep.max())}, the page's layers allow {max_rep(layers)}")
-        if int(rep[0]) != max_rep(layers):
-            raise CorruptFileError(f"the first repetition level is {int(rep[0])}, expected {max_rep(layers)}")
+    if rep is not None and len(rep) and int(rep.max()) > max_rep(layers):
+        raise CorruptFileError(f"repetition level {int(rep.max())}, the page's layers allow {max_rep(layers)}")
     if def_ is not None and len(def_) and int(def_.max()) > max_def(layers):
         raise CorruptFileError(f"definition level {int(def_.max())}, the page's layers allow {max_def(layers)}")
     if rep is not None and def_ is not None and len(rep) != len(def_):
