@@ -2,7 +2,7 @@
 
 ::
 
-    spec ──plan──> Plan(read_version=7, work, source) ──runner──> TaskResult x n ──operation──> staged transaction
+    spec ──plan──> Plan(read_version=7, work, source) ──runner──> TaskResult x n ──conclude──> staged transaction
                                                          └──(anything fails)──> attempt aborted, its files removed
 
 A `Runner` knows how to reach workers (Spark, or this process) and nothing of tables; a `StagingJob` knows what is to be
@@ -11,9 +11,9 @@ done and nothing of workers; `Work` is what travels: it pickles, is tiny, and tu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from lance_core.commit.model import Attempt, CommitResult, StagedTransaction
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.jobs.spec import JobSpec, SourceSpec
+from lance_core.table.operations.base import Operation
 
 S = TypeVar("S", bound=JobSpec, contravariant=True)
 
@@ -101,6 +102,15 @@ class TableState:
         return 0 if self.manifest is None else self.manifest.version
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the results of all tasks amount to: the operation to stage, and the counts that must agree with the tasks'."""
+
+    operation: Operation
+    num_rows: int
+    num_fragments: int
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a job decided, bound to the version it looked at. `make_work` gets the attempt, whose id every file name has."""
@@ -109,15 +119,15 @@ class Plan:
     source: Source
     shape: Shape
     make_work: Callable[[Attempt], Work]
-    operation: Callable[[Sequence[TaskResult]], Any]
-    creates: bool = False
-    notes: tuple[str, ...] = field(default=())
+    conclude: Callable[[Sequence[TaskResult]], Outcome]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 class Job(Protocol[S]):
     """Carries out one kind of spec."""
 
     kind: ClassVar[str]
+    needs_runner: ClassVar[bool]
 
     def run(self, spec: S, runner: Runner) -> StagedTransaction | CommitResult:
         """Do it. Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised."""

@@ -61,16 +61,19 @@ class SparkRows:
 
 
 class SparkRunner(Runner):
-    """Work on the executors of a Spark session (classic or Connect)."""
+    """Work on the executors of a Spark session (classic or Connect).
+
+    `session` is called when a source is opened: a job that finds its work done starts no Spark.
+    """
 
     name = "spark"
 
-    def __init__(self, spark: Any) -> None:
-        self._spark = spark
+    def __init__(self, session: Callable[[], Any]) -> None:
+        self._session = session
 
     def open_source(self, spec: SourceSpec) -> SparkRows:
         """A source through the session."""
-        return SparkRows(open_spark_source(self._spark, spec))
+        return SparkRows(open_spark_source(self._session(), spec))
 
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""

@@ -44,7 +44,7 @@ def source(runner: SparkRunner, spark, rows: int = 1000, partitions: int = 3):
 
 
 def test_one_result_per_partition(spark) -> None:
-    runner = SparkRunner(spark)
+    runner = SparkRunner(lambda: spark)
     ticks: list[int] = []
     results = runner.run(Counting(), source(runner, spark), Shape(tick_seconds=0.01), lambda: ticks.append(1))
     assert [result.partition for result in results] == [0, 1, 2]
@@ -57,12 +57,12 @@ def test_one_result_per_partition(spark) -> None:
     ("shape", "expected"), [(Shape(num_partitions=2), 2), (Shape(num_partitions=5, repartition=True), 5)]
 )
 def test_partitioning(spark, shape: Shape, expected: int) -> None:
-    runner = SparkRunner(spark)
+    runner = SparkRunner(lambda: spark)
     assert len(runner.run(Counting(), source(runner, spark), shape, lambda: None)) == expected
 
 
 def test_a_task_that_fails_once_is_tried_again(spark, tmp_path) -> None:
-    runner = SparkRunner(spark)
+    runner = SparkRunner(lambda: spark)
     work = Counting(fail="store", once=str(tmp_path / "failed"))
     results = runner.run(work, source(runner, spark), Shape(), lambda: None)
     assert (tmp_path / "failed").exists()
@@ -70,7 +70,7 @@ def test_a_task_that_fails_once_is_tried_again(spark, tmp_path) -> None:
 
 
 def test_a_refusal_is_not_tried_again_and_keeps_its_type(spark) -> None:
-    runner = SparkRunner(spark)
+    runner = SparkRunner(lambda: spark)
     with pytest.raises(SchemaMismatchError, match="'x' may not hold nulls") as caught:
         runner.run(Counting(fail="input"), source(runner, spark), Shape(), lambda: None)
     assert caught.value.uri == "/t"
@@ -95,4 +95,4 @@ def test_a_partition_that_reports_twice_is_refused() -> None:
 )
 def test_bad_sources_are_named(spark, spec: SourceSpec, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        SparkRunner(spark).open_source(spec)
+        SparkRunner(lambda: spark).open_source(spec)

@@ -1,0 +1,229 @@
+"""The life of a staging job on the driver: look first, plan, begin, run, reconcile, finish; or abort.
+
+::
+
+    find_done      has this identity landed, or is it staged and whole?      -> its reference, nothing is written again
+    clear_dead     attempts of this identity that never finished             -> aborted, their files found by name
+    begin ... run  a new attempt; every file it writes carries its id
+    reconcile      rows the tasks read = rows they wrote = rows in fragments, else nothing is staged
+    finish         the staged transaction; or, when anything fails, abort: the attempt's files are removed
+
+Killed at any point, the next call starts from the top and leaves each row once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lance_core.commit.ledger import find_landed, recorded_version
+from lance_core.commit.manifests import load_manifest
+from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.registry import list_staged, read_finished
+from lance_core.commit.staged import abort_attempt, begin_attempt, find_staged, finish_attempt, renew_lease
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.base import Plan, Runner, TableState, TaskResult
+from lance_core.jobs.failure_record import clear_failure
+from lance_core.jobs.identity import random_identity
+from lance_core.jobs.progress import clear_progress, read_progress
+from lance_core.jobs.spec import JobSpec
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 3600.0
+"""How long a silent driver's attempt is left alone by garbage collection; the driver renews it while it lives."""
+_RENEW_SECONDS = 300.0
+
+_NOT_THE_WORK = ("identity", "storage_options", "progress_seconds")
+"""Spec fields that may differ from one try to the next without making it other work."""
+
+S = TypeVar("S", bound=JobSpec)
+PlanJob = Callable[[S, TableState, Runner], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work that need not be done again: `version` when it has landed, else it waits for its commit."""
+
+    staged: StagedTransaction
+    version: int | None = None
+
+
+def work_of(spec: JobSpec) -> dict[str, Any]:
+    """What makes two specs the same work: no secrets, no identity. Goes into the attempt's record."""
+    return {name: value for name, value in spec.to_plain(redact=True).items() if name not in _NOT_THE_WORK}
+
+
+def find_done(store: Store, spec: JobSpec) -> Done | None:
+    """Whether this spec's identity has landed or is staged and whole. CommitStateUnknownError when nobody can tell.
+
+    An identity that landed counts whatever its spec was: re-staging it would double the rows.
+    """
+    if not spec.identity:
+        return None
+    version = recorded_version(store, spec.identity)
+    finished = read_finished(store, spec.identity)
+    if version is None and finished is not None:
+        # Only a finished attempt can have been committed, so only then may the log know more than the ledger.
+        version = find_landed(store, spec.identity, finished.read_version)
+    if version is not None:
+        return Done(finished or _landed_reference(store, spec, version), version)
+    staged = find_staged(store, spec.identity, spec=work_of(spec))
+    return None if staged is None else Done(staged)
+
+
+def clear_dead(store: Store, identity: str) -> list[str]:
+    """Abort every attempt of an identity that never finished; returns the files removed.
+
+    A zombie of such an attempt that still runs is refused when it tries to finish.
+    """
+    removed: list[str] = []
+    for entry in list_staged(store):
+        if entry.identity == identity and entry.staged is None:
+            files = abort_attempt(store, identity, entry.attempt)
+            clear_progress(store, entry.attempt)
+            log.info("attempt %s of %s had died: %d of its files removed", entry.attempt, identity, len(files))
+            removed += files
+    return removed
+
+
+def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
+    """Carry out a staging spec exactly once; the reference to what waits for its commit.
+
+    Raises what planning refuses (nothing was written then), what a task refused, or what the engine raised (the attempt is
+    aborted then). RetryableConflictError when the attempt was given up meanwhile.
+    """
+    if not spec.identity:
+        spec = spec.with_identity(random_identity())
+    store = resolve_store(spec.uri, spec.resolved_options())
+    done = find_done(store, spec)
+    if done is not None:
+        where = f"landed as version {done.version}" if done.version is not None else "staged already and whole"
+        log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
+        return done.staged
+    clear_failure(store, spec.identity)
+    clear_dead(store, spec.identity)
+    plan = plan_job(spec, look_at(store, spec), runner)
+    attempt = begin_attempt(
+        store,
+        identity=spec.identity,
+        spec=work_of(spec),
+        read_version=plan.table.version,
+        lease_seconds=LEASE_SECONDS,
+    )
+    log.info(
+        "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
+    )
+    try:
+        results = runner.run(plan.make_work(attempt), plan.source, plan.shape, _on_tick(store, attempt))
+        staged = _finish(store, attempt, plan, results)
+    except BaseException as error:
+        # BaseException: a signal that stops the driver must not leave files behind either.
+        _abort_after(store, attempt, error)
+        raise
+    clear_progress(store, attempt.attempt)
+    log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
+    return staged
+
+
+def look_at(store: Store, spec: JobSpec) -> TableState:
+    """The table now; a place that holds something else than a table is refused."""
+    try:
+        manifest = load_manifest(store)
+    except NotFoundError:
+        _refuse_foreign(store)
+        return TableState(store, spec.uri, None)
+    return TableState(store, spec.uri, manifest)
+
+
+def reconcile(plan: Plan, results: Sequence[TaskResult], *, fragment_rows: int) -> int:
+    """The number of rows, when everyone who counted counted the same. LanceError (nothing is staged then) otherwise."""
+    read, written = sum(result.rows_read for result in results), sum(result.rows for result in results)
+    counts: Mapping[str, int | None] = {
+        "rows the source's files claim": plan.source.num_rows,
+        "rows the tasks read": read,
+        "rows the tasks wrote": written,
+        "rows in the fragments": fragment_rows,
+    }
+    known = {name: count for name, count in counts.items() if count is not None}
+    if len(set(known.values())) > 1:
+        text = ", ".join(f"{name}: {count:,}" for name, count in known.items())
+        raise LanceError(
+            f"the counts of rows do not agree, so nothing is staged: {text}",
+            uri=plan.table.uri,
+            cure="Did the source change while it was read?",
+        )
+    return written
+
+
+def _finish(store: Store, attempt: Attempt, plan: Plan, results: Sequence[TaskResult]) -> StagedTransaction:
+    outcome = plan.conclude(results)
+    rows = reconcile(plan, results, fragment_rows=outcome.num_rows)
+    transaction = Transaction(
+        read_version=attempt.read_version,
+        uuid=attempt.identity,
+        operation=outcome.operation,
+        properties=dict(plan.properties),
+    )
+    size = sum(result.size for result in results)
+    return finish_attempt(store, attempt, transaction, rows=rows, bytes=size, fragments=outcome.num_fragments)
+
+
+def _on_tick(store: Store, attempt: Attempt) -> Callable[[], None]:
+    due = time.monotonic() + _RENEW_SECONDS
+
+    def tick() -> None:
+        nonlocal due
+        with suppress(LanceError, OSError):  # the job does not fail for want of a log line
+            log.info("%s: %s", attempt.attempt, read_progress(store, attempt.attempt).line())
+            if time.monotonic() >= due:
+                renew_lease(store, attempt)
+                due = time.monotonic() + _RENEW_SECONDS
+
+    return tick
+
+
+def _abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
+    try:
+        removed = abort_attempt(store, attempt.identity, attempt.attempt)
+        log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))
+    except (CommitStateUnknownError, IncompatibleConflictError) as refusal:
+        log.warning("attempt %s is left alone: %s", attempt.attempt, refusal)
+    except (LanceError, OSError) as failure:
+        log.warning("attempt %s could not be cleaned up (%s); `lance staged gc` will", attempt.attempt, failure)
+    clear_progress(store, attempt.attempt)
+
+
+def _landed_reference(store: Store, spec: JobSpec, version: int) -> StagedTransaction:
+    """A reference for work whose staged records are gone because it landed; the commit answers "already landed" to it."""
+    return StagedTransaction(
+        uri=store.uri,
+        uuid=spec.identity,
+        attempt="",
+        read_version=max(version - 1, 0),
+        operation=spec.kind,
+        rows=0,
+        bytes=0,
+        fragments=0,
+        transaction_path="",
+    )
+
+
+_OURS = ("_lance_core/", "_versions/", "_transactions/", "_deletions/", "_indices/", "_refs/", "data/", "tree/")
+
+
+def _refuse_foreign(store: Store) -> None:
+    for entry in store.list(""):
+        if not entry.path.startswith(_OURS):
+            raise NotFoundError(
+                f"{store.uri} is not a Lance table and not empty (it holds {entry.path})",
+                uri=store.uri,
+                cure="Check the uri; a new table needs a place of its own.",
+            )

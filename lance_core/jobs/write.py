@@ -1,0 +1,107 @@
+"""What append and overwrite share: the work that writes fragments, and how results become an operation.
+
+One task, on any worker::
+
+    batches of one partition -> Conformer -> stage_fragments -> TaskResult(fragments as wire bytes, counts)
+
+Memory of a task is bounded by a batch and the writer's page buffers. Files carry the attempt's id in their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lance_core.commit.model import Attempt
+from lance_core.dataset.write import stage_fragments
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.base import Shape, TaskResult
+from lance_core.jobs.conform import Conformer
+from lance_core.jobs.progress import ProgressReport
+from lance_core.jobs.spec import WriteSpec
+from lance_core.wire.fragments import decode_fragment, encode_fragment
+
+DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class WriteWork:
+    """Writes one partition's rows as fragments of `schema` (whose Arrow form is `target`). Pickles."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    attempt: str
+    schema: Schema
+    target: pa.Schema
+    version: FileVersion
+    max_rows_per_file: int
+    max_bytes_per_file: int | None
+    progress_seconds: float
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Write what there is; a partition without rows writes no file."""
+        store = resolve_store(self.uri, self.storage_options)
+        conformer = Conformer(self.target, uri=self.uri)
+        report = ProgressReport(
+            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
+        )
+        fragments = stage_fragments(
+            store,
+            _reported(conformer, batches, report),
+            self.schema,
+            attempt=self.attempt,
+            version=self.version,
+            max_rows_per_file=self.max_rows_per_file,
+            max_bytes_per_file=self.max_bytes_per_file,
+        )
+        result = TaskResult(
+            partition=partition,
+            task_attempt=task_attempt,
+            rows_read=conformer.rows_seen,
+            rows=sum(fragment.physical_rows for fragment in fragments),
+            size=sum(size_of(fragment) for fragment in fragments),
+            fragments=tuple(encode_fragment(fragment) for fragment in fragments),
+        )
+        report.update(result.rows, len(fragments), result.size, final=True)
+        return result
+
+
+def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.Schema, version: FileVersion) -> WriteWork:
+    """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only."""
+    return WriteWork(
+        uri=spec.uri,
+        storage_options=spec.resolved_options(),
+        attempt=attempt.attempt,
+        schema=schema,
+        target=target,
+        version=version,
+        max_rows_per_file=spec.max_rows_per_file or DEFAULT_MAX_ROWS_PER_FILE,
+        max_bytes_per_file=spec.max_bytes_per_file,
+        progress_seconds=spec.progress_seconds,
+    )
+
+
+def shape_of(spec: WriteSpec) -> Shape:
+    """How the spec wants its source cut."""
+    return Shape(spec.num_partitions, spec.partitioning == "repartition", spec.progress_seconds)
+
+
+def fragments_of(results: Sequence[TaskResult]) -> tuple[Fragment, ...]:
+    """The fragments that the counted tasks wrote, in the order of partitions."""
+    return tuple(decode_fragment(data) for result in results for data in result.fragments)
+
+
+def size_of(fragment: Fragment) -> int:
+    """Bytes of a fragment's data files."""
+    return sum(file.file_size_bytes or 0 for file in fragment.files)
+
+
+def _reported(conformer: Conformer, batches: Iterator[pa.RecordBatch], report: ProgressReport) -> Iterator[pa.RecordBatch]:
+    for batch in conformer.stream(batches):
+        yield batch
+        report.update(conformer.rows_seen, 0, 0)

@@ -1,0 +1,129 @@
+"""The body of the spark-submit entry (`main.py`): parse, run, report through the registry, end with a telling status."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.jobs.base import Runner
+from lance_core.jobs.failure import EXIT_OK, exit_status
+from lance_core.jobs.failure_record import record_failure
+from lance_core.jobs.registry import job_of, spec_from_json
+from lance_core.jobs.spec import JobSpec
+
+log = logging.getLogger("lance_core.spark")
+
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+class Terminated(SystemExit):
+    """SIGTERM: unwinds the job, so that its attempt is aborted."""
+
+    def __init__(self) -> None:
+        super().__init__(EXIT_TERMINATED)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one job; returns the exit status."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    signal.signal(signal.SIGTERM, _terminate)
+    spec: JobSpec | None = None
+    sessions: list[Any] = []
+    try:
+        spec = spec_from_json(_spec_text(arguments))
+        result = _carry_out(spec, sessions)
+        log.info("done: %s", result.to_dict())
+        return EXIT_OK
+    except Terminated:
+        log.error("stopped by SIGTERM")
+        return EXIT_TERMINATED
+    except Exception as error:
+        status = exit_status(error)
+        log.error("%s: %s", type(error).__name__, _one_line(error), exc_info=_is_unexpected(error))
+        if spec is not None:
+            record_failure(spec, error)
+        return status
+    finally:
+        for session in sessions:
+            with suppress(Exception):  # the result stands; a JVM that is gone already cannot be stopped
+                session.stop()
+
+
+def start_session(name: str) -> Any:
+    """The Spark session of this submit; executors on this machine find lance_core where the driver found it."""
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder
+    builder = builder.appName(name)
+    if "SPARK_REMOTE" not in os.environ and not _root().endswith("site-packages"):
+        builder = builder.config("spark.executorEnv.PYTHONPATH", _executor_path())
+    return builder.getOrCreate()
+
+
+def _carry_out(spec: JobSpec, sessions: list[Any]) -> Any:
+    from lance_core.spark.runner import SparkRunner
+
+    def session() -> Any:
+        sessions.append(start_session(f"lance-{spec.kind}"))
+        return sessions[-1]
+
+    job = job_of(spec)
+    runner: Runner = SparkRunner(session)
+    return job.run(spec, runner)
+
+
+def _spec_text(arguments: Sequence[str] | None) -> str:
+    parser = argparse.ArgumentParser(prog="lance_core.spark.main", description="Run one Lance job on Spark.")
+    parser.add_argument("json", nargs="?", help="the job spec as JSON, a file, or env:NAME")
+    parser.add_argument("--spec", help="the same, as an option")
+    parsed = parser.parse_args(arguments)
+    given = parsed.spec or parsed.json
+    if not given:
+        raise InputError("no job spec was given", cure="Pass it as JSON, as a file, or as env:NAME.")
+    if given.lstrip().startswith("{"):
+        return str(given)
+    if given.startswith("env:"):
+        text = os.environ.get(given[len("env:") :])
+        if text is None:
+            raise InputError(f"the job spec should be in the environment variable {given[len('env:') :]}, which is not set")
+        return text
+    path = Path(given)
+    if not path.is_file():
+        raise InputError(f"the job spec {given!r} is neither JSON, nor env:NAME, nor a file")
+    return path.read_text(encoding="utf-8")
+
+
+def _executor_path() -> str:
+    from pyspark import SparkConf
+
+    before = SparkConf().get("spark.executorEnv.PYTHONPATH", "") or ""
+    return os.pathsep.join(filter(None, [before, _root()]))
+
+
+def _root() -> str:
+    import lance_core
+
+    return str(Path(str(lance_core.__file__)).resolve().parents[1])
+
+
+def _terminate(signum: int, frame: object) -> None:
+    raise Terminated
+
+
+def _is_unexpected(error: BaseException) -> bool:
+    from lance_core.errors import LanceError
+
+    return not isinstance(error, LanceError)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join((str(error) or "no message").split())[:2000]
