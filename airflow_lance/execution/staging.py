@@ -20,8 +20,7 @@ from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs import stage
-from lance_core.jobs.local import LocalRunner
-from lance_core.jobs.registry import job_of
+from lance_core.jobs.run import run_job
 from lance_core.jobs.secret import as_secret, reveal_all
 from lance_core.jobs.spec import CommitSpec, JobSpec
 
@@ -45,7 +44,7 @@ def find_done(spec: JobSpec, *, options: Mapping[str, Any]) -> Found | None:
 
 def run_here(spec: JobSpec, *, options: Mapping[str, Any]) -> None:
     """Stage in this process."""
-    job_of(spec).run(_with_options(spec, options), LocalRunner())
+    run_job(_with_options(spec, options))
 
 
 def read_result(spec: JobSpec, *, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +72,7 @@ def commit(
     """Publish what the references name; the typed outcome as a plain dict."""
     identities = tuple(dict.fromkeys(str(reference["uuid"]) for reference in references))
     spec = CommitSpec(uri=uri, identities=identities, max_attempts=max_attempts)
-    result = job_of(spec).run(_with_options(spec, options), LocalRunner())
+    result = run_job(_with_options(spec, options))
     plain: dict[str, Any] = result.to_dict()
     return plain
 

@@ -38,7 +38,7 @@ class LanceConditionTrigger(BaseTrigger):
         storage_options: Mapping[str, Any] | None = None,
         poke_interval: float = 60.0,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.uri = uri
         self.condition = dict(condition)
         self.lance_conn_id = lance_conn_id
@@ -64,12 +64,12 @@ class LanceConditionTrigger(BaseTrigger):
                 facts: TableFacts = await asyncio.to_thread(self._look)
             except LanceError as error:
                 if not error.retryable:
-                    yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})
+                    yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})  # type: ignore[no-untyped-call]
                     return
                 self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
             else:
                 if condition.is_met(facts):
-                    yield TriggerEvent({"facts": facts.to_dict()})
+                    yield TriggerEvent({"facts": facts.to_dict()})  # type: ignore[no-untyped-call]
                     return
                 self.log.info("%s: %s", facts.uri, condition.explain(facts))
             await asyncio.sleep(self.poke_interval)
