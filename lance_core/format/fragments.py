@@ -28,6 +28,9 @@ class FragmentDecoder(Protocol):
     def peek_num_rows(self, raw: bytes) -> int:
         """Its visible rows, without decoding the rest."""
 
+    def peek_has(self, raw: bytes, name: str) -> bool:
+        """Whether it has a `"deletion_file"` or `"overlays"`, without decoding the rest."""
+
 
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence of fragments, each decoded on first use."""
@@ -120,6 +123,25 @@ class FragmentList(Sequence[Fragment]):
             else:
                 total += self[index].num_rows
         return total
+
+    @property
+    def any_deletions(self) -> bool:
+        """Whether any fragment has a deletion file."""
+        return self._any("deletion_file")
+
+    @property
+    def any_overlays(self) -> bool:
+        """Whether any fragment has overlays."""
+        return self._any("overlays")
+
+    def _any(self, name: str) -> bool:
+        for found, raw in zip(self._decoded, self._raw, strict=True):
+            if found is not None:
+                if getattr(found, name):
+                    return True
+            elif raw is not None and self._decoder is not None and self._decoder.peek_has(raw, name):
+                return True
+        return False
 
     def raw_items(self) -> Iterator[Fragment | bytes]:
         """Each entry as bytes where it came from bytes, else as a fragment: what a writer needs."""

@@ -46,6 +46,11 @@ class BasePath:
     name: str | None = None
     is_dataset_root: bool = False
 
+    def clashes_with(self, other: BasePath) -> bool:
+        """Whether both cannot be registered: same name, same path, or same id (0 asks for any)."""
+        same_name = self.name is not None and self.name == other.name
+        return same_name or self.path == other.path or self.id == other.id != 0
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

@@ -124,9 +124,16 @@ def decode_bitmap(data: bytes | memoryview, *, what: str = "bitmap") -> BitMap:
     return BitMap.deserialize(bytes(data))
 
 
-def encode_bitmap(values: Iterable[int] | BitMap) -> bytes:
-    """Portable 32-bit bytes, without run containers (as the official writer leaves them)."""
+def encode_bitmap(values: Iterable[int] | BitMap, *, runs: bool = False) -> bytes:
+    """Portable 32-bit bytes; `runs` lets containers be runs where that is smaller.
+
+    The official writer uses runs in fragment bitmaps and in reuse indices, never in deletion files.
+    """
     bitmap = values if isinstance(values, BitMap) else BitMap(values)
+    if runs:
+        bitmap = bitmap.copy()
+        bitmap.run_optimize()
+        return bytes(bitmap.serialize())
     data = bytes(bitmap.serialize())
     if int.from_bytes(data[:2], "little") == _COOKIE_RUNS:
         # The library has no call that undoes run containers; adding the members anew never makes any.

@@ -14,13 +14,14 @@ from typing import Any
 
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
+from lance_core.rowids.walk import walk_fields
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
-from lance_core.wire.walk import walk_fields
 
 _DELETION_TYPES = {0: "array", 1: "bitmap"}
 _DELETION_NUMBERS = {name: number for number, name in _DELETION_TYPES.items()}
 _EMPTY: dict[str, str] = {}
+_PEEKED = {"deletion_file": 3, "overlays": 11}
 
 
 @lru_cache(maxsize=4096)
@@ -171,3 +172,8 @@ class WireFragments:
                 inner = (item for item_number, item in walk_fields(value) if item_number == 4)
                 deleted = next((item for item in inner if isinstance(item, int)), 0)
         return rows - deleted
+
+    def peek_has(self, raw: bytes, name: str) -> bool:
+        """Whether field 3 or 11 occurs."""
+        wanted = _PEEKED[name]
+        return any(number == wanted for number, _ in walk_fields(raw))

@@ -71,7 +71,7 @@ def encode_index_message(index: IndexMetadata) -> table_pb2.IndexMetadata:
         fields=index.fields,
         name=index.name,
         dataset_version=index.dataset_version,
-        fragment_bitmap=b"" if index.fragment_bitmap is None else encode_bitmap(index.fragment_bitmap),
+        fragment_bitmap=b"" if index.fragment_bitmap is None else encode_bitmap(index.fragment_bitmap, runs=True),
         index_version=index.index_version,
         created_at=index.created_at,
         base_id=index.base_id,

@@ -15,10 +15,11 @@ from typing import Any
 
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import BasePath, Manifest, WriterVersion
+from lance_core.rowids.walk import encode_varint
 from lance_core.wire.fragments import WireFragments, encode_fragment
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import decode_schema, encode_fields, parse_message, unknown_bytes
-from lance_core.wire.walk import encode_varint, split_repeated
+from lance_core.wire.walk import split_repeated
 
 _FRAGMENTS = 2
 _FRAGMENTS_TAG = b"\x12"

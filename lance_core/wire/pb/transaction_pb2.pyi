@@ -1,6 +1,6 @@
+from google.protobuf import any_pb2 as _any_pb2
 from lance_core.wire.pb import file_pb2 as _file_pb2
 from lance_core.wire.pb import table_pb2 as _table_pb2
-from google.protobuf import any_pb2 as _any_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -233,14 +233,7 @@ class Transaction(_message.Message):
         replace: bool
         def __init__(self, update_entries: _Optional[_Iterable[_Union[Transaction.UpdateMapEntry, _Mapping]]] = ..., replace: bool = ...) -> None: ...
     class UpdateConfig(_message.Message):
-        __slots__ = ("config_updates", "table_metadata_updates", "schema_metadata_updates", "field_metadata_updates", "upsert_values", "delete_keys", "schema_metadata", "field_metadata")
-        class FieldMetadataUpdatesEntry(_message.Message):
-            __slots__ = ("key", "value")
-            KEY_FIELD_NUMBER: _ClassVar[int]
-            VALUE_FIELD_NUMBER: _ClassVar[int]
-            key: int
-            value: Transaction.UpdateMap
-            def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ...) -> None: ...
+        __slots__ = ("upsert_values", "delete_keys", "schema_metadata", "field_metadata", "config_updates", "table_metadata_updates", "schema_metadata_updates", "field_metadata_updates")
         class UpsertValuesEntry(_message.Message):
             __slots__ = ("key", "value")
             KEY_FIELD_NUMBER: _ClassVar[int]
@@ -262,6 +255,13 @@ class Transaction(_message.Message):
             key: int
             value: Transaction.UpdateConfig.FieldMetadataUpdate
             def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[Transaction.UpdateConfig.FieldMetadataUpdate, _Mapping]] = ...) -> None: ...
+        class FieldMetadataUpdatesEntry(_message.Message):
+            __slots__ = ("key", "value")
+            KEY_FIELD_NUMBER: _ClassVar[int]
+            VALUE_FIELD_NUMBER: _ClassVar[int]
+            key: int
+            value: Transaction.UpdateMap
+            def __init__(self, key: _Optional[int] = ..., value: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ...) -> None: ...
         class FieldMetadataUpdate(_message.Message):
             __slots__ = ("metadata",)
             class MetadataEntry(_message.Message):
@@ -274,23 +274,23 @@ class Transaction(_message.Message):
             METADATA_FIELD_NUMBER: _ClassVar[int]
             metadata: _containers.ScalarMap[str, str]
             def __init__(self, metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
-        CONFIG_UPDATES_FIELD_NUMBER: _ClassVar[int]
-        TABLE_METADATA_UPDATES_FIELD_NUMBER: _ClassVar[int]
-        SCHEMA_METADATA_UPDATES_FIELD_NUMBER: _ClassVar[int]
-        FIELD_METADATA_UPDATES_FIELD_NUMBER: _ClassVar[int]
         UPSERT_VALUES_FIELD_NUMBER: _ClassVar[int]
         DELETE_KEYS_FIELD_NUMBER: _ClassVar[int]
         SCHEMA_METADATA_FIELD_NUMBER: _ClassVar[int]
         FIELD_METADATA_FIELD_NUMBER: _ClassVar[int]
-        config_updates: Transaction.UpdateMap
-        table_metadata_updates: Transaction.UpdateMap
-        schema_metadata_updates: Transaction.UpdateMap
-        field_metadata_updates: _containers.MessageMap[int, Transaction.UpdateMap]
+        CONFIG_UPDATES_FIELD_NUMBER: _ClassVar[int]
+        TABLE_METADATA_UPDATES_FIELD_NUMBER: _ClassVar[int]
+        SCHEMA_METADATA_UPDATES_FIELD_NUMBER: _ClassVar[int]
+        FIELD_METADATA_UPDATES_FIELD_NUMBER: _ClassVar[int]
         upsert_values: _containers.ScalarMap[str, str]
         delete_keys: _containers.RepeatedScalarFieldContainer[str]
         schema_metadata: _containers.ScalarMap[str, str]
         field_metadata: _containers.MessageMap[int, Transaction.UpdateConfig.FieldMetadataUpdate]
-        def __init__(self, config_updates: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ..., table_metadata_updates: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ..., schema_metadata_updates: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ..., field_metadata_updates: _Optional[_Mapping[int, Transaction.UpdateMap]] = ..., upsert_values: _Optional[_Mapping[str, str]] = ..., delete_keys: _Optional[_Iterable[str]] = ..., schema_metadata: _Optional[_Mapping[str, str]] = ..., field_metadata: _Optional[_Mapping[int, Transaction.UpdateConfig.FieldMetadataUpdate]] = ...) -> None: ...
+        config_updates: Transaction.UpdateMap
+        table_metadata_updates: Transaction.UpdateMap
+        schema_metadata_updates: Transaction.UpdateMap
+        field_metadata_updates: _containers.MessageMap[int, Transaction.UpdateMap]
+        def __init__(self, upsert_values: _Optional[_Mapping[str, str]] = ..., delete_keys: _Optional[_Iterable[str]] = ..., schema_metadata: _Optional[_Mapping[str, str]] = ..., field_metadata: _Optional[_Mapping[int, Transaction.UpdateConfig.FieldMetadataUpdate]] = ..., config_updates: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ..., table_metadata_updates: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ..., schema_metadata_updates: _Optional[_Union[Transaction.UpdateMap, _Mapping]] = ..., field_metadata_updates: _Optional[_Mapping[int, Transaction.UpdateMap]] = ...) -> None: ...
     class DataReplacementGroup(_message.Message):
         __slots__ = ("fragment_id", "new_file")
         FRAGMENT_ID_FIELD_NUMBER: _ClassVar[int]

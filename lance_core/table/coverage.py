@@ -1,0 +1,123 @@
+"""What happens to index entries when fragments and fields change (FORMAT D.5).
+
+    fragment 3 got a new column file for field 7     ->  3 leaves the bitmaps of indices on field 7
+    fragments 1, 2 became fragment 9 (same rows)     ->  {0, 1, 2} becomes {0, 9}, if the index can follow
+
+A bitmap of None means that nobody knows which fragments an index covers; such entries are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from lance_core.errors import InputError
+from lance_core.format.index import IndexMetadata
+
+FRAGMENT_REUSE = "__lance_frag_reuse"
+MEM_WAL = "__lance_mem_wal"
+SYSTEM_INDICES = (FRAGMENT_REUSE, MEM_WAL)
+# These speak of addresses even when the table has stable row ids.
+_ADDRESS_BASED = ("ZoneMapIndexDetails", "BloomFilterIndexDetails")
+
+
+def is_vector(index: IndexMetadata) -> bool:
+    """Whether it is an index over vectors."""
+    return index.details is not None and index.details.kind == "VectorIndexDetails"
+
+
+def is_address_based(index: IndexMetadata) -> bool:
+    """Whether it speaks of row addresses whatever the table does."""
+    return index.details is not None and index.details.kind in _ADDRESS_BASED
+
+
+def depends_on(index: IndexMetadata, fields: Set[int]) -> bool:
+    """Whether the index keys or carries one of the fields."""
+    return not fields.isdisjoint(index.fields) or not fields.isdisjoint(index.covering_fields)
+
+
+def without_fragments(index: IndexMetadata, fragment_ids: Set[int]) -> IndexMetadata:
+    """The index with those fragments taken out of its bitmap."""
+    if index.fragment_bitmap is None or index.fragment_bitmap.isdisjoint(fragment_ids):
+        return index
+    return replace(index, fragment_bitmap=index.fragment_bitmap - fragment_ids)
+
+
+def prune_fields(indices: Iterable[IndexMetadata], fragment_ids: Set[int], fields: Set[int]) -> list[IndexMetadata]:
+    """Take fragments out of the bitmaps of all indices that depend on the fields."""
+    return [without_fragments(index, fragment_ids) if depends_on(index, fields) else index for index in indices]
+
+
+def prune_changed_files(
+    indices: Iterable[IndexMetadata],
+    before: Mapping[int, Mapping[int, str]],
+    after: Mapping[int, Mapping[int, str]],
+) -> list[IndexMetadata]:
+    """Take a fragment out of a bitmap when the file that holds an indexed field of it is another one.
+
+    `before` and `after`: fragment id -> field id -> path of the file that holds it.
+    """
+    pruned = []
+    for index in indices:
+        keyed = (*index.fields, *index.covering_fields)
+        changed = {
+            fragment_id
+            for fragment_id in index.fragment_bitmap or ()
+            if fragment_id in before
+            and any(before[fragment_id].get(field) != after.get(fragment_id, {}).get(field) for field in keyed)
+        }
+        pruned.append(without_fragments(index, changed))
+    return pruned
+
+
+def extend_coverage(
+    indices: Iterable[IndexMetadata], new_ids: Set[int], source_ids: Set[int], fields: Set[int]
+) -> list[IndexMetadata]:
+    """Moved rows stay indexed where their values did not change and all the fragments they came from were covered."""
+    extended = []
+    for index in indices:
+        bitmap = index.fragment_bitmap
+        follows = bitmap is not None and source_ids <= bitmap and not depends_on(index, fields)
+        if bitmap is not None and follows and not is_address_based(index):
+            extended.append(replace(index, fragment_bitmap=bitmap | new_ids))
+        else:
+            extended.append(index)
+    return extended
+
+
+def moved_bitmap(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozenset[int]:
+    """The bitmap after `old_ids` became `new_ids`; InputError when only some of the old ones are covered."""
+    bitmap = index.fragment_bitmap
+    if bitmap is None:
+        raise InputError(f"index {index.name!r} ({index.uuid}) does not say what it covers, so it cannot follow a rewrite")
+    covered = bitmap & old_ids
+    if not covered:
+        return bitmap
+    if covered != old_ids:
+        missing = sorted(old_ids - bitmap)
+        raise InputError(
+            f"a rewrite group mixes fragments that index {index.name!r} covers with {missing}, which it does not",
+            cure="Plan groups so that each lies inside or outside of every index.",
+        )
+    return (bitmap - old_ids) | new_ids
+
+
+def retain_relevant(indices: Sequence[IndexMetadata], *, field_ids: Set[int], fragment_ids: Set[int]) -> list[IndexMetadata]:
+    """Drop indices on vanished fields, and segments that cover nothing while another one of that name does."""
+    live = [index for index in indices if index.name in SYSTEM_INDICES or all(field in field_ids for field in index.fields)]
+    by_name: dict[str, list[IndexMetadata]] = {}
+    for index in live:
+        by_name.setdefault(index.name, []).append(index)
+    keep: set[str] = set()
+    for name, segments in by_name.items():
+        keep.update(index.uuid for index in (segments if name in SYSTEM_INDICES else _worth_keeping(segments, fragment_ids)))
+    return [index for index in live if index.uuid in keep]
+
+
+def _worth_keeping(segments: Sequence[IndexMetadata], fragment_ids: Set[int]) -> Sequence[IndexMetadata]:
+    filled = [index for index in segments if index.fragment_bitmap and not index.fragment_bitmap.isdisjoint(fragment_ids)]
+    if filled:
+        return filled
+    # An empty scalar index still says how to build itself again; an empty vector index has no model worth keeping.
+    oldest = min(segments, key=lambda index: index.dataset_version)
+    return () if is_vector(oldest) else (oldest,)

@@ -1,0 +1,385 @@
+"""The next manifest while it is being made: a transaction applied to the newest version.
+
+    previous (version 4, next fragment id 7) + Append([fragment id 0, fragment id 0])
+        -> version 5 with fragments 7 and 8, max_fragment_id 8
+
+Pure: no store, no clock, no randomness. Operations change the draft through its verbs; `build` makes a manifest of it.
+(Spec: FORMAT D.5.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lance_core.errors import InputError
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.fragments import FragmentList
+from lance_core.format.index import IndexMetadata
+from lance_core.format.manifest import BasePath, Manifest, WriterVersion
+from lance_core.format.schema import Field, Schema
+from lance_core.format.version import DEFAULT_VERSION
+from lance_core.table import coverage, edits, identity
+from lance_core.table.features import has_mixed_versions, next_flags
+from lance_core.table.operations.rewrite import RewrittenIndex
+from lance_core.table.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """What a table is born with; of these, later commits heed an Overwrite's `data_storage_version`."""
+
+    data_storage_version: str | None = None
+    stable_row_ids: bool = False
+    no_transaction_file: bool = False
+
+
+class ManifestDraft:
+    """A manifest under construction. Verbs take and give nouns; nothing outside changes."""
+
+    def __init__(self, previous: Manifest | None, *, options: TableOptions, source: Manifest | None = None) -> None:
+        self.previous = previous
+        self.source = source
+        self.version = 1 if previous is None else previous.version + 1
+        self.schema = Schema(()) if previous is None else previous.schema
+        self.fragments = FragmentList.of(() if previous is None else previous.fragments)
+        self.indices: list[IndexMetadata] = [] if previous is None else list(previous.indices)
+        self.config: dict[str, str] = {} if previous is None else dict(previous.config)
+        self.table_metadata: dict[str, str] = {} if previous is None else dict(previous.table_metadata)
+        self.base_paths: list[BasePath] = [] if previous is None else list(previous.base_paths)
+        self.max_fragment_id = None if previous is None else previous.max_fragment_id
+        self.next_row_id = 0 if previous is None else previous.next_row_id
+        self.max_allocated_field_id = None if previous is None else previous.max_allocated_field_id
+        self.branch = None if previous is None else previous.branch
+        self.data_storage_version = None if previous is None else previous.data_storage_version
+        self.uses_stable_row_ids = options.stable_row_ids if previous is None else previous.uses_stable_row_ids
+        self._options = options
+        self._incoming: list[Fragment] = []
+
+    # -- fragments
+
+    def current(self, fragment_ids: Iterable[int]) -> dict[int, Fragment]:
+        """The named fragments as they are now; those that are gone are left out."""
+        return self.fragments.pick(frozenset(fragment_ids))
+
+    def clear(self) -> None:
+        """No fragments, no indices; high-water marks stay."""
+        self.fragments = FragmentList.of(())
+        self.indices = []
+        self.data_storage_version = self._options.data_storage_version or self.data_storage_version
+
+    def _with_id(self, fragment: Fragment) -> Fragment:
+        """Id 0 asks for the next free one. A table's very first fragment is called 0, so that one is taken as it comes."""
+        if fragment.id == 0:
+            fragment = replace(fragment, id=0 if self.max_fragment_id is None else self.max_fragment_id + 1)
+        self.max_fragment_id = max(fragment.id, -1 if self.max_fragment_id is None else self.max_fragment_id)
+        return fragment
+
+    def add_new(self, fragments: Sequence[Fragment]) -> list[Fragment]:
+        """Add fragments of rows the table never had; they get ids, row ids and versions."""
+        added = []
+        for fragment in map(self._with_id, fragments):
+            if self.uses_stable_row_ids:
+                fragment, self.next_row_id = identity.with_row_ids(fragment, next_row_id=self.next_row_id)
+                fragment = identity.with_new_versions(fragment, self.version)
+            added.append(fragment)
+        self._insert(added)
+        return added
+
+    def add_moved(
+        self, fragments: Sequence[Fragment], sources: Mapping[int, Fragment]
+    ) -> tuple[list[Fragment], list[Fragment]]:
+        """Add fragments of which the first rows may have moved here from `sources`.
+
+        Gives back all of them, and those in which every row is a moved one.
+        """
+        added, pure = [], []
+        for fragment in map(self._with_id, fragments):
+            if self.uses_stable_row_ids:
+                num_moved = identity.num_row_ids(fragment)
+                if num_moved == fragment.physical_rows:
+                    pure.append(fragment)
+                fragment, self.next_row_id = identity.with_row_ids(fragment, next_row_id=self.next_row_id)
+                fragment = identity.with_moved_versions(
+                    fragment, num_moved=num_moved, sources=sources.values(), version=self.version
+                )
+            added.append(fragment)
+        self._insert(added)
+        return added, pure
+
+    def _insert(self, fragments: Sequence[Fragment]) -> None:
+        taken = set(self.fragments.ids).intersection(item.id for item in fragments)
+        if taken or len({item.id for item in fragments}) != len(fragments):
+            raise InputError(f"fragment id(s) {sorted(taken) or 'of new fragments'} would occur twice", cure="Leave them 0.")
+        self.fragments = self.fragments.edited(appended=fragments)
+        self._incoming.extend(fragments)
+
+    def replace(self, fragments: Sequence[Fragment]) -> None:
+        """Exchange fragments for those with the same id; ids the table does not have are an error."""
+        if not fragments:
+            return
+        changes = {item.id: edits.without_dead_files(item) for item in fragments}
+        missing = sorted(changes.keys() - set(self.fragments.ids))
+        if missing:
+            raise InputError(f"fragment(s) {missing} are not in the table", cure="Plan again on its newest version.")
+        self.fragments = self.fragments.edited(replaced=changes)
+        self._incoming.extend(changes.values())
+
+    def remove(self, fragment_ids: Iterable[int]) -> None:
+        """Drop fragments; ids that are gone already do not matter."""
+        gone = frozenset(fragment_ids)
+        if gone:
+            self.fragments = self.fragments.edited(removed=gone)
+
+    def set_fragments(self, fragments: Sequence[Fragment]) -> None:
+        """Replace the whole list; fragments with id 0 that are new here get the next ids."""
+        known = set(self.fragments.ids)
+        numbered, zero_seen = [], False
+        for fragment in fragments:
+            if fragment.id == 0 and (zero_seen or 0 not in known):
+                fragment = self._with_id(fragment)
+            zero_seen = zero_seen or fragment.id == 0
+            self.max_fragment_id = max(fragment.id, -1 if self.max_fragment_id is None else self.max_fragment_id)
+            numbered.append(edits.without_dead_files(fragment))
+        self.fragments = FragmentList.of(()).edited(appended=numbered)
+        if len(set(self.fragments.ids)) != len(numbered):
+            raise InputError("fragment ids occur twice")
+        self._incoming.extend(numbered)
+
+    def exchange(self, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[Fragment]:
+        """Replace fragments by others that hold the same rows; row identity is taken from the new ones as it is."""
+        old_ids = frozenset(item.id for item in old)
+        missing = sorted(old_ids - set(self.fragments.ids))
+        if missing:
+            raise InputError(
+                f"fragment(s) {missing} to rewrite are not in the table",
+                cure="Plan the compaction again on its newest version.",
+            )
+        self.remove(old_ids)
+        added = [self._with_id(item) for item in new]
+        if self.uses_stable_row_ids and not all(identity.is_complete(item) for item in added):
+            raise InputError("a rewritten fragment of a table with stable row ids must bring the row ids of its rows")
+        self._insert(added)
+        return added
+
+    def replace_file(self, fragment_id: int, new_file: DataFile) -> None:
+        """Swap the file that holds exactly the fields of `new_file`, or add it when no file holds any of them."""
+        fragment = self.fragments.get(fragment_id)
+        if fragment is None:
+            raise InputError(f"fragment {fragment_id}, whose file is to be replaced, is not in the table")
+        self.replace([edits.with_file(fragment, new_file)])
+
+    def drop_dead_files(self) -> None:
+        """Drop files none of whose fields the schema has any more."""
+        live = self.schema.by_id.keys()
+        changed = []
+        for fragment in self.fragments:
+            files = tuple(file for file in fragment.files if not live.isdisjoint(file.fields))
+            if len(files) != len(fragment.files):
+                changed.append(replace(fragment, files=files))
+        self.replace(changed)
+
+    def reserve(self, num_fragments: int) -> None:
+        """Set `num_fragments` ids aside."""
+        self.max_fragment_id = (0 if self.max_fragment_id is None else self.max_fragment_id) + num_fragments
+
+    # -- schema
+
+    def set_schema(self, schema: Schema) -> None:
+        """Replace the schema; the mark of field ids, where there is one, moves up with it."""
+        self.schema = schema
+        if self.max_allocated_field_id is not None:
+            self.max_allocated_field_id = max(self.max_allocated_field_id, schema.max_field_id)
+
+    def field(self, field_id: int) -> Field:
+        """A field by id, or InputError."""
+        found = self.schema.by_id.get(field_id)
+        if found is None:
+            raise InputError(f"the schema has no field with id {field_id}")
+        return found
+
+    def set_field_metadata(self, field_id: int, metadata: Mapping[str, bytes]) -> None:
+        """Replace the metadata of one field."""
+        changed = replace(self.field(field_id), metadata=metadata)
+        fields = tuple(changed if item.id == field_id else item for item in self.schema.fields)
+        self.schema = replace(self.schema, fields=fields)
+
+    def update_config(self, entries: Mapping[str, str]) -> None:
+        """Add or change configuration keys."""
+        self.config.update(entries)
+
+    # -- indices
+
+    def retain_indices(self) -> None:
+        """Drop indices that lost their fields or all their fragments."""
+        if self.indices:
+            self.indices = coverage.retain_relevant(
+                self.indices, field_ids=self.schema.by_id.keys(), fragment_ids=frozenset(self.fragments.ids)
+            )
+
+    def prune_fields(self, fragment_ids: Iterable[int], fields: Iterable[int]) -> None:
+        """Fragments got new values for fields: indices on those no longer cover them."""
+        self.indices = coverage.prune_fields(self.indices, frozenset(fragment_ids), frozenset(fields))
+
+    def extend_coverage(self, added: Iterable[Fragment], sources: Iterable[int], fields: Iterable[int]) -> None:
+        """Moved rows stay covered by indices on other fields than those."""
+        new_ids = frozenset(item.id for item in added)
+        if new_ids:
+            self.indices = coverage.extend_coverage(self.indices, new_ids, frozenset(sources), frozenset(fields))
+
+    def indexed_fields(self) -> frozenset[int]:
+        """Fields that any index keys or carries."""
+        return frozenset(field for index in self.indices for field in (*index.fields, *index.covering_fields))
+
+    def files_by_field(self, fields: frozenset[int]) -> dict[int, dict[int, str]]:
+        """fragment id -> field id -> path of the file that holds it, for the given fields."""
+        if not fields:
+            return {}
+        return {
+            fragment.id: {field: file.path for file in fragment.files for field in fields.intersection(file.fields)}
+            for fragment in self.fragments
+        }
+
+    def prune_changed_files(self, before: Mapping[int, Mapping[int, str]]) -> None:
+        """Indices stop covering fragments whose file for an indexed field is not the one it was."""
+        if before:
+            after = self.files_by_field(self.indexed_fields())
+            self.indices = coverage.prune_changed_files(self.indices, before, after)
+
+    def move_coverage(self, old_ids: Iterable[int], added: Iterable[Fragment], uuids: frozenset[str]) -> None:
+        """Old fragments became new ones: the named segments follow."""
+        old, new = frozenset(old_ids), frozenset(item.id for item in added)
+        self.indices = [
+            replace(index, fragment_bitmap=coverage.moved_bitmap(index, old, new)) if index.uuid in uuids else index
+            for index in self.indices
+        ]
+
+    def rename_indices(self, rewritten: Sequence[RewrittenIndex]) -> None:
+        """Segments whose addresses were translated take their new uuid, details and files."""
+        changes = {item.old_id: item for item in rewritten}
+        missing = sorted(changes.keys() - {index.uuid for index in self.indices})
+        if missing:
+            raise InputError(f"index segment(s) {missing} to rewrite are not in the table")
+        self.indices = [edits.renamed(index, changes.get(index.uuid)) for index in self.indices]
+
+    # -- other manifests and places
+
+    def add_initial_bases(self, bases: Sequence[BasePath]) -> None:
+        """Bases a table is born with."""
+        if bases and self.previous is not None:
+            raise InputError("base paths can be given with the first write only", cure="Use UpdateBases.")
+        self.add_bases(bases)
+
+    def add_bases(self, bases: Sequence[BasePath]) -> None:
+        """Register bases; id 0 takes the next free one."""
+        for base in bases:
+            for known in self.base_paths:
+                if base.clashes_with(known):
+                    raise InputError(f"base path {base.name or base.path!r} (id {base.id}) is already registered as {known}")
+            next_id = max((known.id for known in self.base_paths), default=0) + 1
+            self.base_paths.append(base if base.id else replace(base, id=next_id))
+
+    def restore(self, version: int) -> None:
+        """Take everything from `source`, which must be that version; ids already handed out stay handed out."""
+        source = self._source(version)
+        self.schema, self.fragments, self.indices = source.schema, FragmentList.of(source.fragments), list(source.indices)
+        self.config, self.table_metadata = dict(source.config), dict(source.table_metadata)
+        self.base_paths, self.branch = list(source.base_paths), source.branch
+        self.data_storage_version, self.uses_stable_row_ids = source.data_storage_version, source.uses_stable_row_ids
+        marks = [mark for mark in (self.max_fragment_id, source.max_fragment_id) if mark is not None]
+        self.max_fragment_id = max(marks, default=None)
+        self.next_row_id = max(self.next_row_id, source.next_row_id)
+
+    def clone(self, ref_path: str, *, ref_name: str | None, is_shallow: bool, branch: str | None) -> None:
+        """Begin as `source`; when shallow, its files are found below `ref_path`."""
+        source = self._source(None)
+        self.restore(source.version)
+        self.version, self.branch = source.version, branch
+        if not is_shallow:
+            return
+        base_id = max((base.id for base in self.base_paths), default=-1) + 1
+        self.base_paths.append(BasePath(id=base_id, path=ref_path, name=ref_name, is_dataset_root=True))
+        self.fragments = FragmentList.of([edits.rebased(fragment, base_id) for fragment in self.fragments])
+        self.indices = [index if index.base_id is not None else replace(index, base_id=base_id) for index in self.indices]
+
+    def _source(self, version: int | None) -> Manifest:
+        if self.source is None or (version is not None and self.source.version != version):
+            raise InputError(f"the manifest of version {version} is needed and was not given", operation="Restore")
+        return self.source
+
+    # -- the end
+
+    def finish(
+        self, *, timestamp_ns: int, writer_version: WriterVersion, transaction_file: str, tag: str = "", unknown: bytes = b""
+    ) -> Manifest:
+        """The manifest."""
+        storage_version = self._storage_version()
+        incoming = self._incoming
+        previous = self.previous if self.source is None else self.source
+        inherited = previous if self.previous is not None or self.source is not None else None
+        reader, writer = next_flags(
+            inherited,
+            has_deletions=self.fragments.any_deletions,
+            stable_row_ids=self.uses_stable_row_ids,
+            has_config=bool(self.config),
+            has_base_paths=bool(self.base_paths),
+            has_overlays=self.fragments.any_overlays,
+            mixed_versions=has_mixed_versions(incoming, data_storage_version=storage_version),
+            indices=self.indices,
+            no_transaction_file=self._options.no_transaction_file,
+        )
+        return Manifest(
+            schema=self.schema,
+            fragments=self.fragments,
+            version=self.version,
+            timestamp_ns=timestamp_ns,
+            writer_version=writer_version,
+            indices=tuple(self.indices),
+            reader_feature_flags=reader,
+            writer_feature_flags=writer,
+            max_fragment_id=self.max_fragment_id,
+            transaction_file=transaction_file,
+            next_row_id=self.next_row_id,
+            data_storage_version=storage_version,
+            config=self.config,
+            table_metadata=self.table_metadata,
+            base_paths=tuple(self.base_paths),
+            branch=self.branch,
+            tag=tag,
+            max_allocated_field_id=self.max_allocated_field_id,
+            unknown=unknown,
+        )
+
+    def _storage_version(self) -> str:
+        if self.data_storage_version is not None:
+            return self.data_storage_version
+        versions = {file.version.text for fragment in self._incoming for file in fragment.files}
+        if self._options.data_storage_version is not None:
+            return self._options.data_storage_version
+        return min(versions, default=DEFAULT_VERSION.text)
+
+
+def build(
+    previous: Manifest | None,
+    transaction: Transaction,
+    *,
+    timestamp_ns: int,
+    writer_version: WriterVersion,
+    options: TableOptions | None = None,
+    source: Manifest | None = None,
+    transaction_file: str | None = None,
+) -> Manifest:
+    """The manifest that `transaction` makes of `previous` (None: the table is born).
+
+    `source` is the manifest a Restore brings back or a Clone begins from. Raises InputError when the operation speaks of
+    something the table does not have; UnsupportedFeatureError for operations this library does not carry out.
+    """
+    draft = ManifestDraft(previous, options=options or TableOptions(), source=source)
+    transaction.operation.apply(draft)
+    return draft.finish(
+        timestamp_ns=timestamp_ns,
+        writer_version=writer_version,
+        transaction_file=transaction.file_name if transaction_file is None else transaction_file,
+        tag=transaction.tag,
+        unknown=b"" if previous is None else previous.unknown,
+    )

@@ -1,0 +1,60 @@
+"""Small changes of one fragment or one index entry, each a function from noun to noun.
+
+with_file(fragment with files a(1, 2) b(3), c(3))   ->   files a(1, 2) c(3)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lance_core.errors import InputError
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.index import IndexMetadata
+from lance_core.format.schema import TOMBSTONE
+from lance_core.table.operations.rewrite import RewrittenIndex
+
+
+def with_file(fragment: Fragment, new_file: DataFile) -> Fragment:
+    """The fragment with `new_file` instead of the file that holds exactly its fields, or beside files that hold none.
+
+    InputError when a file holds only some of them: half a file cannot be replaced.
+    """
+    fields = frozenset(new_file.fields)
+    same = [file for file in fragment.files if frozenset(file.fields) == fields and file.version == new_file.version]
+    if same:
+        return replace(fragment, files=tuple(new_file if file is same[0] else file for file in fragment.files))
+    if any(fields.intersection(file.fields) for file in fragment.files):
+        raise InputError(
+            f"no single file of fragment {fragment.id} holds exactly fields {sorted(fields)} in the same storage version",
+            cure="Replace the columns of one data file as a whole.",
+        )
+    return replace(fragment, files=(*fragment.files, new_file))
+
+
+def without_dead_files(fragment: Fragment) -> Fragment:
+    """A file whose every column is a tombstone holds nothing."""
+    files = tuple(file for file in fragment.files if not file.fields or any(field != TOMBSTONE for field in file.fields))
+    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
+
+
+def renamed(index: IndexMetadata, change: RewrittenIndex | None) -> IndexMetadata:
+    """The entry of a segment after its addresses were translated into a new one."""
+    if change is None:
+        return index
+    return replace(
+        index,
+        uuid=change.new_id,
+        details=change.new_index_details or index.details,
+        index_version=change.new_index_version,
+        files=change.new_index_files,
+        base_id=None,
+    )
+
+
+def rebased(fragment: Fragment, base_id: int) -> Fragment:
+    """The fragment as another table sees it: files without a base of their own lie below `base_id`."""
+    files = tuple(file if file.base_id is not None else replace(file, base_id=base_id) for file in fragment.files)
+    deletion = fragment.deletion_file
+    if deletion is not None and deletion.base_id is None:
+        deletion = replace(deletion, base_id=base_id)
+    return replace(fragment, files=files, deletion_file=deletion)

@@ -1,0 +1,31 @@
+"""What every operation answers: its name, what it touches, what it does to a draft of the next manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from lance_core.table.touches import Touches
+
+if TYPE_CHECKING:
+    from lance_core.table.draft import ManifestDraft
+
+
+class Operation(Protocol):
+    """One kind of edit (an arm of `lance.table.Transaction.operation`)."""
+
+    name: ClassVar[str]
+
+    def touches(self) -> Touches:
+        """Which parts of the table it changes."""
+
+    def apply(self, draft: ManifestDraft) -> None:
+        """Change the draft. Raises InputError when the table does not have what the operation speaks of."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedSsTable:
+    """A sorted run of a shard that went into the table; two operations speak of them."""
+
+    shard_id: str
+    generation: int

@@ -1,0 +1,97 @@
+"""Transactions on the wire (`lance.table.Transaction`): a few facts and one arm for each operation.
+
+    08 04                    read_version = 4
+    12 24 33 66 ..           uuid, as text
+    a2 06 ..                 append (field 100)
+
+The table at the end says, for each operation, its arm and how it is written and read; `wire/operations.py` and
+`wire/operations_rows.py` hold those functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.table.operations import (
+    Append,
+    Clone,
+    CreateIndex,
+    DataOverlay,
+    DataReplacement,
+    Delete,
+    Merge,
+    Operation,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)
+from lance_core.table.transaction import Transaction
+from lance_core.wire import operations, operations_rows
+from lance_core.wire.pb import transaction_pb2
+from lance_core.wire.schema import parse_message, unknown_bytes
+
+Encode = Callable[[Any], Any]
+Decode = Callable[[Any], Operation]
+
+_ARMS: dict[type[Any], tuple[str, Encode, Decode]] = {
+    Append: ("append", operations_rows.encode_append, operations_rows.decode_append),
+    Delete: ("delete", operations_rows.encode_delete, operations_rows.decode_delete),
+    Overwrite: ("overwrite", operations_rows.encode_overwrite, operations_rows.decode_overwrite),
+    CreateIndex: ("create_index", operations.encode_create_index, operations.decode_create_index),
+    Rewrite: ("rewrite", operations_rows.encode_rewrite, operations_rows.decode_rewrite),
+    Merge: ("merge", operations_rows.encode_merge, operations_rows.decode_merge),
+    Restore: ("restore", operations.encode_restore, operations.decode_restore),
+    ReserveFragments: ("reserve_fragments", operations.encode_reserve, operations.decode_reserve),
+    Update: ("update", operations_rows.encode_update, operations_rows.decode_update),
+    Project: ("project", operations.encode_project, operations.decode_project),
+    UpdateConfig: ("update_config", operations.encode_update_config, operations.decode_update_config),
+    DataReplacement: ("data_replacement", operations_rows.encode_replacement, operations_rows.decode_replacement),
+    UpdateMemWalState: ("update_mem_wal_state", operations.encode_mem_wal, operations.decode_mem_wal),
+    Clone: ("clone", operations.encode_clone, operations.decode_clone),
+    UpdateBases: ("update_bases", operations.encode_update_bases, operations.decode_update_bases),
+    DataOverlay: ("data_overlay", operations_rows.encode_overlay, operations_rows.decode_overlay),
+}
+_BY_ARM = {name: decode for name, _, decode in _ARMS.values()}
+
+
+def decode_transaction(data: bytes) -> Transaction:
+    """The transaction in these bytes.
+
+    Raises CorruptFileError when they are not a transaction, UnsupportedFeatureError for an operation of a newer release.
+    """
+    message = parse_message(transaction_pb2.Transaction, data, what="transaction")
+    arm = message.WhichOneof("operation")
+    unknown = unknown_bytes(message)
+    if arm is None and not unknown:
+        raise CorruptFileError(f"transaction {message.uuid!r} has no operation")
+    if arm is None:
+        raise UnsupportedFeatureError(
+            f"transaction {message.uuid!r} holds an operation this library does not know", cure="Use a newer release."
+        )
+    return Transaction(
+        read_version=message.read_version,
+        uuid=message.uuid,
+        operation=_BY_ARM[arm](getattr(message, arm)),
+        tag=message.tag,
+        properties=dict(message.transaction_properties),
+        unknown=unknown,
+    )
+
+
+def encode_transaction(transaction: Transaction) -> bytes:
+    """The bytes of a transaction; the same transaction gives the same bytes."""
+    arm, encode, _ = _ARMS[type(transaction.operation)]
+    message = transaction_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid, tag=transaction.tag)
+    message.transaction_properties.update(transaction.properties)
+    getattr(message, arm).CopyFrom(encode(transaction.operation))
+    if transaction.unknown:
+        message.MergeFromString(transaction.unknown)
+    return bytes(message.SerializeToString(deterministic=True))
