@@ -1,0 +1,174 @@
+"""Reading fields of files 2.1 and newer: which page readers a window of rows needs, and what becomes of their leaves.
+
+window rows [900000, 1100000)    column 0: page 0 rows [900000, 1048576), page 1 rows [0, 51424)
+                                 two jobs, two arrays: a flat column stays in as many chunks as it has pages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.fetch import Fetch
+from lance_core.file.assemble import flat_array, nested_array
+from lance_core.file.located import located
+from lance_core.file.rows import clip, scale
+from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, leaves
+from lance_core.format.layout import Column, ConstantLayout, Page
+from lance_core.io.cache import LruCache
+from lance_core.pages.leaf import Leaf
+from lance_core.pages.registry import load, read, scan
+from lance_core.pages.rows import Ints, RowSelection
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnReader:
+    """The pages of one column. `scale` items of the column make one row of the file.
+
+    `starts[i]` is the first row of page i; the last entry is the number of rows.
+    """
+
+    path: str
+    name: str
+    index: int
+    column: Column
+    starts: Ints
+    scale: int
+    cache: LruCache
+    key: tuple[object, ...]
+
+    def parts(self, window: RowSelection) -> Iterator[tuple[int, RowSelection]]:
+        """(page, rows of the page as the page counts them) of every page with selected rows."""
+        if not len(window.starts):
+            return
+        first = int(np.searchsorted(self.starts, window.starts[0], side="right")) - 1
+        last = int(np.searchsorted(self.starts, window.ends[-1], side="left"))
+        for number in range(first, last):
+            rows = clip(window, int(self.starts[number]), int(self.starts[number + 1]))
+            if len(rows.starts):
+                yield number, scale(rows, self.scale)
+
+    def fetch(self, number: int, rows: RowSelection) -> Fetch[Leaf]:
+        """Some rows of one page."""
+        page = self.column.pages[number]
+        with located(self.path, column=self.name, page=number):
+            if rows.covers(page.num_rows):
+                return (yield from scan(page))
+            index = yield from self._index(number, page)
+            return (yield from read(page, index, rows))
+
+    def _index(self, number: int, page: Page) -> Fetch[object]:
+        key = (*self.key, self.index, number)
+        found = self.cache.get(key)
+        if found is None:
+            found = yield from load(page)
+            if found is not None:
+                self.cache.put(key, found, _index_size(page))
+        return found
+
+
+def _index_size(page: Page) -> int:
+    """About what an index holds in memory: everything of the page but its largest buffer, which is the values."""
+    sizes = sorted(item.size for item in page.buffers)
+    return 512 + 4 * sum(sizes[:-1])
+
+
+def column_reader(
+    path: str, leaf: LeafNode, column: Column, row_scale: int, cache: LruCache, key: tuple[object, ...]
+) -> ColumnReader:
+    """A reader of one column; checks that its pages hold whole rows."""
+    counts = np.array([page.num_rows for page in column.pages], np.int64)
+    if len(counts) and (int(counts.min()) < 0 or bool((counts % row_scale).any())):
+        raise CorruptFileError(f"{path}: column {leaf.field.name!r} has pages of {counts[:5].tolist()}... items")
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts // row_scale)))
+    return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key)
+
+
+@dataclass(frozen=True, eq=False)
+class FieldReader:
+    """One top-level field and the columns below it; leaves that the file lacks have no reader."""
+
+    path: str
+    node: Node
+    columns: tuple[ColumnReader, ...]
+
+    def jobs(self, window: RowSelection) -> list[Fetch[object]]:
+        """One reader per page; all may run at once."""
+        if isinstance(self.node, LeafNode):
+            return [self._flat(column, *part) for column in self.columns for part in column.parts(window)]
+        return [self._nested(column, *part) for column in self.columns for part in column.parts(window)]
+
+    def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
+        leaf = yield from column.fetch(number, rows)
+        assert isinstance(self.node, LeafNode)
+        with located(self.path, column=column.name, page=number):
+            return flat_array(leaf, self.node)
+
+    def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
+        leaf = yield from column.fetch(number, rows)
+        return column.index, leaf
+
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+        """The chunks of the window's array, from what the jobs returned."""
+        if not self.columns:
+            return [pa.nulls(num_rows, self.node.type)]
+        if isinstance(self.node, LeafNode):
+            return list(results)
+        pages: dict[int, list[Leaf]] = {column.index: [] for column in self.columns}
+        for result in results:
+            index, leaf = cast("tuple[int, Leaf]", result)
+            pages[index].append(leaf)
+        with located(self.path, column=self.node.field.name):
+            return [nested_array(self.node, pages, num_rows)]
+
+    def row_size(self) -> float:
+        """About how many bytes a row of this field takes once decoded."""
+        return sum(_row_size(column) for column in self.columns)
+
+
+def _row_size(column: ColumnReader) -> float:
+    rows = int(column.starts[-1])
+    if not rows:
+        return 0.0
+    stored = sum(item.size for page in column.column.pages for item in page.buffers)
+    constant = sum(page.num_rows for page in column.column.pages if isinstance(page.layout, ConstantLayout))
+    # Encodings save about half on typical data; constants expand to full values.
+    return 2.0 * stored / rows + 8.0 * constant / rows
+
+
+def row_scales(node: Node, factor: int = 1, *, in_list: bool = False) -> Iterator[tuple[LeafNode, int]]:
+    """Each leaf with the items its pages count per row: fixed-size lists of structs multiply, until a list begins."""
+    if isinstance(node, LeafNode):
+        yield node, factor
+    elif isinstance(node, StructNode):
+        for child in node.children:
+            yield from row_scales(child, factor, in_list=in_list)
+    elif isinstance(node, ListNode) and node.dimension:
+        yield from row_scales(node.item, factor if in_list else factor * node.dimension, in_list=in_list)
+    else:
+        yield from row_scales(node.item, factor, in_list=True)
+
+
+def field_readers(
+    path: str, nodes: Sequence[Node], columns: dict[int, Column], cache: LruCache, key: tuple[object, ...]
+) -> list[FieldReader]:
+    """A reader for each top-level field; `columns` holds the metadata of every column the nodes name."""
+    readers = []
+    for node in nodes:
+        found = [
+            column_reader(path, leaf, columns[leaf.column], factor, cache, key)
+            for leaf, factor in row_scales(node)
+            if leaf.column is not None
+        ]
+        readers.append(FieldReader(path, node, tuple(found)))
+    return readers
+
+
+def wanted_columns(nodes: Sequence[Node]) -> list[int]:
+    """The columns of the file that the nodes need."""
+    return [leaf.column for node in nodes for leaf in leaves(node) if leaf.column is not None]

@@ -1,0 +1,63 @@
+"""Errors about bytes say where the bytes are: the file, then the column and the page.
+
+data/a.lance: column 'x', page 2: chunk 7 ends behind the page's data
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, FormatError, LanceError
+
+# What damaged bytes can provoke in numpy, Arrow and decompressors when a check before them was not strict enough.
+_DAMAGE = (
+    IndexError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    ZeroDivisionError,
+    MemoryError,
+    RecursionError,
+    AssertionError,
+    struct.error,
+    pa.ArrowException,
+)
+
+
+@contextmanager
+def located(path: str, *, column: str | None = None, page: int | None = None) -> Iterator[None]:
+    """Errors raised inside name the file, and the column and page when given; anything unforeseen is damage."""
+    try:
+        yield
+    except FormatError as error:
+        raise _moved(error, _where(path, column, page)) from error
+    except LanceError:
+        raise
+    except _DAMAGE as error:
+        raise CorruptFileError(
+            f"{_where(path, column, page)}: the bytes do not make sense ({type(error).__name__}: {error})",
+            cure="Restore the file from a copy, or delete its fragment.",
+        ) from error
+
+
+def _where(path: str, column: str | None, page: int | None) -> str:
+    text = path
+    if column is not None:
+        text += f": column {column!r}"
+    if page is not None:
+        text += f"{',' if column is not None else ':'} page {page}"
+    return text
+
+
+def _moved(error: FormatError, where: str) -> FormatError:
+    if str(error).startswith(where):
+        return error
+    moved = type(error)(f"{where}: {error}")
+    moved.cure = error.cure
+    return moved

@@ -1,0 +1,138 @@
+"""Where everything is in one 2.x file, learned with as few requests as possible.
+
+One request brings the last 64 KiB (or the whole of a small file). For most files that holds the footer, both tables and
+all column metadata; for wide files the metadata of the wanted columns costs one request more:
+
+    | pages ... | global buffers | column metadata ... | column table | buffer table | footer |
+                                          ^-- wanted columns only --^ |<------ tail -------->|
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lance_core.errors import CorruptFileError
+from lance_core.fetch import Buffer, ByteRange, Fetch
+from lance_core.file.footer import FOOTER, TABLE_ENTRY_SIZE, Footer, parse_footer
+from lance_core.format.layout import Column
+from lance_core.wire.columns import decode_column
+from lance_core.wire.file import FileDescriptor, decode_file_descriptor
+
+TAIL_SIZE = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a file: `data` begins at byte `start`."""
+
+    start: int
+    data: memoryview
+
+    def get(self, wanted: ByteRange) -> memoryview | None:
+        """The bytes of a range that lies in the tail, else None."""
+        if wanted.start < self.start:
+            return None
+        return self.data[wanted.start - self.start : wanted.end - self.start]
+
+
+def fetch_tail(file_size: int) -> Fetch[Tail]:
+    """The last bytes of a file of `file_size` bytes."""
+    start = max(0, file_size - TAIL_SIZE)
+    if file_size == 0:
+        raise CorruptFileError("the file is empty")
+    (data,) = yield [ByteRange(start, file_size)]
+    return Tail(start, memoryview(data))
+
+
+@dataclass
+class FileMetadata:
+    """The tables of an open 2.x file. Column metadata is decoded when first asked for and kept."""
+
+    footer: Footer
+    file_size: int
+    tail: Tail
+    _column_ranges: tuple[ByteRange, ...]
+    global_buffers: tuple[ByteRange, ...]
+    _columns: dict[int, Column] = field(default_factory=dict)
+    _descriptor: FileDescriptor | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns in the file."""
+        return self.footer.num_columns
+
+    def load_columns(self, indices: Sequence[int]) -> Fetch[list[Column]]:
+        """The columns at `indices`, in that order; only those not yet known are read."""
+        for index in indices:
+            if not 0 <= index < self.num_columns:
+                raise CorruptFileError(f"column {index} was asked for, the file has {self.num_columns}")
+        missing = sorted({index for index in indices if index not in self._columns})
+        if missing:
+            blocks = yield from self._get([self._column_ranges[index] for index in missing])
+            decoded = {index: self._decode(index, data) for index, data in zip(missing, blocks, strict=True)}
+            with self._lock:
+                self._columns.update(decoded)
+        return [self._columns[index] for index in indices]
+
+    def load_descriptor(self) -> Fetch[FileDescriptor]:
+        """Global buffer 0: the file's own schema and number of rows."""
+        if self._descriptor is None:
+            if not self.global_buffers:
+                raise CorruptFileError("the file has no global buffer 0, where its schema should be")
+            (data,) = yield from self._get([self.global_buffers[0]])
+            self._descriptor = decode_file_descriptor(bytes(data))
+        return self._descriptor
+
+    def load_global_buffer(self, number: int) -> Fetch[bytes]:
+        """One global buffer."""
+        if not 0 <= number < len(self.global_buffers):
+            raise CorruptFileError(f"global buffer {number} was asked for, the file has {len(self.global_buffers)}")
+        (data,) = yield from self._get([self.global_buffers[number]])
+        return bytes(data)
+
+    def _get(self, ranges: Sequence[ByteRange]) -> Fetch[list[Buffer]]:
+        found: list[Buffer | None] = [self.tail.get(item) for item in ranges]
+        missing = [item for item, data in zip(ranges, found, strict=True) if data is None]
+        if missing:
+            answers = iter((yield missing))
+            return [next(answers) if data is None else data for data in found]
+        return [data for data in found if data is not None]
+
+    def _decode(self, index: int, data: Buffer) -> Column:
+        column = decode_column(bytes(data))
+        ranges = [item for page in column.pages for item in page.buffers]
+        ranges.extend(column.buffers)
+        for item in ranges:
+            if item.end > self.file_size:
+                raise CorruptFileError(
+                    f"column {index} places a buffer of {item.size} bytes at {item.start}, the file has {self.file_size}"
+                )
+        return column
+
+
+def load_metadata(tail: Tail, *, file_size: int) -> Fetch[FileMetadata]:
+    """Read the tables of a 2.x file whose last bytes are in `tail`. CorruptFileError when a position is impossible."""
+    footer = parse_footer(tail.data, file_size=file_size)
+    tables = ByteRange(footer.column_table_start, file_size - FOOTER.size)
+    data: Buffer | None = tail.get(tables)
+    if data is None:
+        (data,) = yield [tables]
+    columns = _table(data, 0, footer.num_columns, file_size)
+    offset = footer.buffer_table_start - footer.column_table_start
+    buffers = _table(data, offset, footer.num_global_buffers, file_size)
+    return FileMetadata(footer, file_size, tail, columns, buffers)
+
+
+def _table(data: Buffer, offset: int, count: int, file_size: int) -> tuple[ByteRange, ...]:
+    numbers = struct.unpack_from(f"<{2 * count}Q", data, offset)
+    ranges = tuple(ByteRange(start, start + size) for start, size in zip(numbers[::2], numbers[1::2], strict=True))
+    for number, item in enumerate(ranges):
+        if item.end > file_size - FOOTER.size - TABLE_ENTRY_SIZE:
+            raise CorruptFileError(
+                f"table entry {number} places {item.size} bytes at {item.start} in a file of {file_size} bytes"
+            )
+    return ranges

@@ -1,0 +1,165 @@
+"""Open a data file of any version and read some of its fields.
+
+opened = open_file(store, "data/a.lance", data_file=fragment.files[0])
+for batch in opened.read(schema, batch_size=8192): ...
+opened.take(schema, [7, 3, 3])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, UnsupportedVersionError
+from lance_core.fetch import Fetch
+from lance_core.file.columns21 import field_readers, wanted_columns
+from lance_core.file.footer import parse_version
+from lance_core.file.located import located
+from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
+from lance_core.file.projection import DEFAULT_BATCH_SIZE, Projection
+from lance_core.file.tree import assign_columns, build_tree
+from lance_core.format.fragment import DataFile
+from lance_core.format.layout import Column
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.cache import LruCache, shared_cache
+from lance_core.io.drive import drive_one
+from lance_core.io.store import Store
+
+_T = TypeVar("_T")
+
+
+def open_file(
+    store: Store,
+    path: str,
+    *,
+    size: int | None = None,
+    data_file: DataFile | None = None,
+    cache: LruCache | None = None,
+) -> OpenFile:
+    """Open the data file at `path` with one request for its end (and one for its size when nobody knows it).
+
+    `data_file` is the table's entry for the file: it says which column holds which field; without it the file's own
+    schema does. Raises NotFoundError, FormatError (damaged, or a version this library does not know).
+    """
+    if size is None and data_file is not None and data_file.file_size_bytes:
+        size = data_file.file_size_bytes
+    file_size = store.size(path) if size is None else size
+    with located(path):
+        tail = drive_one(store, path, fetch_tail(file_size))
+        version = parse_version(tail.data)
+        if version.is_legacy:
+            raise UnsupportedVersionError("legacy (0.1) files are not read yet")
+        metadata = drive_one(store, path, load_metadata(tail, file_size=file_size))
+    return OpenFile(store, path, tail=tail, metadata=metadata, data_file=data_file, cache=cache or shared_cache())
+
+
+class OpenFile:
+    """An open file. Holds its tables and, lazily, the metadata of columns that were read; no file handle."""
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        *,
+        tail: Tail,
+        metadata: FileMetadata,
+        data_file: DataFile | None,
+        cache: LruCache,
+    ) -> None:
+        self.store = store
+        self.path = path
+        self.version: FileVersion = metadata.footer.version
+        self.metadata = metadata
+        self.file_size = metadata.file_size
+        self._tail = tail
+        self._data_file = data_file
+        self._cache = cache
+        self._columns_of: Mapping[int, int] | None = None
+        self._last: Projection | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The file's own schema, from its global buffer 0 (one request more unless the file is small)."""
+        return self._drive(self.metadata.load_descriptor()).schema
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in the file, from its global buffer 0."""
+        return self._drive(self.metadata.load_descriptor()).num_rows
+
+    @property
+    def num_global_buffers(self) -> int:
+        """Global buffers, the descriptor included."""
+        return len(self.metadata.global_buffers)
+
+    def global_buffer(self, number: int) -> bytes:
+        """One global buffer; 0 is the descriptor."""
+        return self._drive(self.metadata.load_global_buffer(number))
+
+    def columns(self, indices: Sequence[int]) -> list[Column]:
+        """Metadata of some columns."""
+        return self._drive(self.metadata.load_columns(indices))
+
+    def project(self, schema: Schema) -> Projection:
+        """The fields of `schema` (a table's schema, or a part of it), ready to be read.
+
+        Fields that have no column in this file read as null.
+        """
+        last = self._last
+        if last is None or (last.schema is not schema and last.schema != schema):
+            with located(self.path):
+                last = self._project(schema)
+            self._last = last
+        return last
+
+    def read(
+        self,
+        schema: Schema | None = None,
+        *,
+        ranges: Sequence[tuple[int, int]] | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of the fields in `schema` (all of the file's own when None); see `Projection.read`."""
+        return self.project(self.schema if schema is None else schema).read(ranges=ranges, batch_size=batch_size)
+
+    def take(self, schema: Schema, indices: npt.ArrayLike) -> pa.RecordBatch:
+        """The rows at `indices`, in that order; see `Projection.take`."""
+        return self.project(schema).take(indices)
+
+    def _drive(self, fetch: Fetch[_T]) -> _T:
+        with located(self.path):
+            return drive_one(self.store, self.path, fetch)
+
+    def _project(self, schema: Schema) -> Projection:
+        mapping = self._mapping()
+        nodes = [build_tree(schema, field, mapping) for field in schema.top_level]
+        wanted = wanted_columns(nodes)
+        found = dict(zip(wanted, self.columns(wanted), strict=True))
+        key = (self.store.uri, self.path, self.file_size)
+        readers = field_readers(self.path, nodes, found, self._cache, key)
+        counts = {int(column.starts[-1]) for reader in readers for column in reader.columns}
+        if len(counts) > 1:
+            raise CorruptFileError(f"columns have different numbers of rows: {sorted(counts)[:5]}")
+        num_rows = counts.pop() if counts else self.num_rows
+        return Projection(
+            store=self.store,
+            path=self.path,
+            schema=schema,
+            readers=readers,
+            num_rows=num_rows,
+            tail=self._tail,
+        )
+
+    def _mapping(self) -> Mapping[int, int]:
+        """Field id -> column."""
+        if self._columns_of is None:
+            if self._data_file is not None:
+                pairs = zip(self._data_file.fields, self._data_file.column_indices, strict=True)
+                self._columns_of = {field: column for field, column in pairs if field >= 0 and column >= 0}
+            else:
+                self._columns_of = assign_columns(self.schema)
+        return self._columns_of

@@ -1,0 +1,185 @@
+"""Some fields of one file, ready to be read: windows of rows are fetched ahead, batches are cut from them.
+
+    rows      |----- window 0 -----|----- window 1 -----|----- window 2 -----|
+    reading                          decoded in the background while ...
+    consumer  batch batch batch ...  ... these are used
+
+A window is a whole number of batches and about 32 MiB of decoded values, so memory stays bounded whatever the file holds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.arrow.to_arrow import schema_to_arrow
+from lance_core.errors import CorruptFileError, InputError
+from lance_core.fetch import Fetch
+from lance_core.file.finish import finish
+from lance_core.file.metadata import Tail
+from lance_core.file.rows import select_indices, select_ranges, windows
+from lance_core.format.schema import Schema
+from lance_core.io.drive import drive
+from lance_core.io.store import Store
+from lance_core.pages.rows import RowSelection
+
+DEFAULT_BATCH_SIZE = 8192
+WINDOW_BYTES = 32 << 20
+_MAX_WINDOW_ROWS = 1 << 20
+_WINDOWS_AHEAD = 2
+
+
+class Reader(Protocol):
+    """What a version of the format offers for one top-level field."""
+
+    def jobs(self, window: RowSelection) -> list[Fetch[object]]:
+        """Readers whose results `assemble` takes, in order."""
+        ...
+
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+        """The window's values, in one or more chunks."""
+        ...
+
+    def row_size(self) -> float:
+        """About how many bytes a row takes once decoded."""
+        ...
+
+
+class Projection:
+    """Fields of a file that can be read as batches. Made by `OpenFile.project`; safe to share between threads."""
+
+    def __init__(
+        self, *, store: Store, path: str, schema: Schema, readers: Sequence[Reader], num_rows: int, tail: Tail | None
+    ) -> None:
+        self.schema = schema
+        self.arrow_schema = schema_to_arrow(schema)
+        self.num_rows = num_rows
+        self._store = store
+        self._path = path
+        self._readers = readers
+        self._tail = tail
+        self._row_size = sum(reader.row_size() for reader in readers)
+
+    def read(
+        self, *, ranges: Sequence[tuple[int, int]] | None = None, batch_size: int = DEFAULT_BATCH_SIZE
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of `batch_size` rows (the last may be smaller) of the rows in `ranges`, in order.
+
+        `ranges` are sorted, disjoint, half-open ranges of row numbers; None means all rows. Reading runs ahead of the
+        consumer in the background. Raises InputError for rows the file does not have, FormatError for damage.
+        """
+        if batch_size <= 0:
+            raise InputError(f"batch_size must be positive, got {batch_size}")
+        selection = select_ranges(ranges, self.num_rows)
+        return self._batches(selection, batch_size)
+
+    def take(self, indices: npt.ArrayLike) -> pa.RecordBatch:
+        """The rows at `indices`, in the order given, repeats included, as one batch."""
+        selection, order = select_indices(indices, self.num_rows)
+        batch = _combine(self._load(selection))
+        if order is None:
+            return batch
+        if not self.arrow_schema.names:
+            return no_columns(len(order))
+        return batch.take(pa.array(order))
+
+    def table(self, ranges: Sequence[tuple[int, int]] | None = None) -> pa.Table:
+        """All selected rows as one table whose columns keep the chunks they were decoded in."""
+        selection = select_ranges(ranges, self.num_rows)
+        tables = list(self._tables(selection, self._window_rows(1)))
+        return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
+
+    def _window_rows(self, batch_size: int) -> int:
+        rows = int(WINDOW_BYTES / self._row_size) if self._row_size > 0 else _MAX_WINDOW_ROWS
+        return max(1, min(rows, _MAX_WINDOW_ROWS) // batch_size) * batch_size
+
+    def _batches(self, selection: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
+        for table in self._tables(selection, self._window_rows(batch_size)):
+            for start in range(0, table.num_rows, batch_size):
+                yield _combine(table.slice(start, batch_size))
+
+    def _tables(self, selection: RowSelection, window_rows: int) -> Iterator[pa.Table]:
+        parts = windows(selection, window_rows)
+        if selection.num_rows <= window_rows:
+            # One window: nothing to run ahead of.
+            yield from (self._load(part) for part in parts)
+            return
+        # Threads of this reader's own: they wait for the shared pools, which must therefore not run them.
+        pool = ThreadPoolExecutor(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead")
+        pending: deque[Future[pa.Table]] = deque()
+        try:
+            for part in parts:
+                pending.append(pool.submit(self._load, part))
+                if len(pending) > _WINDOWS_AHEAD:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _load(self, window: RowSelection) -> pa.Table:
+        """One window's rows."""
+        jobs = [reader.jobs(window) for reader in self._readers]
+        flat = [(self._path, self._from_tail(job)) for group in jobs for job in group]
+        results = drive(self._store, flat) if flat else []
+        num_rows = window.num_rows
+        columns = []
+        position = 0
+        for reader, group, field in zip(self._readers, jobs, self.arrow_schema, strict=True):
+            chunks = reader.assemble(results[position : position + len(group)], num_rows)
+            position += len(group)
+            columns.append(_chunked([finish(chunk, field.type) for chunk in chunks], field, num_rows, self._path))
+        if not columns:
+            return pa.Table.from_batches([no_columns(num_rows)])
+        return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+
+    def _from_tail(self, fetch: Fetch[object]) -> Fetch[object]:
+        return fetch if self._tail is None else _served(self._tail, fetch)
+
+
+def _served(tail: Tail, fetch: Fetch[object]) -> Fetch[object]:
+    """The reader, asking only for what does not lie in the bytes that opening the file brought."""
+    try:
+        ranges = next(fetch)
+        while True:
+            found = [tail.get(item) for item in ranges]
+            missing = [item for item, data in zip(ranges, found, strict=True) if data is None]
+            answers = iter((yield missing)) if missing else iter(())
+            ranges = fetch.send([next(answers) if data is None else data for data in found])
+    except StopIteration as stop:
+        return stop.value
+
+
+def _chunked(chunks: list[pa.Array], field: pa.Field, num_rows: int, path: str) -> pa.ChunkedArray:
+    array = pa.chunked_array(chunks, field.type)
+    if len(array) != num_rows:
+        raise CorruptFileError(f"{path}: column {field.name!r} has {len(array)} of the {num_rows} rows asked for")
+    return array
+
+
+def _combine(table: pa.Table) -> pa.RecordBatch:
+    """The table as one batch; copies only columns that are in several chunks."""
+    if not table.num_columns:
+        return no_columns(table.num_rows)
+    arrays = [_one(column) for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return pa.concat_arrays(column.chunks)
+
+
+def no_columns(num_rows: int) -> pa.RecordBatch:
+    """A batch without columns that still knows how many rows it has."""
+    return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])

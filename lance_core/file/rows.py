@@ -1,0 +1,78 @@
+"""Which rows of a file a read wants, cut into windows, and each window cut at the pages of a column.
+
+file rows   [0, 100) [5000, 5010)        two windows of at most 64 rows:  [0,64)   [64,100) [5000,5010)
+pages       0..64 | 64..5000 | 5000..    second window: page 1 rows [0,36), page 2 rows [0,10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.errors import InputError
+from lance_core.pages.rows import RowSelection
+
+Ints = npt.NDArray[np.int64]
+
+
+def select_ranges(ranges: Sequence[tuple[int, int]] | None, num_rows: int) -> RowSelection:
+    """The selection of sorted, disjoint half-open ranges of file rows; None selects all. InputError when out of bounds."""
+    if ranges is None:
+        return RowSelection.all(num_rows)
+    selection = RowSelection.ranges(ranges)
+    if len(selection.starts):
+        out_of_order = bool((selection.starts[1:] < selection.ends[:-1]).any())
+        if out_of_order or selection.starts[0] < 0 or selection.ends[-1] > num_rows:
+            raise InputError(
+                f"row ranges must be sorted, disjoint and within 0..{num_rows}, got {list(ranges)[:5]}",
+                cure="Use indices to read rows in another order.",
+            )
+    return selection
+
+
+def select_indices(indices: npt.ArrayLike, num_rows: int) -> tuple[RowSelection, Ints | None]:
+    """The selection of the distinct indices, and how to gather its rows into the order asked for (None: as they are)."""
+    wanted = np.asarray(indices, np.int64)
+    if wanted.ndim != 1:
+        raise InputError("row indices must be one flat list of integers")
+    if len(wanted) == 0:
+        return RowSelection.all(0), None
+    low, high = int(wanted.min()), int(wanted.max())
+    if low < 0 or high >= num_rows:
+        raise InputError(f"row {low if low < 0 else high} was asked for, the file has rows 0..{num_rows - 1}")
+    if len(wanted) == 1 or bool((np.diff(wanted) > 0).all()):
+        return RowSelection.indices(wanted), None
+    distinct, order = np.unique(wanted, return_inverse=True)
+    return RowSelection.indices(distinct), order.astype(np.int64)
+
+
+def windows(selection: RowSelection, window_rows: int) -> Iterator[RowSelection]:
+    """The selection in order, in parts of `window_rows` rows (the last may have fewer)."""
+    lengths = selection.ends - selection.starts
+    before = np.concatenate(([0], np.cumsum(lengths)))
+    total = int(before[-1])
+    for start in range(0, total, window_rows):
+        end = min(start + window_rows, total)
+        first = int(np.searchsorted(before, start, side="right")) - 1
+        last = int(np.searchsorted(before, end, side="left"))
+        starts = selection.starts[first:last].copy()
+        ends = selection.ends[first:last].copy()
+        starts[0] += start - before[first]
+        ends[-1] -= before[last] - end
+        yield RowSelection(starts, ends)
+
+
+def clip(selection: RowSelection, start: int, end: int) -> RowSelection:
+    """The selected rows within [start, end), counted from `start`."""
+    first = int(np.searchsorted(selection.ends, start, side="right"))
+    last = int(np.searchsorted(selection.starts, end, side="left"))
+    starts = np.maximum(selection.starts[first:last], start) - start
+    ends = np.minimum(selection.ends[first:last], end) - start
+    return RowSelection(starts, ends)
+
+
+def scale(selection: RowSelection, factor: int) -> RowSelection:
+    """The same rows where every row counts `factor` items."""
+    return selection if factor == 1 else RowSelection(selection.starts * factor, selection.ends * factor)

@@ -1,0 +1,101 @@
+"""Which columns of a file a field needs: the field's nesting as a tree whose leaves name columns.
+
+    field  list.struct                 ListNode
+             item struct                 StructNode
+               x  int32                    LeafNode(column 4)
+               y  string                   LeafNode(column 5)
+
+In 2.1 and newer only leaves have columns; packed structs, blobs and empty structs are leaves. A leaf without a column
+(`column` is None) is not in this file and reads as null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core.arrow.extension import BLOB_V2, is_true
+from lance_core.arrow.logical import LIST_TYPES, MAP, STRUCT
+from lance_core.arrow.to_arrow import storage_type
+from lance_core.errors import FormatError
+from lance_core.format.schema import Field, Schema
+
+_FSL_OF_STRUCT = "fixed_size_list:struct:"
+
+
+@dataclass(frozen=True, slots=True)
+class LeafNode:
+    """One column. `type` is the Arrow type its values are stored as."""
+
+    field: Field
+    type: pa.DataType
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StructNode:
+    """A struct of at least one field."""
+
+    field: Field
+    type: pa.DataType
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """A list, large list, map (whose item is the struct of entries), or fixed-size list of structs (dimension > 0)."""
+
+    field: Field
+    type: pa.DataType
+    item: Node
+    dimension: int = 0
+
+
+Node = LeafNode | StructNode | ListNode
+
+
+def build_tree(schema: Schema, field: Field, columns: Mapping[int, int]) -> Node:
+    """The tree of one field. `columns` maps field ids to columns of the file."""
+    arrow_type = storage_type(schema, field)
+    children = schema.children(field.id)
+    logical = field.logical_type
+    if logical == STRUCT:
+        if is_packed(field) or not children or field.extension_name == BLOB_V2:
+            return LeafNode(field, arrow_type, columns.get(field.id))
+        return StructNode(field, arrow_type, tuple(build_tree(schema, child, columns) for child in children))
+    if logical in LIST_TYPES or logical == MAP:
+        return ListNode(field, arrow_type, build_tree(schema, _only(field, children), columns))
+    if logical.startswith(_FSL_OF_STRUCT):
+        item = build_tree(schema, _only(field, children), columns)
+        return ListNode(field, arrow_type, item, arrow_type.list_size)
+    return LeafNode(field, arrow_type, columns.get(field.id))
+
+
+def _only(field: Field, children: tuple[Field, ...]) -> Field:
+    if len(children) != 1:
+        raise FormatError(f"{field.logical_type} {field.name!r} must have one child field, got {len(children)}")
+    return children[0]
+
+
+def is_packed(field: Field) -> bool:
+    """Whether a struct's fields are stored together, row by row, in one column."""
+    return any(is_true(field.metadata.get(key)) for key in ("packed", "lance-encoding:packed"))
+
+
+def leaves(node: Node) -> Iterator[LeafNode]:
+    """The leaves of a tree, left to right: the order of columns in a new file."""
+    if isinstance(node, LeafNode):
+        yield node
+    elif isinstance(node, StructNode):
+        for child in node.children:
+            yield from leaves(child)
+    else:
+        yield from leaves(node.item)
+
+
+def assign_columns(schema: Schema) -> dict[int, int]:
+    """Field id -> column for a new file (2.1 or newer) of this schema."""
+    order = [leaf.field.id for field in schema.top_level for leaf in leaves(build_tree(schema, field, {}))]
+    return {field_id: column for column, field_id in enumerate(order)}

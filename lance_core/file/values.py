@@ -1,0 +1,192 @@
+"""Decoded values -> Arrow arrays, without copying wherever the two agree on the bytes.
+
+    FixedBlock(64, data, 3)              int64, double, timestamp ...: the same bytes
+    VariableBlock(offsets, data)         string, binary: the same two buffers
+    DictionaryBlock(indices, items)      a dictionary array, or the items taken one by one
+    ListBlock / StructBlock              fixed-size list of the items / struct of the children
+
+Slots under a null hold arbitrary bytes; the validity bitmap beside them is all that counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
+from lance_core.errors import CorruptFileError
+from lance_core.pages.leaf import ConstantValues, LeafValues
+
+Bools = npt.NDArray[np.bool_]
+_MAX_INT32 = 2**31 - 1
+
+
+def bitmap(valid: Bools | None) -> pa.Buffer | None:
+    """An Arrow validity buffer of a bool array; None stays None."""
+    if valid is None:
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def to_arrow(values: LeafValues, arrow_type: pa.DataType, validity: pa.Buffer | None = None) -> pa.Array:
+    """The values as an array of exactly `arrow_type`. CorruptFileError when the page holds values of another width."""
+    if isinstance(values, ConstantValues):
+        return _constant(values, arrow_type, validity)
+    if isinstance(values, DictionaryBlock):
+        return _dictionary(values, arrow_type, validity)
+    types = pa.types
+    if types.is_dictionary(arrow_type):
+        plain = to_arrow(values, arrow_type.value_type, validity)
+        return _encode_dictionary(plain, arrow_type)
+    if isinstance(values, FixedBlock):
+        return _fixed(values, arrow_type, validity)
+    if isinstance(values, VariableBlock):
+        return _variable(values, arrow_type, validity)
+    if isinstance(values, ListBlock):
+        return _fixed_size_list(values, arrow_type, validity)
+    return _struct(values, arrow_type, validity)
+
+
+def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
+    return CorruptFileError(f"the page holds {found}, the schema says {arrow_type}")
+
+
+def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    if pa.types.is_null(arrow_type):
+        return pa.nulls(block.count)
+    if pa.types.is_nested(arrow_type) or _is_variable(arrow_type) or arrow_type.bit_width != block.bits:
+        raise _mismatch(f"values of {block.bits} bits", arrow_type)
+    needed = (block.count * block.bits + 7) // 8
+    if len(block.data) < needed:
+        raise CorruptFileError(f"{block.count} values of {block.bits} bits need {needed} bytes, got {len(block.data)}")
+    return pa.Array.from_buffers(arrow_type, block.count, [validity, pa.py_buffer(block.data)])
+
+
+def _is_variable(arrow_type: pa.DataType) -> bool:
+    return bool(_is_small_variable(arrow_type) or _is_large_variable(arrow_type))
+
+
+def _is_small_variable(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type))
+
+
+def _is_large_variable(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type))
+
+
+def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    if not _is_variable(arrow_type):
+        raise _mismatch("values of variable width", arrow_type)
+    dtype = np.dtype(np.int64 if _is_large_variable(arrow_type) else np.int32)
+    offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64] = block.offsets
+    if offsets.dtype != dtype:
+        if dtype == np.int32 and len(offsets) and int(offsets[-1]) > _MAX_INT32:
+            raise CorruptFileError(f"{int(offsets[-1])} bytes of values do not fit {arrow_type}")
+        offsets = offsets.astype(dtype)
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(block.data)]
+    return pa.Array.from_buffers(arrow_type, block.count, buffers)
+
+
+def _fixed_size_list(block: ListBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != block.dimension:
+        raise _mismatch(f"lists of {block.dimension} items", arrow_type)
+    item_validity = None if block.validity is None else pa.py_buffer(block.validity)
+    items = to_arrow(block.items, arrow_type.value_type, item_validity)
+    if len(items) < block.count * block.dimension:
+        raise CorruptFileError(f"{block.count} lists of {block.dimension} hold only {len(items)} items")
+    return pa.Array.from_buffers(arrow_type, block.count, [validity], children=[items])
+
+
+def _struct(block: StructBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(block.children):
+        raise _mismatch(f"structs of {len(block.children)} fields", arrow_type)
+    children = [to_arrow(child, arrow_type.field(i).type) for i, child in enumerate(block.children)]
+    return pa.Array.from_buffers(arrow_type, block.count, [validity], children=children)
+
+
+def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    is_dictionary = pa.types.is_dictionary(arrow_type)
+    items = to_arrow(block.items, arrow_type.value_type if is_dictionary else arrow_type)
+    indices = _indices(block, len(items), validity)
+    if is_dictionary:
+        index_type = arrow_type.index_type
+        if len(items) - 1 > _largest(index_type):
+            raise CorruptFileError(f"a dictionary of {len(items)} items does not fit keys of type {index_type}")
+        keys = np.ascontiguousarray(indices).astype(index_type.to_pandas_dtype(), copy=False)
+        array = pa.Array.from_buffers(index_type, len(keys), [validity, pa.py_buffer(keys)])
+        return pa.DictionaryArray.from_arrays(array, items)
+    if not pa.types.is_nested(arrow_type) and not _is_variable(arrow_type) and arrow_type.bit_width >= 8:
+        return _take_fixed(items, indices, arrow_type, validity)
+    array = pa.Array.from_buffers(pa.from_numpy_dtype(indices.dtype), len(indices), [validity, pa.py_buffer(indices)])
+    return pc.take(items, array, boundscheck=False)
+
+
+def _indices(block: DictionaryBlock, num_items: int, validity: pa.Buffer | None) -> npt.NDArray[np.unsignedinteger]:
+    dtype = np.dtype(f"<u{block.indices.bits // 8}")
+    indices = block.indices.data[: block.count * dtype.itemsize].view(dtype)
+    if len(indices) and int(indices.max()) >= num_items:
+        if validity is None:
+            raise CorruptFileError(f"dictionary index {int(indices.max())}, the dictionary has {num_items} items")
+        # Slots under a null may hold anything; point them at item 0.
+        valid = np.unpackbits(np.frombuffer(validity, np.uint8), count=len(indices), bitorder="little").astype(bool)
+        if valid.any() and int(indices[valid].max()) >= num_items:
+            raise CorruptFileError(f"dictionary index {int(indices[valid].max())}, the dictionary has {num_items} items")
+        indices = np.where(valid, indices, dtype.type(0))
+    return indices
+
+
+def _take_fixed(
+    items: pa.Array, indices: npt.NDArray[np.unsignedinteger], arrow_type: pa.DataType, validity: pa.Buffer | None
+) -> pa.Array:
+    width = arrow_type.bit_width // 8
+    if len(items) == 0:
+        return pa.nulls(len(indices), arrow_type)
+    table = np.frombuffer(items.buffers()[1], np.uint8)[: len(items) * width].view(f"V{width}")
+    # numpy gathers words fast and opaque bytes slowly.
+    if width in (1, 2, 4, 8):
+        table = table.view(f"<u{width}")
+    return pa.Array.from_buffers(arrow_type, len(indices), [validity, pa.py_buffer(table[indices].view(np.uint8))])
+
+
+def _largest(index_type: pa.DataType) -> int:
+    bits = index_type.bit_width
+    return int(2 ** (bits - 1) - 1 if pa.types.is_signed_integer(index_type) else 2**bits - 1)
+
+
+def _encode_dictionary(plain: pa.Array, arrow_type: pa.DictionaryType) -> pa.Array:
+    encoded = plain.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(arrow_type.index_type), encoded.dictionary)
+
+
+def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
+        return pa.Array.from_buffers(arrow_type, values.count, [validity], children=[])
+    if values.scalar is None:
+        return pa.nulls(values.count, arrow_type)
+    is_dictionary = pa.types.is_dictionary(arrow_type)
+    item = _scalar(values.scalar, arrow_type.value_type if is_dictionary else arrow_type)
+    if is_dictionary:
+        keys = np.zeros(values.count, arrow_type.index_type.to_pandas_dtype())
+        array = pa.Array.from_buffers(arrow_type.index_type, len(keys), [validity, pa.py_buffer(keys)])
+        return pa.DictionaryArray.from_arrays(array, item)
+    repeated = pa.repeat(item[0], values.count)
+    if validity is None:
+        return repeated
+    return pa.Array.from_buffers(arrow_type, values.count, [validity, *repeated.buffers()[1:]])
+
+
+def _scalar(buffers: tuple[npt.NDArray[np.uint8], ...], arrow_type: pa.DataType) -> pa.Array:
+    """The constant as an array of one value."""
+    if _is_variable(arrow_type):
+        if len(buffers) != 2:
+            raise _mismatch(f"a constant of {len(buffers)} buffers", arrow_type)
+        dtype = np.int64 if _is_large_variable(arrow_type) else np.int32
+        block: Block = VariableBlock(buffers[0].view(dtype), buffers[1])
+        if block.count != 1 or int(block.offsets[0]) != 0 or int(block.offsets[1]) > len(buffers[1]):  # type: ignore[union-attr]
+            raise CorruptFileError("the constant of the page is malformed")
+        return to_arrow(block, arrow_type)
+    if len(buffers) != 1 or pa.types.is_nested(arrow_type):
+        raise _mismatch(f"a constant of {len(buffers)} buffers", arrow_type)
+    return _fixed(FixedBlock(arrow_type.bit_width, buffers[0], 1), arrow_type, None)
