@@ -54,9 +54,11 @@ def decode_values(encoding: Flat, payload: Values, codecs: Codecs) -> Block:
     return FixedBlock(payload.bits, payload.data, payload.count)
 
 
-def encode_chunks(block: FixedBlock, *, max_values: int = MAX_CHUNK_VALUES) -> EncodedChunks:
-    """Cut into chunks of the largest power of two values that stays near 8 KiB; the bytes are not copied."""
-    per_chunk = chunk_values(block.bits, max_values=max_values)
+def encode_chunks(
+    block: FixedBlock, *, max_values: int = MAX_CHUNK_VALUES, target_bytes: int = TARGET_CHUNK_BYTES
+) -> EncodedChunks:
+    """Cut into chunks of the largest power of two of values within `target_bytes`; the bytes are not copied."""
+    per_chunk = chunk_values(block.bits, max_values=max_values, target_bytes=target_bytes)
     counts = even_counts(block.count, per_chunk)
     starts = np.arange(len(counts), dtype=np.int64) * (per_chunk * block.bits // 8)
     sizes = (counts * block.bits + 7) >> 3
@@ -68,10 +70,10 @@ def encode_block(block: FixedBlock) -> tuple[Flat, bytes]:
     return Flat(block.bits), block.data[: (block.count * block.bits + 7) >> 3].tobytes()
 
 
-def chunk_values(bits: int, *, max_values: int = MAX_CHUNK_VALUES) -> int:
+def chunk_values(bits: int, *, max_values: int, target_bytes: int) -> int:
     """Values per chunk of a fixed width: a power of two; bitmaps fill whole bytes."""
     per_chunk = MAX_CHUNK_VALUES
-    while per_chunk > 1 and (per_chunk > max_values or per_chunk * bits > TARGET_CHUNK_BYTES * 8):
+    while per_chunk > 1 and (per_chunk > max_values or per_chunk * bits > target_bytes * 8):
         per_chunk >>= 1
     return max(per_chunk, 8) if bits == 1 else per_chunk
 

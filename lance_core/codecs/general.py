@@ -25,7 +25,7 @@ from lance_core.codecs.encoded import EncodedChunks
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import BufferCompression, CompressionScheme, CompressiveEncoding, General
 
-MIN_COMPRESSED_BYTES = 4096
+MIN_COMPRESSED_BYTES = 1024
 """Smaller buffers are left as they are: a frame per chunk would cost more than it saves."""
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # No zstd block of 4 bytes holds more than 128 KiB; no lz4 byte stands for more than 255.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+
+_MODULES = ("bits", "bytes", "distinct", "fsst", "levels")
+
 
 def load_all() -> None:
     """Import every kernel module, so that `jit.warmup()` knows all kernels."""
-    from lance_core.kernels import bits, bytes, fsst  # noqa: F401
+    for name in _MODULES:
+        importlib.import_module(f"{__name__}.{name}")
