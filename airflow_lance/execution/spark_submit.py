@@ -48,6 +48,11 @@ class SparkSettings:
         return str(self._connection.host or "").startswith("local")
 
     @cached_property
+    def is_yarn(self) -> bool:
+        """Whether YARN is the master."""
+        return "yarn" in f"{self._connection.conn_type}://{self._connection.host or ''}"
+
+    @cached_property
     def _connection(self) -> Any:
         return BaseHook.get_connection(self.conn_id)
 
@@ -70,6 +75,10 @@ class SparkSubmitRun:
                 if hidden.text:
                     path = stack.enter_context(private_file(name, hidden.text))
                     arguments["files"] = ",".join(filter(None, [arguments.get("files"), str(path)]))
+                if self._settings.is_yarn and not arguments.get("yarn_track_via_rm_api"):
+                    # The provider re-attaches on YARN through the resource manager only; without it a retry submits
+                    # again, which the identity makes harmless.
+                    arguments.setdefault("durable", False)
             else:
                 hidden = hide_in_environment(options)
                 stack.enter_context(environment(_client_environment(hidden.text, self._settings.runs_here)))

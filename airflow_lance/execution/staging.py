@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs import stage
+from lance_core.jobs.failure_record import clear_failure, read_failure
 from lance_core.jobs.run import run_job
 from lance_core.jobs.secret import as_secret, reveal_all
 from lance_core.jobs.spec import CommitSpec, JobSpec
@@ -57,6 +58,23 @@ def read_result(spec: JobSpec, *, options: Mapping[str, Any]) -> dict[str, Any]:
             cure="It may have been aborted meanwhile; the next try stages it again.",
         )
     return found.reference
+
+
+@contextmanager
+def telling_failures(spec: JobSpec, *, options: Mapping[str, Any]) -> Iterator[None]:
+    """Submit a job inside: when that fails and the driver left its error in the registry, that error is raised instead.
+
+    spark-submit says "error code 65"; the driver says which column of which file does not fit.
+    """
+    store = _store(spec.uri, options)
+    clear_failure(store, spec.identity)
+    try:
+        yield
+    except Exception as error:
+        failure = read_failure(store, spec.identity)
+        if failure is None:
+            raise
+        raise failure from error
 
 
 def abort(spec: JobSpec, *, options: Mapping[str, Any], log: Any) -> None:

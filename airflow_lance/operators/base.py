@@ -139,16 +139,17 @@ class LanceStageOperator(LanceTableOperator):
             abort(self._spec, options=self._options, log=self.log)
 
     def _run(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> None:
-        if self.execution == "local":
-            from airflow_lance.execution.staging import run_here
+        from airflow_lance.execution.staging import run_here, telling_failures
 
+        if self.execution == "local":
             run_here(spec, options=options)
             return
         from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 
         conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
         self._submit = SparkSubmitRun(SparkSettings(conn_id, self.conf, self.spark_submit), task_id=self.task_id)
-        self._submit.run(spec, options=options, context=context)
+        with telling_failures(spec, options=options):
+            self._submit.run(spec, options=options, context=context)
 
 
 def identity_of(context: Context, *, uri: str, key: str = "") -> str:

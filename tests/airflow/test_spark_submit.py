@@ -1,0 +1,142 @@
+"""What reaches spark-submit: the spec on the command line, storage options beside it, never on it, never in a log."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file
+from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun, application_path
+from lance_core.jobs.secret import reveal_all
+from lance_core.jobs.spec import AppendSpec, SourceSpec
+
+SECRET = "hush-hush-hush"
+OPTIONS = {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": {"env": "THE_REGION"}}
+
+FAKE = """#!{python}
+import json, os, sys, time
+record = {{"argv": sys.argv[1:], "env": dict(os.environ), "files": {{}}}}
+if "--files" in sys.argv:
+    for path in sys.argv[sys.argv.index("--files") + 1].split(","):
+        record["files"][path] = [open(path).read(), oct(os.stat(path).st_mode & 0o777)]
+open({record!r}, "w").write(json.dumps(record))
+print("driver says 12 rows, 1 fragments")
+if os.environ.get("FAKE_SLEEP"):
+    time.sleep(float(os.environ["FAKE_SLEEP"]))
+sys.exit(int(os.environ.get("FAKE_EXIT", "0")))
+"""
+
+
+@pytest.fixture
+def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A spark-submit that writes down how it was called."""
+    binary, record = tmp_path / "bin" / "spark-submit", tmp_path / "record.json"
+    binary.parent.mkdir()
+    binary.write_text(FAKE.format(python=sys.executable, record=str(record)))
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{binary.parent}{os.pathsep}{os.environ['PATH']}")
+    return record
+
+
+def _spec() -> AppendSpec:
+    return AppendSpec(uri="/data/t.lance", identity="5d2c", source=SourceSpec(format="csv", paths=("/raw/a.csv",)))
+
+
+def _submit(conn_id: str, **settings: Any) -> None:
+    run = SparkSubmitRun(SparkSettings(conn_id, **settings), task_id="month.append")
+    run.run(_spec(), options=OPTIONS, context={})  # type: ignore[typeddict-item]
+
+
+def test_client_mode(fake_spark: Path, connection: Callable[[str, str], None], caplog: pytest.LogCaptureFixture) -> None:
+    connection("spark_here", json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}))
+    before = dict(os.environ)
+    _submit("spark_here", conf={"spark.ui.enabled": "false"}, arguments={"driver_memory": "1g"})
+    assert dict(os.environ) == before
+    called = json.loads(fake_spark.read_text())
+    argv = called["argv"]
+    assert argv[argv.index("--master") + 1] == "local[2]"
+    assert argv[argv.index("--driver-memory") + 1] == "1g"
+    assert "spark.ui.enabled=false" in argv
+    assert argv[-2] == application_path()
+    spec = json.loads(argv[-1])
+    assert (spec["kind"], spec["uri"], spec["identity"]) == ("append", "/data/t.lance", "5d2c")
+    assert SECRET not in " ".join(argv)
+    assert SECRET not in caplog.text
+    assert called["env"]["PYSPARK_PYTHON"] == called["env"]["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    with environment({VARIABLE: called["env"][VARIABLE], "THE_REGION": "eu"}):
+        revealed = reveal_all(spec["storage_options"])
+    assert revealed == {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": "eu"}
+
+
+def test_a_remote_master_keeps_its_own_python(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
+    connection("spark_far", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
+    _submit("spark_far")
+    called = json.loads(fake_spark.read_text())
+    assert called["env"]["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert "PYSPARK_PYTHON" not in called["env"]
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://127.0.0.1:7077"])
+def test_cluster_mode_ships_a_private_file(fake_spark: Path, connection: Callable[[str, str], None], master: str) -> None:
+    connection("cluster", json.dumps({"conn_type": "spark", "host": master, "extra": {"deploy-mode": "cluster"}}))
+    # The fake prints no driver id, which a standalone master would: what counts is how it was called.
+    with suppress(AirflowException):
+        _submit("cluster")
+    called = json.loads(fake_spark.read_text())
+    assert SECRET not in " ".join(called["argv"])
+    assert VARIABLE not in called["env"]
+    ((path, (text, mode)),) = called["files"].items()
+    assert mode == "0o600"
+    assert SECRET in text
+    assert not Path(path).exists()
+    assert json.loads(called["argv"][-1])["storage_options"]["aws_secret_access_key"]["file"] == Path(path).name
+
+
+def test_nothing_to_hide_hides_nothing() -> None:
+    for hidden in (hide_in_environment({}), hide_in_file({"a": {"env": "A"}}, name="f")):
+        assert hidden.text == ""
+    assert hide_in_file({"a": {"env": "A"}}, name="f").references == {"a": {"env": "A"}}
+
+
+def test_a_driver_that_fails_fails_the_task(
+    fake_spark: Path, connection: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection("spark_here", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    monkeypatch.setenv("FAKE_EXIT", "75")
+    with pytest.raises(AirflowException, match="75"):
+        _submit("spark_here")
+
+
+def test_kill_ends_the_submit(
+    fake_spark: Path, connection: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import threading
+    import time
+
+    connection("spark_here", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    monkeypatch.setenv("FAKE_SLEEP", "600")
+    run = SparkSubmitRun(SparkSettings("spark_here"), task_id="append")
+
+    def kill() -> None:
+        while not fake_spark.exists():
+            time.sleep(0.05)
+        run.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(AirflowException):
+        run.run(_spec(), options={}, context={})  # type: ignore[typeddict-item]
+    killer.join()
+
+
+def test_kill_before_the_submit_does_nothing() -> None:
+    SparkSubmitRun(SparkSettings("nowhere"), task_id="append").kill()
