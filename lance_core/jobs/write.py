@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_core.commit.model import Attempt
-from lance_core.dataset.write import stage_fragments
+from lance_core.dataset.write import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -25,8 +25,6 @@ from lance_core.jobs.conform import Conformer
 from lance_core.jobs.progress import ProgressReport
 from lance_core.jobs.spec import WriteSpec
 from lance_core.wire.fragments import decode_fragment, encode_fragment
-
-DEFAULT_MAX_ROWS_PER_FILE = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,13 @@ class WriteWork:
         )
         fragments = stage_fragments(
             store,
-            _reported(conformer, batches, report),
+            conformer.stream(batches),
             self.schema,
             attempt=self.attempt,
             version=self.version,
             max_rows_per_file=self.max_rows_per_file,
             max_bytes_per_file=self.max_bytes_per_file,
+            progress=lambda done: report.update(done.rows, done.fragments, done.bytes),
         )
         result = TaskResult(
             partition=partition,
@@ -80,7 +79,7 @@ def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.S
         schema=schema,
         target=target,
         version=version,
-        max_rows_per_file=spec.max_rows_per_file or DEFAULT_MAX_ROWS_PER_FILE,
+        max_rows_per_file=spec.max_rows_per_file or MAX_ROWS_PER_FILE,
         max_bytes_per_file=spec.max_bytes_per_file,
         progress_seconds=spec.progress_seconds,
     )
@@ -99,9 +98,3 @@ def fragments_of(results: Sequence[TaskResult]) -> tuple[Fragment, ...]:
 def size_of(fragment: Fragment) -> int:
     """Bytes of a fragment's data files."""
     return sum(file.file_size_bytes or 0 for file in fragment.files)
-
-
-def _reported(conformer: Conformer, batches: Iterator[pa.RecordBatch], report: ProgressReport) -> Iterator[pa.RecordBatch]:
-    for batch in conformer.stream(batches):
-        yield batch
-        report.update(conformer.rows_seen, 0, 0)
