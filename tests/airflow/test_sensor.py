@@ -1,0 +1,119 @@
+"""The version sensor: poking, deferring, and the trigger, all over one condition."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
+
+from airflow_lance.sensors.version import LanceVersionSensor
+from airflow_lance.triggers.condition import LanceConditionTrigger
+from airflow_lance.triggers.version import LanceVersionTrigger
+from lance_core.errors import CorruptFileError, InputError, LanceError, StoreError
+from lance_core.watch import TableFacts, VersionAtLeast, VersionChangedSince
+
+URI = "/data/t.lance"
+Looks = Callable[..., None]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    """`looks(0, 3, StoreError("x"))`: what one look after the other sees, the last one for ever; 0 is no table yet."""
+
+    def see(*versions: int | LanceError) -> None:
+        left: Iterator[int | LanceError] = iter(versions)
+        last: list[int | LanceError] = [0]
+
+        def look(uri: str, **_: Any) -> TableFacts:
+            last[0] = next(left, last[0])
+            if isinstance(last[0], LanceError):
+                raise last[0]
+            return TableFacts(uri=uri, exists=last[0] > 0, version=last[0])
+
+        monkeypatch.setattr("airflow_lance.sensors.base.look", look)
+        monkeypatch.setattr("airflow_lance.triggers.condition.look", look)
+
+    return see
+
+
+def _sensor(**arguments: Any) -> LanceVersionSensor:
+    return LanceVersionSensor(task_id="wait", uri=URI, poke_interval=0.01, timeout=5, **arguments)
+
+
+def _events(trigger: LanceConditionTrigger) -> list[Any]:
+    async def collect() -> list[Any]:
+        return [event.payload async for event in trigger.run()]
+
+    return asyncio.run(collect())
+
+
+def test_poking_waits_for_the_version(looks: Looks) -> None:
+    looks(0, 1, 3)
+    facts = _sensor(min_version=3).execute({})  # type: ignore[typeddict-item]
+    assert facts is not None
+    assert facts["version"] == 3
+
+
+def test_without_a_version_it_waits_for_the_table(looks: Looks) -> None:
+    looks(0, 0, 1)
+    facts = _sensor().execute({})  # type: ignore[typeddict-item]
+    assert facts is not None
+    assert facts["version"] == 1
+
+
+def test_it_times_out(looks: Looks) -> None:
+    looks(1)
+    sensor = LanceVersionSensor(task_id="wait", uri=URI, min_version=2, poke_interval=0.01, timeout=0.05)
+    with pytest.raises(AirflowSensorTimeout):
+        sensor.execute({})  # type: ignore[typeddict-item]
+
+
+def test_deferring_hands_the_same_condition_to_the_triggerer(looks: Looks) -> None:
+    looks(1, 1, 2)
+    sensor = _sensor(min_version="2", deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({})  # type: ignore[typeddict-item]
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, LanceConditionTrigger)
+    path, kwargs = trigger.serialize()
+    module, _, name = path.rpartition(".")
+    again = getattr(importlib.import_module(module), name)(**kwargs)
+    assert again.serialize() == (path, kwargs)
+    (event,) = _events(again)
+    assert sensor.execute_complete({}, event)["version"] == 2  # type: ignore[typeddict-item]
+
+
+def test_a_condition_that_is_met_defers_nothing(looks: Looks) -> None:
+    looks(5)
+    facts = _sensor(min_version=2, deferrable=True).execute({})  # type: ignore[typeddict-item]
+    assert facts is not None
+    assert facts["version"] == 5
+
+
+def test_the_triggerer_outlives_a_store_that_fails_for_a_while(looks: Looks) -> None:
+    looks(StoreError("throttled"), 1, 4)
+    trigger = LanceVersionTrigger(uri=URI, min_version=4, lance_conn_id="lance_default", poke_interval=0.01)
+    (event,) = _events(trigger)
+    assert event["facts"]["version"] == 4
+
+
+def test_what_waiting_does_not_mend_fails_the_task(looks: Looks) -> None:
+    looks(CorruptFileError("the manifest is damaged"))
+    (event,) = _events(LanceVersionTrigger(uri=URI, min_version=1, lance_conn_id="lance_default"))
+    with pytest.raises(AirflowFailException, match="manifest is damaged"):
+        _sensor(deferrable=True).execute_complete({}, event)  # type: ignore[typeddict-item]
+    with pytest.raises(AirflowFailException, match="manifest is damaged"):
+        _sensor().execute({})  # type: ignore[typeddict-item]
+
+
+def test_arguments() -> None:
+    assert _sensor(min_version="12").make_condition() == VersionAtLeast(version=12)
+    assert _sensor(changed_since=7).make_condition() == VersionChangedSince(version=7)
+    with pytest.raises(InputError, match="not both"):
+        _sensor(min_version=1, changed_since=1)
+    with pytest.raises(InputError, match="expected a version number"):
+        _sensor(min_version="latest").make_condition()
