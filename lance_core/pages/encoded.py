@@ -1,0 +1,25 @@
+"""What the page writers give back: a description and buffers. The file aligns the buffers and says where they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_core.codecs.blocks import Bytes
+from lance_core.fetch import Buffer
+from lance_core.format.layout import PageLayout
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPage:
+    """One page, ready for a file: `buffers` in the order the layout wants them, `num_rows` for `Page.num_rows`."""
+
+    layout: PageLayout
+    buffers: tuple[Buffer, ...]
+    num_rows: int
+
+
+def as_buffer(data: Bytes) -> Buffer:
+    """An array's bytes without a copy."""
+    return np.ascontiguousarray(data).data
