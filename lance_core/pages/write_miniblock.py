@@ -155,7 +155,7 @@ def _words(num_words: Ints, counts: Ints, large: bool) -> Bytes:
 def _place(out: Bytes, targets: Ints, pieces: Pieces) -> None:
     """Copy each piece to its target; pieces of one size at one distance in one strided copy."""
     even = _num_even(targets, pieces)
-    if even > 1:
+    if even:
         size = int(pieces.sizes[0])
         shape = (even, size)
         steps = (int(targets[1] - targets[0]), int(pieces.starts[1] - pieces.starts[0]))
@@ -173,7 +173,8 @@ def _num_even(targets: Ints, pieces: Pieces) -> int:
         return 0
     steps, sources = np.diff(targets[:-1]), np.diff(pieces.starts[:-1])
     even = (steps == steps[0]) & (sources == sources[0]) & (pieces.sizes[1:-1] == pieces.sizes[0])
-    return int(np.argmin(even)) + 1 if not even.all() else len(targets) - 1
+    num_even = len(targets) - 1 if even.all() else int(np.argmin(even)) + 1
+    return num_even if num_even > 1 else 0
 
 
 def _rep_index(rep: Levels, row_level: int, bounds: Ints) -> Buffer:
