@@ -4,6 +4,7 @@ first append that lands creates the table."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_core.arrow import schema_to_arrow
@@ -17,6 +18,15 @@ from lance_core.jobs.spec import AppendSpec
 from lance_core.jobs.stage import stage
 from lance_core.jobs.write import fragments_of, make_work, shape_of
 from lance_core.table.operations.append import Append
+
+
+@dataclass(frozen=True)
+class Adds:
+    """Results become one Append."""
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        fragments = fragments_of(results)
+        return Outcome(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
 
 
 class AppendJob:
@@ -53,16 +63,12 @@ def _plan_add(spec: AppendSpec, table: TableState, source: Source) -> Plan:
     target = schema_to_arrow(manifest.schema)
     check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)
 
-    def conclude(results: Sequence[TaskResult]) -> Outcome:
-        fragments = fragments_of(results)
-        return Outcome(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
-
     return Plan(
         table=table,
         source=source,
         shape=shape_of(spec),
         make_work=lambda attempt: make_work(spec, attempt, schema=manifest.schema, target=target, version=version),
-        conclude=conclude,
+        conclude=Adds(),
         properties=spec.properties,
     )
 

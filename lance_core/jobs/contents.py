@@ -6,15 +6,28 @@ What an overwrite stages, and an append to a table that is not there yet.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.errors import SchemaMismatchError
+from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion, parse_storage_version
 from lance_core.jobs.base import Outcome, Plan, Source, TableState, TaskResult
 from lance_core.jobs.conform import check_schema, created_schema
 from lance_core.jobs.spec import WriteSpec
 from lance_core.jobs.write import fragments_of, make_work, shape_of
 from lance_core.table.operations.overwrite import Overwrite
+
+
+@dataclass(frozen=True)
+class Replaces:
+    """Results become one Overwrite with this schema."""
+
+    schema: Schema
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        fragments = fragments_of(results)
+        return Outcome(Overwrite(fragments, self.schema), sum(item.physical_rows for item in fragments), len(fragments))
 
 
 def plan_new_contents(spec: WriteSpec, table: TableState, source: Source, *, properties: Mapping[str, str]) -> Plan:
@@ -30,16 +43,12 @@ def plan_new_contents(spec: WriteSpec, table: TableState, source: Source, *, pro
     target = schema_to_arrow(schema)
     check_schema(found, target, drift="fail", uri=spec.uri)
 
-    def conclude(results: Sequence[TaskResult]) -> Outcome:
-        fragments = fragments_of(results)
-        return Outcome(Overwrite(fragments, schema), sum(item.physical_rows for item in fragments), len(fragments))
-
     return Plan(
         table=table,
         source=source,
         shape=shape_of(spec),
         make_work=lambda attempt: make_work(spec, attempt, schema=schema, target=target, version=version),
-        conclude=conclude,
+        conclude=Replaces(schema),
         properties=properties,
     )
 

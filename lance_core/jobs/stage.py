@@ -28,7 +28,7 @@ from lance_core.commit.staged import abort_attempt, begin_attempt, find_staged, 
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.base import Plan, Runner, TableState, TaskResult
+from lance_core.jobs.base import Outcome, Plan, Runner, Source, TableState, TaskResult
 from lance_core.jobs.failure_record import clear_failure
 from lance_core.jobs.identity import random_identity
 from lance_core.jobs.progress import clear_progress, read_progress
@@ -111,8 +111,20 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     clear_failure(store, spec.identity)
     clear_dead(store, spec.identity)
     plan = plan_job(spec, look_at(store, spec), runner)
+    attempt = open_attempt(spec, plan)
+    try:
+        results = runner.run(plan.make_work(attempt), plan.source, plan.shape, _on_tick(store, attempt))
+        return close_attempt(store, attempt, results, conclude=plan.conclude, properties=plan.properties, source=plan.source)
+    except BaseException as error:
+        # BaseException: a signal that stops the driver must not leave files behind either.
+        abort_after(store, attempt, error)
+        raise
+
+
+def open_attempt(spec: JobSpec, plan: Plan) -> Attempt:
+    """Put the attempt on record, before its first file."""
     attempt = begin_attempt(
-        store,
+        plan.table.store,
         identity=spec.identity,
         spec=work_of(spec),
         read_version=plan.table.version,
@@ -121,13 +133,26 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     log.info(
         "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
     )
-    try:
-        results = runner.run(plan.make_work(attempt), plan.source, plan.shape, _on_tick(store, attempt))
-        staged = _finish(store, attempt, plan, results)
-    except BaseException as error:
-        # BaseException: a signal that stops the driver must not leave files behind either.
-        _abort_after(store, attempt, error)
-        raise
+    return attempt
+
+
+def close_attempt(
+    store: Store,
+    attempt: Attempt,
+    results: Sequence[TaskResult],
+    *,
+    conclude: Callable[[Sequence[TaskResult]], Outcome],
+    properties: Mapping[str, str],
+    source: Source | None = None,
+) -> StagedTransaction:
+    """Reconcile the counts and stage the transaction. LanceError when the counts do not agree; nothing is staged then."""
+    outcome = conclude(results)
+    rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
+    transaction = Transaction(
+        read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
+    )
+    size = sum(result.size for result in results)
+    staged = finish_attempt(store, attempt, transaction, rows=rows, bytes=size, fragments=outcome.num_fragments)
     clear_progress(store, attempt.attempt)
     log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
     return staged
@@ -143,11 +168,11 @@ def look_at(store: Store, spec: JobSpec) -> TableState:
     return TableState(store, spec.uri, manifest)
 
 
-def reconcile(plan: Plan, results: Sequence[TaskResult], *, fragment_rows: int) -> int:
+def reconcile(results: Sequence[TaskResult], *, fragment_rows: int, source_rows: int | None = None) -> int:
     """The number of rows, when everyone who counted counted the same. LanceError (nothing is staged then) otherwise."""
     read, written = sum(result.rows_read for result in results), sum(result.rows for result in results)
-    counts: Mapping[str, int | None] = {
-        "rows the source's files claim": plan.source.num_rows,
+    counts = {
+        "rows the source's files claim": source_rows,
         "rows the tasks read": read,
         "rows the tasks wrote": written,
         "rows in the fragments": fragment_rows,
@@ -156,24 +181,9 @@ def reconcile(plan: Plan, results: Sequence[TaskResult], *, fragment_rows: int) 
     if len(set(known.values())) > 1:
         text = ", ".join(f"{name}: {count:,}" for name, count in known.items())
         raise LanceError(
-            f"the counts of rows do not agree, so nothing is staged: {text}",
-            uri=plan.table.uri,
-            cure="Did the source change while it was read?",
+            f"the counts of rows do not agree, so nothing is staged: {text}", cure="Did the source change while it was read?"
         )
     return written
-
-
-def _finish(store: Store, attempt: Attempt, plan: Plan, results: Sequence[TaskResult]) -> StagedTransaction:
-    outcome = plan.conclude(results)
-    rows = reconcile(plan, results, fragment_rows=outcome.num_rows)
-    transaction = Transaction(
-        read_version=attempt.read_version,
-        uuid=attempt.identity,
-        operation=outcome.operation,
-        properties=dict(plan.properties),
-    )
-    size = sum(result.size for result in results)
-    return finish_attempt(store, attempt, transaction, rows=rows, bytes=size, fragments=outcome.num_fragments)
 
 
 def _on_tick(store: Store, attempt: Attempt) -> Callable[[], None]:
@@ -190,7 +200,8 @@ def _on_tick(store: Store, attempt: Attempt) -> Callable[[], None]:
     return tick
 
 
-def _abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
+def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
+    """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters."""
     try:
         removed = abort_attempt(store, attempt.identity, attempt.attempt)
         log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))

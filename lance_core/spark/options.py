@@ -1,0 +1,94 @@
+"""Options of `spark.read.format("lance")` and `df.write.format("lance")`: parsed once, unknown names refused.
+
+::
+
+    .option("version", 7) | .option("tag", "v1") | .option("asof", "2024-01-01")      which version to read
+    .option("identity", uuid) .option("stageOnly", True)                              how to write
+    .option("region", "eu-west-1")                                                    storage options, by their usual names
+
+Spark compares option names without case, so do we.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.io.options import KNOWN_OPTIONS
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What a user said about a table. `storage` goes to the store and never into a log."""
+
+    uri: str
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    version: int | str | None = None
+    asof: str | None = None
+    batch_size: int = 16_384
+    rows_per_partition: int = 1024 * 1024
+    identity: str = ""
+    stage_only: bool = False
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | None = None
+    data_storage_version: str | None = None
+    schema_drift: str = "fail"
+    if_moved: str = "fail"
+
+
+def parse_options(options: Mapping[str, Any]) -> SourceOptions:
+    """InputError names an unknown option, or a value that is none."""
+    values: dict[str, Any] = {}
+    storage: dict[str, str] = {}
+    for name, value in options.items():
+        lowered = name.lower()
+        if lowered in _OPTIONS:
+            target, convert = _OPTIONS[lowered]
+            values[target] = _converted(name, value, convert)
+        elif lowered in KNOWN_OPTIONS:
+            storage[lowered] = str(value)
+        else:
+            near = difflib.get_close_matches(lowered, [*_OPTIONS, *sorted(KNOWN_OPTIONS)], n=2)
+            raise InputError(
+                f"unknown option {name!r} of the lance source", cure=f"Did you mean {' or '.join(near)}?" if near else None
+            )
+    if not values.get("uri"):
+        raise InputError("the lance source needs the table's uri", cure='Give it: .load("s3://bucket/table.lance").')
+    if "asof" in values and "version" in values:
+        raise InputError("give version, tag or asof, not several of them")
+    return SourceOptions(storage=storage, **values)
+
+
+def _converted(name: str, value: Any, convert: Callable[[str], Any]) -> Any:
+    try:
+        return convert(str(value))
+    except ValueError:
+        raise InputError(f"option {name!r} of the lance source cannot be {str(value)!r}") from None
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "path": ("uri", str),
+    "uri": ("uri", str),
+    "version": ("version", int),
+    "tag": ("version", str),
+    "asof": ("asof", str),
+    "batchsize": ("batch_size", int),
+    "rowsperpartition": ("rows_per_partition", int),
+    "identity": ("identity", str),
+    "stageonly": ("stage_only", _flag),
+    "maxrowsperfile": ("max_rows_per_file", int),
+    "maxbytesperfile": ("max_bytes_per_file", int),
+    "datastorageversion": ("data_storage_version", str),
+    "schemadrift": ("schema_drift", str),
+    "ifmoved": ("if_moved", str),
+}
+"""Lower-case option name -> (field, converter)."""
