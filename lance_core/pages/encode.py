@@ -4,6 +4,7 @@
 
     nothing but nulls, or nothing visible      constant page without a value
     one value everywhere (2.2)                 constant page
+    few distinct values                        mini-block with a dictionary
     widest value >= 256 bytes, or asked for    full-zip
     else                                       mini-block; full-zip when a chunk's levels would not fit their words
 
@@ -18,6 +19,7 @@ import itertools
 import numpy as np
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
+from lance_core.codecs.choose_dictionary import choose_dictionary
 from lance_core.codecs.fixed_size_list import row_bits
 from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.packed import is_fixed
@@ -57,8 +59,9 @@ def encode_page(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
     if page is not None:
         return page
     assert not isinstance(values, ConstantValues)
-    if not wants_full_zip(values, options):
-        page = encode_mini_block(leaf, values, options)
+    chosen = choose_dictionary(values, options) or values
+    if not wants_full_zip(chosen, options):
+        page = encode_mini_block(leaf, chosen, options)
         if page is not None:
             return page
     return encode_full_zip(leaf, values, options)
