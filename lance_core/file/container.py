@@ -1,0 +1,69 @@
+"""Writing the 2.x container: aligned buffers, then metadata, tables and the footer.
+
+offset 0     page buffers and global buffers as they come, each at a multiple of 64, gaps filled with 'H'
+then         column metadata blocks | column table | buffer table | footer (40 bytes)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from lance_core.fetch import Buffer, ByteRange
+from lance_core.file.footer import Footer, encode_footer
+from lance_core.format.layout import Column
+from lance_core.format.version import FileVersion
+from lance_core.io.store import StoreWriter
+from lance_core.wire.columns import encode_column
+
+ALIGNMENT = 64
+_FILLER = b"H" * ALIGNMENT
+
+
+class ContainerWriter:
+    """Appends buffers to a file and closes it with its tables."""
+
+    def __init__(self, out: StoreWriter) -> None:
+        self._out = out
+        self._global_buffers: list[ByteRange] = []
+        self.position = 0
+
+    def add_buffer(self, data: Buffer) -> ByteRange:
+        """Write one buffer, aligned; says where it lies."""
+        gap = -self.position % ALIGNMENT
+        if gap:
+            self._write(_FILLER[:gap])
+        start = self.position
+        if len(data):
+            self._write(data)
+        return ByteRange(start, self.position)
+
+    def add_global_buffer(self, data: Buffer) -> int:
+        """Write a global buffer; its number counts from 1, because 0 is the descriptor that `finish` writes."""
+        self._global_buffers.append(self.add_buffer(data))
+        return len(self._global_buffers)
+
+    def finish(self, columns: Sequence[Column], descriptor: bytes, version: FileVersion) -> int:
+        """Write descriptor, metadata, tables and footer; returns the file's size. The caller closes the file."""
+        buffers = [self.add_buffer(descriptor), *self._global_buffers]
+        metadata_start = self.position
+        blocks = []
+        for column in columns:
+            block = encode_column(column)
+            blocks.append(ByteRange(self.position, self.position + len(block)))
+            self._write(block)
+        column_table = self.position
+        self._write(_table(blocks))
+        buffer_table = self.position
+        self._write(_table(buffers))
+        footer = Footer(metadata_start, column_table, buffer_table, len(buffers), len(blocks), version)
+        self._write(encode_footer(footer))
+        return self.position
+
+    def _write(self, data: Buffer) -> None:
+        self._out.write(data)
+        self.position += len(data)
+
+
+def _table(ranges: Sequence[ByteRange]) -> bytes:
+    return struct.pack(f"<{2 * len(ranges)}Q", *(number for item in ranges for number in (item.start, item.size)))

@@ -1,0 +1,54 @@
+"""Batches -> pages of files 2.1 and newer: one stream of pages per leaf.
+
+batch {a: int64, s: struct<x, y>}      column 0: a     column 1: s.x     column 2: s.y
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lance_core.codecs.options import EncodingOptions
+from lance_core.file.split import LeafSlice, join_slices, leaf_of, split
+from lance_core.file.tree import LeafNode, Node, assign_columns, build_tree, leaves
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.pages.encode import encode_pages
+from lance_core.pages.encoded import EncodedPage
+
+
+class LeafEncoder:
+    """Knows the columns of a new file and turns rows of each into pages."""
+
+    def __init__(self, schema: Schema, version: FileVersion) -> None:
+        columns = assign_columns(schema)
+        self._nodes: list[Node] = [build_tree(schema, field, columns) for field in schema.top_level]
+        self._leaves: list[LeafNode] = [leaf for node in self._nodes for leaf in leaves(node)]
+        self._options = [EncodingOptions.parse(leaf.field.metadata, version) for leaf in self._leaves]
+
+    @property
+    def num_columns(self) -> int:
+        """Columns the file will have."""
+        return len(self._leaves)
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """The field id of each column."""
+        return tuple(leaf.field.id for leaf in self._leaves)
+
+    def name(self, column: int) -> str:
+        """What to call a column in messages."""
+        return self._leaves[column].field.name
+
+    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, LeafSlice]]:
+        """(column, rows) of every column, from one storage array per top-level field."""
+        column = 0
+        for node, array in zip(self._nodes, arrays, strict=True):
+            for item in split(node, array):
+                yield column, item
+                column += 1
+
+    def encode(self, column: int, slices: Sequence[LeafSlice]) -> list[EncodedPage]:
+        """The pages of some rows of one column."""
+        return encode_pages(leaf_of(join_slices(slices)), self._options[column])

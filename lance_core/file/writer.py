@@ -1,0 +1,247 @@
+"""Write a data file: batches in, one file out, bounded memory.
+
+    writer = FileWriter(store, "data/a.lance", schema)
+    for batch in batches: writer.write(batch)
+    written = writer.finish()                   WrittenFile(data_file=..., num_rows=..., size=...)
+
+Rows wait per column until about 8 MiB have come together, then they become pages; all columns together hold at most
+`MAX_BUFFERED_BYTES`. Pages of several columns are encoded at once on the work pool. Nobody sees the file before `finish`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.arrow.cast import cast_batch
+from lance_core.arrow.to_arrow import storage_type
+from lance_core.errors import InputError
+from lance_core.file.container import ContainerWriter
+from lance_core.file.encode21 import LeafEncoder
+from lance_core.file.prepare import prepare
+from lance_core.format.fragment import DataFile
+from lance_core.format.layout import Column, Page
+from lance_core.format.schema import Schema
+from lance_core.format.version import DEFAULT_VERSION, FileVersion
+from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
+from lance_core.io.store import Store
+from lance_core.pages.encoded import EncodedPage
+from lance_core.wire.file import FileDescriptor, encode_file_descriptor
+
+MAX_PAGE_BYTES = 8 << 20
+MAX_BUFFERED_BYTES = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A finished file: its entry for a fragment, its rows and its size in bytes."""
+
+    data_file: DataFile
+    num_rows: int
+    size: int
+
+
+class Encoder(Protocol):
+    """What a version of the format offers for writing."""
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of the file."""
+        ...
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """Field id of each column."""
+        ...
+
+    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, Any]]:
+        """(column, rows) pairs; rows have `num_bytes`."""
+        ...
+
+    def encode(self, column: int, slices: Sequence[Any]) -> list[EncodedPage]:
+        """Pages of some rows of a column."""
+        ...
+
+
+@dataclass
+class _Column:
+    """Rows that wait, and the pages already written. `next_row` is the first row of the next page."""
+
+    waiting: list[Any] = field(default_factory=list)
+    num_bytes: int = 0
+    pages: list[Page] = field(default_factory=list)
+    next_row: int = 0
+
+    def add(self, item: Any) -> None:
+        self.waiting.append(item)
+        self.num_bytes += item.num_bytes
+
+    def drain(self) -> list[Any]:
+        waiting, self.waiting, self.num_bytes = self.waiting, [], 0
+        return waiting
+
+
+class FileWriter:
+    """One data file of version 2.0 or newer, being written. `schema` carries the table's field ids."""
+
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        schema: Schema,
+        *,
+        version: FileVersion = DEFAULT_VERSION,
+        max_page_bytes: int = MAX_PAGE_BYTES,
+        max_buffered_bytes: int = MAX_BUFFERED_BYTES,
+    ) -> None:
+        self.path = path
+        self.schema = schema
+        self.version = version
+        self.num_rows = 0
+        self._encoder = encoder_for(schema, version)
+        self._storage = [storage_type(schema, item) for item in schema.top_level]
+        self._columns = [_Column() for _ in range(self._encoder.num_columns)]
+        self._max_page_bytes = max_page_bytes
+        self._max_buffered_bytes = max_buffered_bytes
+        self._metadata = dict(schema.metadata)
+        self._out = store.open_writer(path)
+        self._container = ContainerWriter(self._out)
+        self._finished = False
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes written so far; rows that still wait are not counted."""
+        return self._container.position
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch; columns are matched by name.
+
+        Raises SchemaMismatchError naming the column (and row) for a wrong type, or a null where none may be.
+        """
+        self._check_open()
+        cast = cast_batch(batch, self.schema, first_row=self.num_rows)
+        arrays = [prepare(array, storage) for array, storage in zip(cast.columns, self._storage, strict=True)]
+        start = 0
+        for rows in self._steps(arrays, batch.num_rows):
+            self._append([array.slice(start, rows) for array in arrays])
+            start += rows
+        self.num_rows += batch.num_rows
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Store some bytes of the caller's own beside the pages; returns the buffer's number."""
+        self._check_open()
+        return self._container.add_global_buffer(data)
+
+    def add_metadata(self, key: str, value: bytes) -> None:
+        """Set a key of the file schema's metadata (the table's schema is not touched)."""
+        self._metadata[key] = value
+
+    def finish(self) -> WrittenFile:
+        """Encode what waits, write the tables, make the file visible."""
+        self._check_open()
+        self._flush([number for number, column in enumerate(self._columns) if column.waiting])
+        descriptor = FileDescriptor(Schema(self.schema.fields, self._metadata), self.num_rows)
+        columns = [Column(tuple(column.pages)) for column in self._columns]
+        size = self._container.finish(columns, encode_file_descriptor(descriptor), self.version)
+        self._finished = True
+        self._out.close()
+        major, minor = self.version.data_file_numbers
+        entry = DataFile(
+            path=self.path.removeprefix("data/"),
+            fields=self._encoder.fields,
+            column_indices=tuple(range(len(self._columns))),
+            file_major_version=major,
+            file_minor_version=minor,
+            file_size_bytes=size,
+        )
+        return WrittenFile(entry, self.num_rows, size)
+
+    def abort(self) -> None:
+        """Throw the file away; a no-op after `finish`."""
+        if not self._finished:
+            self._finished = True
+            self._columns = []
+            self._out.abort()
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.abort()
+
+    def _check_open(self) -> None:
+        if self._finished:
+            raise InputError(f"the file {self.path!r} is finished or aborted; nothing more can be written to it")
+
+    def _steps(self, arrays: Sequence[pa.Array], num_rows: int) -> Iterator[int]:
+        """Row counts that cut the arrays so that no column adds much more than a page at a time."""
+        largest = max((array.nbytes for array in arrays), default=0)
+        count = max(1, -(-largest // self._max_page_bytes))
+        step = max(1, -(-num_rows // count))
+        for start in range(0, num_rows, step):
+            yield min(step, num_rows - start)
+
+    def _append(self, arrays: Sequence[pa.Array]) -> None:
+        full = []
+        for number, item in self._encoder.split(arrays):
+            column = self._columns[number]
+            if column.waiting and column.num_bytes + item.num_bytes > self._max_page_bytes * 5 // 4:
+                self._flush([number])
+            column.add(_owned(item))
+            if column.num_bytes >= self._max_page_bytes:
+                full.append(number)
+        self._flush(full)
+        self._flush_excess()
+
+    def _flush_excess(self) -> None:
+        total = sum(column.num_bytes for column in self._columns)
+        if total <= self._max_buffered_bytes:
+            return
+        by_size = sorted(range(len(self._columns)), key=lambda number: -self._columns[number].num_bytes)
+        excess = []
+        for number in by_size:
+            if total <= self._max_buffered_bytes // 2:
+                break
+            total -= self._columns[number].num_bytes
+            excess.append(number)
+        self._flush(excess)
+
+    def _flush(self, numbers: Sequence[int]) -> None:
+        """Encode the waiting rows of some columns, a few at a time, and write their pages in order."""
+        group = 1 if in_work_pool() or len(numbers) < 2 else 2 * num_work_threads()
+        for first in range(0, len(numbers), group):
+            part = numbers[first : first + group]
+            waiting = [self._columns[number].drain() for number in part]
+            if len(part) == 1:
+                encoded = [self._encoder.encode(part[0], waiting[0])]
+            else:
+                encoded = list(work_pool().map(self._encoder.encode, part, waiting))
+            for number, slices, pages in zip(part, waiting, encoded, strict=True):
+                self._write_pages(self._columns[number], pages, sum(item.num_rows for item in slices))
+
+    def _write_pages(self, column: _Column, pages: Sequence[EncodedPage], num_rows: int) -> None:
+        items = sum(page.num_rows for page in pages)
+        for page in pages:
+            buffers = tuple(self._container.add_buffer(data) for data in page.buffers)
+            column.pages.append(Page(page.layout, buffers, page.num_rows, column.next_row))
+            # Pages of fixed-size lists of structs count items, several to a row.
+            column.next_row += page.num_rows * num_rows // items if items else 0
+
+
+def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
+    """The encoder of a storage version. InputError for versions that cannot be written."""
+    if version in (FileVersion.V2_1, FileVersion.V2_2):
+        return LeafEncoder(schema, version)
+    raise InputError(f"files of version {version.text} cannot be written", cure="Use storage version 2.1 or 2.2.")
+
+
+def _owned(item: Any) -> Any:
+    """The rows, free of buffers that are much larger than they are (slices of big batches would keep those alive)."""
+    values = getattr(item, "values", None)
+    if values is None or values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
+        return item
+    return replace(item, values=values.take(pa.array(np.arange(len(values)))))
