@@ -31,6 +31,7 @@ from lance_core.io.store import Store
 from lance_core.jobs.base import Outcome, Plan, Runner, Source, TableState, TaskResult
 from lance_core.jobs.failure_record import clear_failure
 from lance_core.jobs.identity import random_identity
+from lance_core.jobs.landed import landed_reference
 from lance_core.jobs.progress import clear_progress, read_progress
 from lance_core.jobs.spec import JobSpec
 from lance_core.table.transaction import Transaction
@@ -74,7 +75,7 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
         # Only a finished attempt can have been committed, so only then may the log know more than the ledger.
         version = find_landed(store, spec.identity, finished.read_version)
     if version is not None:
-        return Done(finished or _landed_reference(store, spec, version), version)
+        return Done(finished or landed_reference(store.uri, spec.identity, version, operation=spec.kind), version)
     staged = find_staged(store, spec.identity, spec=work_of(spec))
     return None if staged is None else Done(staged)
 
@@ -210,21 +211,6 @@ def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
     except (LanceError, OSError) as failure:
         log.warning("attempt %s could not be cleaned up (%s); `lance staged gc` will", attempt.attempt, failure)
     clear_progress(store, attempt.attempt)
-
-
-def _landed_reference(store: Store, spec: JobSpec, version: int) -> StagedTransaction:
-    """A reference for work whose staged records are gone because it landed; the commit answers "already landed" to it."""
-    return StagedTransaction(
-        uri=store.uri,
-        uuid=spec.identity,
-        attempt="",
-        read_version=max(version - 1, 0),
-        operation=spec.kind,
-        rows=0,
-        bytes=0,
-        fragments=0,
-        transaction_path="",
-    )
 
 
 _OURS = ("_lance_core/", "_versions/", "_transactions/", "_deletions/", "_indices/", "_refs/", "data/", "tree/")

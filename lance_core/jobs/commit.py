@@ -1,0 +1,140 @@
+"""Commit: staged transactions become versions. The commit service does it; this file finds what a spec means.
+
+::
+
+    identities ["5d2c…", "77ab…"]  ->  the attempts that count for them, and what their own specs asked for:
+                                       if_moved of an overwrite, storage version and row ids of a table to be created
+
+Errors keep their kind: `retryable` on the class says whether the same commit may simply be made again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from lance_core.commit.commit import DEFAULT_MAX_RETRIES
+from lance_core.commit.ledger import recorded_version
+from lance_core.commit.manifests import find_latest_version
+from lance_core.commit.model import CommitResult, StagedTransaction
+from lance_core.commit.records import each, read_record
+from lance_core.commit.registry import STARTED, list_staged, read_finished, record_path
+from lance_core.commit.service import IfMoved, commit_staged
+from lance_core.errors import IncompatibleConflictError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.base import Runner
+from lance_core.jobs.landed import landed_reference
+from lance_core.jobs.spec import CommitSpec
+from lance_core.table.draft import TableOptions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A staged transaction and what the spec that staged it said."""
+
+    ref: StagedTransaction
+    spec: Mapping[str, Any]
+
+    @property
+    def forced(self) -> bool:
+        """Whether it may replace what was committed since it was planned."""
+        return self.spec.get("if_moved") == "overwrite"
+
+
+class CommitJob:
+    """Carries out a `CommitSpec`, in this process."""
+
+    kind: ClassVar[str] = "commit"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
+        """Publish; see `commit.service.commit_staged` for what it raises."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        waiting = find_waiting(store, spec.identities)
+        if not waiting:
+            return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
+        retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
+        results = [
+            commit_staged(
+                store,
+                [item.ref for item in group],
+                if_moved=if_moved,
+                options=_table_options(group),
+                max_retries=retries,
+            )
+            for if_moved, group in _groups(waiting)
+        ]
+        result = _sum(results)
+        log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
+        return result
+
+
+def find_waiting(store: Store, identities: Sequence[str]) -> list[Waiting]:
+    """What the identities stand for, all that is staged when there are none; one that landed long ago counts as well.
+
+    IncompatibleConflictError for an identity that is neither staged nor landed.
+    """
+    if identities:
+        found = each(store, list(dict.fromkeys(identities)), _find)
+        return [item for item in found if item is not None]
+    return [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
+
+
+def _find(store: Store, identity: str) -> Waiting:
+    finished = read_finished(store, identity)
+    if finished is not None:
+        started = read_record(store, record_path(identity, finished.attempt, STARTED))
+        return Waiting(finished, {} if started is None else started["attempt"].get("spec", {}))
+    version = recorded_version(store, identity)
+    if version is not None:
+        return Waiting(landed_reference(store.uri, identity, version), {})
+    raise IncompatibleConflictError(
+        f"{store.uri}: nothing is staged for {identity}, and it has not landed",
+        uri=store.uri,
+        cure="Run its staging task again, then commit.",
+    )
+
+
+def _groups(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
+    """All in one call where that is possible: the service folds within a call only."""
+    overwrites = [item for item in waiting if item.ref.operation == "overwrite" and not item.ref.creates]
+    forced = [item for item in overwrites if item.forced]
+    if not forced:
+        yield "fail", list(waiting)
+    elif len(forced) == len(overwrites):
+        yield "overwrite", list(waiting)
+    else:
+        # A strict overwrite must see the table as it was planned on, so it comes before those that do not mind.
+        yield "fail", [item for item in waiting if item not in forced]
+        yield "overwrite", forced
+
+
+def _table_options(group: Sequence[Waiting]) -> TableOptions | None:
+    """What a table is created with, or overwritten with: as the first spec that says so has it."""
+    version = next((item.spec["data_storage_version"] for item in group if item.spec.get("data_storage_version")), None)
+    stable = any(item.spec.get("enable_stable_row_ids") for item in group)
+    return TableOptions(data_storage_version=version, stable_row_ids=stable) if version or stable else None
+
+
+def _sum(results: Sequence[CommitResult]) -> CommitResult:
+    total = results[0]
+    for result in results[1:]:
+        total = replace(
+            total,
+            version=max(total.version, result.version),
+            num_versions=total.num_versions + result.num_versions,
+            identities={**total.identities, **result.identities},
+            rows_added=total.rows_added + result.rows_added,
+            rows_deleted=total.rows_deleted + result.rows_deleted,
+            fragments_added=total.fragments_added + result.fragments_added,
+            bytes_added=total.bytes_added + result.bytes_added,
+            conflicts_rebased=total.conflicts_rebased + result.conflicts_rebased,
+            re_executed=total.re_executed + result.re_executed,
+            seconds=total.seconds + result.seconds,
+        )
+    return total

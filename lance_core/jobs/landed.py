@@ -1,0 +1,20 @@
+"""A reference for work whose staged records are gone because it landed; a commit answers "already landed" to it."""
+
+from __future__ import annotations
+
+from lance_core.commit.model import StagedTransaction
+
+
+def landed_reference(uri: str, identity: str, version: int, *, operation: str = "") -> StagedTransaction:
+    """Names the identity and the version before its landing; the counts are not known any more and are 0."""
+    return StagedTransaction(
+        uri=uri,
+        uuid=identity,
+        attempt="",
+        read_version=max(version - 1, 0),
+        operation=operation,
+        rows=0,
+        bytes=0,
+        fragments=0,
+        transaction_path="",
+    )
