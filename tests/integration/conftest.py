@@ -1,0 +1,88 @@
+"""A real Airflow and a real Spark cluster for this folder's tests: started once, stopped by process id."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+sys.path.insert(0, str(REPOSITORY / "demo"))
+sys.path.insert(0, str(HERE))
+
+from airflow_stack import AirflowStack  # noqa: E402
+from java import find_java  # noqa: E402
+from run_demo import LOG4J, SPARK_DEFAULTS  # noqa: E402
+from spark_cluster import SparkCluster  # noqa: E402
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that ask for the stack start Airflow and Spark."""
+    for item in items:
+        if HERE in item.path.parents and "stack" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.airflow)
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where everything of this session lies."""
+    return tmp_path_factory.mktemp("integration")
+
+
+@pytest.fixture(scope="session")
+def spark_env(place: Path) -> dict[str, str]:
+    """Java, this Python, and a small JVM."""
+    java = find_java()
+    if java is None:
+        pytest.skip("no Java 17 or newer: run `make setup`")
+    conf = place / "spark-conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(SPARK_DEFAULTS)
+    (conf / "log4j2.properties").write_text(LOG4J)
+    return {"JAVA_HOME": str(java), "SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@pytest.fixture(scope="session")
+def cluster(place: Path, spark_env: dict[str, str]) -> Iterator[SparkCluster]:
+    """A standalone master and one worker on loopback."""
+    # The daemons say where they listen at INFO, which the sessions' log settings would hide.
+    with SparkCluster(place / "cluster", env={"JAVA_HOME": spark_env["JAVA_HOME"]}) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iterator[AirflowStack]:
+    """Scheduler, dag processor, triggerer and API server, with the example DAGs and those of this folder."""
+    dags = place / "dags"
+    dags.mkdir()
+    for source in [REPOSITORY / "dags_examples" / "flights.py", *(HERE / "dags").glob("*.py")]:
+        shutil.copy(source, dags)
+    local = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+    standalone = {"conn_type": "spark", "host": cluster.master, "extra": {"deploy-mode": "client"}}
+    env = {
+        **spark_env,
+        "FLIGHTS_TABLE": str(place / "flights.lance"),
+        "FLIGHTS_RAW": str(place / "raw"),
+        "LANCE_TEST_PLACE": str(place),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(local),
+        "AIRFLOW_CONN_SPARK_CLUSTER": json.dumps(standalone),
+        "AIRFLOW_CONN_LANCE_DEFAULT": json.dumps({"conn_type": "lance", "host": str(place)}),
+        # A standalone master does not know this environment's interpreter.
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    pools = {"lance_flights": 1}
+    with AirflowStack(place / "airflow", dags=dags, env=env, pools=pools, parallelism=6) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here talks to another machine."""
+    monkeypatch.setitem(os.environ, "NO_PROXY", "127.0.0.1,localhost")

