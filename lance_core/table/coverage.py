@@ -17,8 +17,8 @@ from lance_core.format.index import IndexMetadata
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
 SYSTEM_INDICES = (FRAGMENT_REUSE, MEM_WAL)
-# These speak of addresses even when the table has stable row ids.
-_ADDRESS_BASED = ("ZoneMapIndexDetails", "BloomFilterIndexDetails")
+# These speak of addresses even when the table has stable row ids; a B-tree does from index version 1 on.
+_ADDRESS_BASED = {"ZoneMapIndexDetails": 0, "BloomFilterIndexDetails": 0, "BTreeIndexDetails": 1}
 
 
 def is_vector(index: IndexMetadata) -> bool:
@@ -28,7 +28,9 @@ def is_vector(index: IndexMetadata) -> bool:
 
 def is_address_based(index: IndexMetadata) -> bool:
     """Whether it speaks of row addresses whatever the table does."""
-    return index.details is not None and index.details.kind in _ADDRESS_BASED
+    if index.details is None or index.details.kind not in _ADDRESS_BASED:
+        return False
+    return (index.index_version or 0) >= _ADDRESS_BASED[index.details.kind]
 
 
 def depends_on(index: IndexMetadata, fields: Set[int]) -> bool:
@@ -85,8 +87,25 @@ def extend_coverage(
     return extended
 
 
-def moved_bitmap(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozenset[int]:
-    """The bitmap after `old_ids` became `new_ids`; InputError when only some of the old ones are covered."""
+def after_rewrite(
+    index: IndexMetadata, old_ids: Set[int], new_ids: Set[int], *, is_rewritten: bool, stable_row_ids: bool
+) -> IndexMetadata:
+    """The entry after the rows of `old_ids` moved into `new_ids`.
+
+    A segment follows when its addresses were translated, or when it speaks of stable ids. With stable ids, one that
+    speaks of addresses and was not translated loses the old fragments; without, only its live fragments count anyway.
+    """
+    follows = is_rewritten or (stable_row_ids and not is_address_based(index))
+    if index.name in SYSTEM_INDICES or not (follows or stable_row_ids):
+        return index
+    if index.fragment_bitmap is None and not is_rewritten:
+        return index
+    if not follows:
+        return without_fragments(index, old_ids)
+    return replace(index, fragment_bitmap=_moved(index, old_ids, new_ids))
+
+
+def _moved(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozenset[int]:
     bitmap = index.fragment_bitmap
     if bitmap is None:
         raise InputError(f"index {index.name!r} ({index.uuid}) does not say what it covers, so it cannot follow a rewrite")

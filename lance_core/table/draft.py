@@ -132,19 +132,28 @@ class ManifestDraft:
             self.fragments = self.fragments.edited(removed=gone)
 
     def set_fragments(self, fragments: Sequence[Fragment]) -> None:
-        """Replace the whole list; fragments with id 0 that are new here get the next ids."""
-        known = set(self.fragments.ids)
-        numbered, zero_seen = [], False
-        for fragment in fragments:
-            if fragment.id == 0 and (zero_seen or 0 not in known):
-                fragment = self._with_id(fragment)
-            zero_seen = zero_seen or fragment.id == 0
-            self.max_fragment_id = max(fragment.id, -1 if self.max_fragment_id is None else self.max_fragment_id)
-            numbered.append(edits.without_dead_files(fragment))
-        self.fragments = FragmentList.of(()).edited(appended=numbered)
-        if len(set(self.fragments.ids)) != len(numbered):
-            raise InputError("fragment ids occur twice")
-        self._incoming.extend(numbered)
+        """Replace the whole list. Rows of fragments whose files changed count as updated by this version."""
+        before = {item.id: item for item in self.fragments}
+        kept = [edits.without_dead_files(item) for item in fragments if item.id in before]
+        if len({item.id for item in kept}) != len(kept):
+            raise InputError("fragment ids occur twice", cure="Name each fragment of the table once.")
+        changed = [item.id for item in kept if item.files != before[item.id].files]
+        self.fragments = FragmentList.of(()).edited(appended=kept)
+        self._incoming.extend(kept)
+        self.stamp_rows(changed)
+        self.add_new([edits.without_dead_files(item) for item in fragments if item.id not in before])
+
+    def stamp_rows(self, fragment_ids: Iterable[int]) -> None:
+        """All rows of these fragments count as updated by this version (matters with stable row ids only)."""
+        if self.uses_stable_row_ids:
+            stamped = [identity.with_updated(item, self.version) for item in self.current(fragment_ids).values()]
+            self.replace(stamped)
+
+    def stamp_offsets(self, offsets: Mapping[int, Sequence[int]]) -> None:
+        """The rows at these offsets of fragments count as updated by this version."""
+        if self.uses_stable_row_ids:
+            found = self.current(offsets)
+            self.replace([identity.with_updated_offsets(item, offsets[item.id], self.version) for item in found.values()])
 
     def exchange(self, old: Sequence[Fragment], new: Sequence[Fragment]) -> list[Fragment]:
         """Replace fragments by others that hold the same rows; row identity is taken from the new ones as it is."""
@@ -246,11 +255,12 @@ class ManifestDraft:
             after = self.files_by_field(self.indexed_fields())
             self.indices = coverage.prune_changed_files(self.indices, before, after)
 
-    def move_coverage(self, old_ids: Iterable[int], added: Iterable[Fragment], uuids: frozenset[str]) -> None:
-        """Old fragments became new ones: the named segments follow."""
+    def move_coverage(self, old_ids: Iterable[int], added: Iterable[Fragment], rewritten: frozenset[str]) -> None:
+        """Old fragments became new ones: segments follow that were translated (`rewritten`) or speak of stable ids."""
         old, new = frozenset(old_ids), frozenset(item.id for item in added)
+        stable = self.uses_stable_row_ids
         self.indices = [
-            replace(index, fragment_bitmap=coverage.moved_bitmap(index, old, new)) if index.uuid in uuids else index
+            coverage.after_rewrite(index, old, new, is_rewritten=index.uuid in rewritten, stable_row_ids=stable)
             for index in self.indices
         ]
 

@@ -8,7 +8,7 @@ Rows that an update moved bring their ids along; they keep the version that crea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +50,25 @@ def with_new_versions(fragment: Fragment, version: int) -> Fragment:
     """All rows created and last updated by `version`."""
     stamp = encode_versions(constant_versions(fragment.physical_rows, version))
     return replace(fragment, last_updated_at_versions=stamp, created_at_versions=stamp)
+
+
+def with_updated(fragment: Fragment, version: int) -> Fragment:
+    """All rows last updated by `version`; who created them stays."""
+    stamp = encode_versions(constant_versions(fragment.physical_rows, version))
+    return replace(fragment, last_updated_at_versions=stamp)
+
+
+def with_updated_offsets(fragment: Fragment, offsets: Sequence[int], version: int) -> Fragment:
+    """The rows at `offsets` (physical) last updated by `version`; the others keep theirs, 1 where nobody wrote it down."""
+    stored = fragment.last_updated_at_versions
+    versions = np.ones(fragment.physical_rows, dtype=np.uint64)
+    if isinstance(stored, bytes):
+        known = decode_versions(stored).to_array()[: len(versions)]
+        versions[: len(known)] = known
+    if len(offsets) and max(offsets) >= len(versions):
+        raise InputError(f"offset {max(offsets)} is not within the {len(versions)} rows of fragment {fragment.id}")
+    versions[np.asarray(offsets, dtype=np.int64)] = version
+    return replace(fragment, last_updated_at_versions=encode_versions(versions_of(versions)))
 
 
 def with_moved_versions(fragment: Fragment, *, num_moved: int, sources: Iterable[Fragment], version: int) -> Fragment:

@@ -42,3 +42,4 @@ class DataReplacement:
             draft.replace_file(item.fragment_id, item.new_file)
         touched = self.touches()
         draft.prune_fields(touched.modified, touched.fields)
+        draft.stamp_rows(touched.modified)

@@ -51,17 +51,12 @@ class Rewrite:
 
     def apply(self, draft: ManifestDraft) -> None:
         """Exchange fragments, then bitmaps of indices."""
+        rewritten = frozenset(index.old_id for index in self.rewritten_indices)
         for group in self.groups:
             added = draft.exchange(group.old_fragments, group.new_fragments)
-            draft.move_coverage([item.id for item in group.old_fragments], added, self._moved(draft))
+            draft.move_coverage([item.id for item in group.old_fragments], added, rewritten)
         draft.rename_indices(self.rewritten_indices)
         if self.frag_reuse_index is not None:
             name = self.frag_reuse_index.name
             draft.indices = [index for index in draft.indices if index.name != name]
             draft.indices.append(self.frag_reuse_index)
-
-    def _moved(self, draft: ManifestDraft) -> frozenset[str]:
-        """Uuids of the segments that still point at the right rows afterwards."""
-        if draft.uses_stable_row_ids:
-            return frozenset(index.uuid for index in draft.indices)
-        return frozenset(index.old_id for index in self.rewritten_indices)

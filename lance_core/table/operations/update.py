@@ -7,11 +7,12 @@ REWRITE_COLUMNS    updated_fragments carry new files for fields_modified
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from lance_core.format.fragment import Fragment
+from lance_core.rowids.bitmap import bitmap_array, decode_bitmap
 from lance_core.table.operations.base import CompactedSsTable
 from lance_core.table.touches import Touches
 
@@ -75,8 +76,19 @@ class Update:
         sources = draft.current([*self.removed_fragment_ids, *(item.id for item in self.updated_fragments)])
         draft.replace(self.updated_fragments)
         draft.remove(self.removed_fragment_ids)
+        if self.update_mode is UpdateMode.REWRITE_COLUMNS:
+            draft.stamp_offsets(self._offsets())
         draft.prune_fields([item.id for item in self.updated_fragments], self.fields_modified)
         _, pure = draft.add_moved(self.new_fragments, sources)
         if draft.uses_stable_row_ids and self.update_mode is UpdateMode.REWRITE_ROWS:
             draft.extend_coverage(pure, sources, self.fields_for_preserving_frag_bitmap)
         draft.retain_indices()
+
+    def _offsets(self) -> dict[int, Sequence[int]]:
+        """fragment id -> offsets of the rows whose columns were rewritten, from whichever of the two forms there is."""
+        offsets: dict[int, Sequence[int]] = {
+            fragment_id: bitmap_array(decode_bitmap(data, what="updated offsets")).tolist()
+            for fragment_id, data in self.updated_fragment_offset_bitmaps.items()
+        }
+        offsets.update(self.updated_fragment_offsets)
+        return offsets
