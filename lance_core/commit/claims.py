@@ -2,7 +2,7 @@
 
 ::
 
-    _lance_core/commits/{commit}.json   {"commit": "9c…", "uuid": "…", "identities": ["5d2c…"], "since": 1700000000, …}
+    _lance_core/commits/{commit}.json   {"commit": "9c…", "uuids": ["…"], "identities": ["5d2c…"], "since": 1700000000}
 
 Both sides raise their flag first and look at the other's afterwards, so at least one of them sees the other:
 
@@ -15,8 +15,8 @@ A claim outlives a killed commit; after its lease it counts for nothing and `col
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from lance_core.commit import naming
 from lance_core.commit.records import read_records, write_record
@@ -28,10 +28,11 @@ COMMIT_LEASE_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A commit at work. `commit` is the attempt id in the names of the files the commit itself writes."""
+    """A commit at work. `commit` is the attempt id in the names of the deletion files the commit itself writes; `uuids` are
+    those of the transactions it may publish, which name its transaction files."""
 
     commit: str
-    uuid: str
+    uuids: tuple[str, ...]
     identities: tuple[str, ...]
     since: float
     lease_seconds: float = COMMIT_LEASE_SECONDS
@@ -46,12 +47,22 @@ class Claim:
         return now < self.since + self.lease_seconds
 
 
-def put_claim(store: Store, *, uuid: str, identities: Sequence[str], commit: str) -> Claim:
+def put_claim(store: Store, *, uuids: Sequence[str], identities: Sequence[str], commit: str) -> Claim:
     """Announce a commit."""
-    claim = Claim(commit=commit, uuid=uuid, identities=tuple(identities), since=time.time())
-    record = {"commit": claim.commit, "uuid": uuid, "identities": [*identities], "since": claim.since}
-    write_record(store, claim.path, {**record, "lease_seconds": claim.lease_seconds})
+    claim = Claim(commit=commit, uuids=tuple(uuids), identities=tuple(identities), since=time.time())
+    _write(store, claim)
     return claim
+
+
+def renew_claim(store: Store, claim: Claim, *, uuids: Iterable[str]) -> Claim:
+    """Say that the commit is alive; add transactions it may publish. Writes only when there is something to say."""
+    known = dict.fromkeys((*claim.uuids, *uuids))
+    now = time.time()
+    if len(known) == len(claim.uuids) and now < claim.since + claim.lease_seconds / 10:
+        return claim
+    renewed = replace(claim, uuids=tuple(known), since=now)
+    _write(store, renewed)
+    return renewed
 
 
 def drop_claim(store: Store, claim: Claim) -> None:
@@ -66,7 +77,7 @@ def list_claims(store: Store) -> list[Claim]:
     return [
         Claim(
             commit=str(record["commit"]),
-            uuid=str(record["uuid"]),
+            uuids=tuple(str(item) for item in record["uuids"]),
             identities=tuple(str(item) for item in record["identities"]),
             since=float(record["since"]),
             lease_seconds=float(record["lease_seconds"]),
@@ -74,3 +85,7 @@ def list_claims(store: Store) -> list[Claim]:
         for record in records
         if record is not None
     ]
+
+
+def _write(store: Store, claim: Claim) -> None:
+    write_record(store, claim.path, asdict(claim))

@@ -12,14 +12,13 @@ Our own cleanup calls `record_history` before it prunes, which keeps the ledger 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from lance_core.commit import naming
+from lance_core.commit.identities import carries, identities_of
 from lance_core.commit.manifests import version_numbers
-from lance_core.commit.model import IDENTITY_PREFIX
 from lance_core.commit.records import Record, add_record, each, read_record, read_records, write_record
 from lance_core.commit.transactions import load_transaction
 from lance_core.errors import CommitStateUnknownError, NotFoundError
@@ -29,29 +28,36 @@ from lance_core.table.transaction import Transaction
 _COMPLETE_PATH = f"{naming.LEDGER}/_complete.json"
 
 
-def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
-    """The identities a transaction carries in its properties, each with what is noted about it."""
-    found = {}
-    for name, text in transaction.properties.items():
-        if name.startswith(IDENTITY_PREFIX):
-            found[name[len(IDENTITY_PREFIX) :]] = _note(text)
-    return found
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Where an identity landed, and with which attempt's files ("" when the history does not tell)."""
+
+    identity: str
+    version: int
+    attempt: str
+    transaction: str
 
 
-def carries(transaction: Transaction, identity: str) -> bool:
-    """Whether a transaction is the landing of an identity."""
-    return transaction.uuid == identity or IDENTITY_PREFIX + identity in transaction.properties
-
-
-def identity_property(identity: str, note: Mapping[str, Any]) -> tuple[str, str]:
-    """Name and value of the transaction property that records an identity."""
-    return IDENTITY_PREFIX + identity, json.dumps(note, separators=(",", ":"), sort_keys=True)
-
-
-def record_landed(store: Store, identity: str, *, version: int, transaction: str) -> None:
+def record_landed(store: Store, identity: str, *, version: int, transaction: str, attempt: str = "") -> None:
     """Note that an identity landed. The first record stays."""
-    record = {"identity": identity, "version": version, "transaction": transaction, "landed_at": time.time()}
-    add_record(store, naming.ledger_path(identity), record)
+    path = naming.ledger_path(identity)
+    if read_record(store, path) is None:
+        record = {"identity": identity, "version": version, "transaction": transaction, "attempt": attempt}
+        add_record(store, path, {**record, "landed_at": time.time()})
+
+
+def landing_of(store: Store, identity: str) -> Landing | None:
+    """What the ledger says about an identity, None when it is silent."""
+    record = read_record(store, naming.ledger_path(identity))
+    if record is None:
+        return None
+    return Landing(identity, int(record["version"]), str(record.get("attempt", "")), str(record.get("transaction", "")))
+
+
+def record_found(store: Store, identity: str, *, version: int, transaction: Transaction) -> None:
+    """Note a landing that a transaction of the log shows."""
+    attempt = str(identities_of(transaction).get(identity, {}).get("attempt", ""))
+    record_landed(store, identity, version=version, transaction=transaction.uuid, attempt=attempt)
 
 
 def recorded_version(store: Store, identity: str) -> int | None:
@@ -101,7 +107,7 @@ def record_history(store: Store, versions: Sequence[int]) -> None:
             certain = certain and version <= complete
             continue
         for identity in identities_of(transaction):
-            record_landed(store, identity, version=version, transaction=transaction.uuid)
+            record_found(store, identity, version=version, transaction=transaction)
     if certain and newest > complete:
         write_record(store, _COMPLETE_PATH, {"version": newest})
 
@@ -121,7 +127,7 @@ def _look_in_log(store: Store, silent: Mapping[str, int], present: Sequence[int]
         for identity in silent:
             if carries(transaction, identity):
                 found[identity] = version
-                record_landed(store, identity, version=version, transaction=transaction.uuid)
+                record_found(store, identity, version=version, transaction=transaction)
     for identity, base in silent.items():
         gone = sorted(version for version in unknown if version > base)
         if found[identity] is None and gone:
@@ -165,11 +171,3 @@ def _complete_version(store: Store) -> int:
 
 def _version_of(record: Record | None) -> int | None:
     return None if record is None else int(record["version"])
-
-
-def _note(text: str) -> Mapping[str, Any]:
-    try:
-        note = json.loads(text)
-    except ValueError:
-        return {}
-    return note if isinstance(note, dict) else {}

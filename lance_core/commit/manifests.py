@@ -17,10 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lance_core.commit import naming
-from lance_core.commit.features import check_readable
 from lance_core.errors import FormatError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
+from lance_core.table.features import check_readable
 from lance_core.wire.manifest_file import decode_manifest_file
 
 
@@ -89,11 +89,11 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
     if version is None:
         return _open_latest(store)
     if version & naming.DETACHED_BIT:
-        return _open(store, version, naming.manifest_path(version))
+        return open_path(store, version, naming.manifest_path(version))
     for scheme in naming.NamingScheme:
         with suppress(NotFoundError):
             # V2 is tried first: it is what every table of the last years has.
-            return _open(store, version, naming.manifest_path(version, _OTHER[scheme]))
+            return open_path(store, version, naming.manifest_path(version, _OTHER[scheme]))
     known = version_numbers(store)
     if not known:
         raise not_a_table(store)
@@ -143,14 +143,15 @@ def _latest(store: Store) -> tuple[int, naming.NamingScheme]:
 def _open_latest(store: Store) -> OpenVersion:
     version, scheme = _latest(store)
     try:
-        return _open(store, version, naming.manifest_path(version, scheme))
+        return open_path(store, version, naming.manifest_path(version, scheme))
     except NotFoundError:
         # Cleaned up or dropped between the listing and the read: look once more.
         version, scheme = _latest(store)
-        return _open(store, version, naming.manifest_path(version, scheme))
+        return open_path(store, version, naming.manifest_path(version, scheme))
 
 
-def _open(store: Store, version: int, path: str) -> OpenVersion:
+def open_path(store: Store, version: int, path: str) -> OpenVersion:
+    """Open the manifest at a path, which must be that of `version`."""
     data = bytes(store.get(path))
     try:
         found = decode_manifest_file(data)

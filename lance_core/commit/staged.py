@@ -22,7 +22,7 @@ from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.abort import abort_attempt
-from lance_core.commit.ledger import identity_property
+from lance_core.commit.identities import identity_property
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
 from lance_core.commit.records import add_record, each, read_record
 from lance_core.commit.references import data_paths, named_fragments
@@ -119,7 +119,7 @@ def finish_attempt(
         uuid=attempt.identity,
         attempt=attempt.attempt,
         read_version=transaction.read_version,
-        operation=operation_name(transaction),
+        operation=transaction.properties.get(CREATES_PROPERTY) or operation_name(transaction),
         rows=rows,
         bytes=bytes,
         fragments=_num_new_fragments(transaction) if fragments is None else fragments,

@@ -1,0 +1,332 @@
+"""The commit task: any number of staged transactions, published exactly once, in as few versions as possible.
+
+::
+
+    claim                say what is being published, so that no abort pulls files away meanwhile
+    ledger, log          leave out what has landed
+    load                 each staged transaction: counts, not withdrawn, every file there
+    fold -> check -> commit -> ledger            once per version to be
+    drain                records and staged transaction files of what has landed; then the claim
+
+Killed between any two steps, the same call again finishes the work: what landed is found in the ledger or the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from lance_core.commit import naming, registry
+from lance_core.commit.abort import abort_attempt, remove_attempt
+from lance_core.commit.claims import Claim, drop_claim, put_claim, renew_claim
+from lance_core.commit.commit import DEFAULT_MAX_RETRIES, Committed, PartlyLandedError, commit_in_detail
+from lance_core.commit.fold import Fold, Loaded, fold_uuid, plan_folds
+from lance_core.commit.ledger import find_landed_many, landing_of, record_found
+from lance_core.commit.manifests import find_latest_version, load_manifest
+from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
+from lance_core.commit.records import each
+from lance_core.commit.staged import missing_files
+from lance_core.commit.transactions import read_transaction_file
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    InputError,
+    LanceError,
+    RetryableConflictError,
+    StoreError,
+)
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.table.draft import TableOptions
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+IfMoved = Literal["fail", "overwrite"]
+Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
+"""Called with what is about to be published and the newest version, before every publication; raises to refuse."""
+ReExecute = Callable[[StagedTransaction], StagedTransaction]
+"""Plans and stages one identity's work again on the newest version; called while the commit holds the table's lane."""
+
+_LEASE_MARGIN_SECONDS = 60.0
+_MAX_ROUNDS = 20
+_MAX_RE_EXECUTIONS = 5
+
+
+def commit_staged(
+    store: Store,
+    refs: Sequence[StagedTransaction],
+    *,
+    if_moved: IfMoved = "fail",
+    options: TableOptions | None = None,
+    check: Check | None = None,
+    re_execute: ReExecute | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+) -> CommitResult:
+    """Publish staged transactions exactly once; calling it again with the same references adds nothing.
+
+    `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
+    was planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
+    invalidated; without it such a conflict is raised.
+
+    Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
+    SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
+    CommitStateUnknownError when the ledger is silent and the history needed to decide is gone.
+    """
+    if if_moved not in ("fail", "overwrite"):
+        raise InputError(f"if_moved={if_moved!r}: expected 'fail' or 'overwrite'")
+    if not refs:
+        raise InputError("no staged transactions were passed", cure="Pass what the staging tasks returned.")
+    began = time.monotonic()
+    wanted = _distinct(refs)
+    claim = put_claim(
+        store,
+        uuids=[fold_uuid(wanted.values())],
+        identities=[*wanted],
+        commit=naming.new_attempt(),
+    )
+    service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
+    try:
+        result = service.run(check, re_execute)
+    except (CommitStateUnknownError, _InDoubtError):
+        raise  # the claim stays: nobody may pull files away while the outcome is open
+    except Exception:
+        _quietly(lambda: drop_claim(store, service.claim))
+        raise
+    return replace(result, seconds=round(time.monotonic() - began, 6))
+
+
+class _InDoubtError(StoreError):
+    """The store gave no answer about a publication; making the same commit again settles it."""
+
+
+@dataclass
+class _Tally:
+    """What this call has done so far."""
+
+    outcome: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    num_versions: int = 0
+    landed: list[StagedTransaction] = field(default_factory=list)
+    rebased: int = 0
+    re_executed: int = 0
+
+
+class _Service:
+    def __init__(
+        self,
+        store: Store,
+        wanted: Mapping[str, StagedTransaction],
+        claim: Claim,
+        *,
+        if_moved: IfMoved,
+        options: TableOptions | None,
+        max_retries: int,
+    ) -> None:
+        self._store = store
+        self._pending = dict(wanted)
+        self.claim = claim
+        self._if_moved = if_moved
+        self._options = options
+        self._max_retries = max_retries
+        self._tally = _Tally()
+
+    def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
+        for _ in range(_MAX_ROUNDS):
+            self._leave_out_landed()
+            if not self._pending:
+                break
+            self._round(check, re_execute)
+        if self._pending:
+            raise RetryableConflictError(
+                f"{self._store.uri}: other writers were faster {_MAX_ROUNDS} times",
+                uri=self._store.uri,
+                cure="Commit again, or let one commit task hold the table's lane.",
+            )
+        self._drain()
+        return self._result()
+
+    def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
+        """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
+        loaded = each(self._store, [*self._pending.values()], _load)
+        version = find_latest_version(self._store)
+        newest = None if version is None else load_manifest(self._store, version)
+        folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
+        if check is not None:
+            check([(item.ref, item.transaction) for item in loaded], newest)
+        self._refuse_if_moved(folds, newest)
+        self._renew_claim(fold.transaction.uuid for fold in folds)
+        for fold in folds:
+            try:
+                done = self._commit(fold)
+            except PartlyLandedError:
+                return
+            except RetryableConflictError as error:
+                self._execute_again(fold, re_execute, error)
+                return
+            except IncompatibleConflictError:
+                if _lost_creation(fold, self._store):
+                    return
+                raise
+            if done.already:
+                return  # somebody else published it just now; the next round finds it in the log
+            self._note(fold, done)
+
+    def _commit(self, fold: Fold) -> Committed:
+        try:
+            return commit_in_detail(
+                self._store,
+                fold.transaction,
+                max_retries=self._max_retries,
+                options=self._options,
+                strict=fold.strict,
+                attempt=self.claim.commit,
+                before_put=self._require_lease,
+            )
+        except CommitStateUnknownError as error:
+            # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
+            raise _InDoubtError(
+                f"{error} This commit carries its identities, so it may simply be made again: it looks first.",
+                uri=self._store.uri,
+                operation=fold.transaction.operation.name,
+            ) from error
+
+    def _renew_claim(self, uuids: Iterable[str]) -> None:
+        self.claim = renew_claim(self._store, self.claim, uuids=uuids)
+
+    def _require_lease(self) -> None:
+        # A process that slept through its lease must not publish: its files may have been collected.
+        if not self.claim.is_alive(time.time() + _LEASE_MARGIN_SECONDS):
+            raise RetryableConflictError(
+                f"{self._store.uri}: commit {self.claim.commit} took longer than its lease", uri=self._store.uri
+            )
+
+    def _leave_out_landed(self) -> None:
+        found = find_landed_many(self._store, {uuid: ref.read_version for uuid, ref in self._pending.items()})
+        for uuid, version in found.items():
+            if version is not None:
+                self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
+
+    def _note(self, fold: Fold, done: Committed) -> None:
+        """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
+        version = done.manifest.version
+        uuids = [item.ref.uuid for item in fold.members]
+        each(
+            self._store, uuids, lambda store, uuid: record_found(store, uuid, version=version, transaction=fold.transaction)
+        )
+        self._tally.num_versions += not done.already
+        self._tally.rebased += done.num_rebased
+        for item in fold.members:
+            self._settle(self._pending.pop(item.ref.uuid), version, ALREADY_LANDED if done.already else LANDED)
+
+    def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
+        self._tally.outcome[ref.uuid] = outcome
+        self._tally.versions[ref.uuid] = version
+        if outcome == LANDED:
+            self._tally.landed.append(ref)
+
+    def _refuse_if_moved(self, folds: Sequence[Fold], newest: Manifest | None) -> None:
+        # Told before anything is published, not halfway through the folds.
+        for fold in folds:
+            read_version = fold.transaction.read_version
+            if fold.strict and newest is not None and newest.version != read_version:
+                raise IncompatibleConflictError(
+                    f"{self._store.uri}: {fold.transaction.operation.name} was planned on version {read_version}, "
+                    f"the newest is {newest.version}",
+                    uri=self._store.uri,
+                    version=read_version,
+                    other_version=newest.version,
+                    operation=fold.transaction.operation.name,
+                    cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
+                )
+
+    def _execute_again(self, fold: Fold, re_execute: ReExecute | None, error: RetryableConflictError) -> None:
+        if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(fold.members):
+            raise error
+        log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in fold.members))
+        for item in fold.members:
+            abort_attempt(self._store, item.ref.uuid, item.ref.attempt, own_commit=self.claim.commit)
+            self._pending[item.ref.uuid] = re_execute(item.ref)
+            self._renew_claim(())
+            self._tally.re_executed += 1
+
+    def _drain(self) -> None:
+        """What has landed needs no records any more. Best effort: garbage collection does the same."""
+        _quietly(lambda: each(self._store, [*self._tally.outcome], drain_landed))
+        _quietly(lambda: drop_claim(self._store, self.claim))
+
+    def _result(self) -> CommitResult:
+        tally = self._tally
+        return CommitResult(
+            version=max(tally.versions.values()),
+            num_versions=tally.num_versions,
+            identities=dict(tally.outcome),
+            rows_added=sum(ref.rows for ref in tally.landed),
+            rows_deleted=sum(ref.rows_deleted for ref in tally.landed),
+            fragments_added=sum(ref.fragments for ref in tally.landed),
+            bytes_added=sum(ref.bytes for ref in tally.landed),
+            conflicts_rebased=tally.rebased,
+            re_executed=tally.re_executed,
+        )
+
+
+def drain_landed(store: Store, identity: str) -> None:
+    """Remove the records of a landed identity; files of attempts other than the landed one go, too."""
+    landing = landing_of(store, identity)
+    if landing is None:
+        return
+    finished = registry.read_finished(store, identity)
+    if finished is None:
+        return
+    if landing.attempt and finished.attempt != landing.attempt:
+        remove_attempt(store, identity, finished.attempt)
+        return
+    store.delete(finished.transaction_path)
+    registry.forget_attempt(store, identity, finished.attempt)
+
+
+def _load(store: Store, ref: StagedTransaction) -> Loaded:
+    finished = registry.read_finished(store, ref.uuid)
+    if finished is None or finished.attempt != ref.attempt or registry.is_withdrawn(store, ref.uuid, ref.attempt):
+        now = "nothing is staged" if finished is None else f"attempt {finished.attempt} is what counts"
+        raise IncompatibleConflictError(
+            f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
+            uri=store.uri,
+            cure="Run the staging task again and commit what it returns.",
+        )
+    transaction = read_transaction_file(store, ref.transaction_path)
+    missing = [ref.transaction_path] if transaction is None else missing_files(store, transaction, attempt=ref.attempt)
+    if transaction is None or missing:
+        raise IncompatibleConflictError(
+            f"{store.uri}: {len(missing)} staged files of {ref.uuid} are gone, {missing[0]} for one",
+            uri=store.uri,
+            cure="Another library's cleanup removed them before the commit; run the staging task again.",
+        )
+    return Loaded(ref, transaction)
+
+
+def _distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
+    found: dict[str, StagedTransaction] = {}
+    for ref in refs:
+        other = found.setdefault(naming.checked_identity(ref.uuid), ref)
+        if other.attempt != ref.attempt:
+            raise InputError(
+                f"identity {ref.uuid} was passed with two attempts, {other.attempt} and {ref.attempt}",
+                cure="Pass only what the last run of its staging task returned.",
+            )
+    return found
+
+
+def _lost_creation(fold: Fold, store: Store) -> bool:
+    """Whether somebody else created the table that this fold was to create."""
+    return fold.transaction.read_version == 0 and fold.members[0].ref.creates and find_latest_version(store) is not None
+
+
+def _quietly(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except LanceError as error:
+        log.warning("left for garbage collection: %s", error)
