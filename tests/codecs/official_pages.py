@@ -28,7 +28,7 @@ def write_official(path: Path, array: pa.Array, *, version: str = "2.2", metadat
     field = pa.field("c", array.type, metadata=metadata)
     table = pa.table([array], schema=pa.schema([field]))
     lance.write_dataset(table, path, data_storage_version=version)
-    (file,) = (path / "data").iterdir()
+    (file,) = (path / "data").glob("*.lance")
     return read_pages(file.read_bytes())
 
 

@@ -52,7 +52,7 @@ def test_odd_widths_are_refused(bits):
 
 
 def test_absurd_count_is_refused_before_allocation():
-    with pytest.raises(CorruptFileError, match="expected at least|claims"):
+    with pytest.raises(CorruptFileError, match=r"expected at least|claims"):
         CODECS.decode(Flat(64), (Pieces.whole(np.zeros(8, np.uint8)),), np.array([1 << 40]))
 
 
