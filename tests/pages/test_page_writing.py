@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,10 @@ from lance_core.pages.encode import encode_pages
 VERSIONS = {"2.1": FileVersion.V2_1, "2.2": FileVersion.V2_2}
 
 
-def _write(array: pa.Array, metadata: dict[str, str], version: str, folder: Path) -> OpenBytes:
+def _write(array: pa.Array, metadata: dict[str, str], version: str, folder: Path, max_chunk_values: int = 4096) -> OpenBytes:
     field = pa.field("c", array.type, metadata=metadata)
     template = write_official(pa.table([array], pa.schema([field])), folder, version)
-    options = EncodingOptions.parse(metadata, VERSIONS[version])
+    options = replace(EncodingOptions.parse(metadata, VERSIONS[version]), max_chunk_values=max_chunk_values)
     return assemble(template, [encode_pages(leaf_of(array, path), options) for path in leaf_paths(array.type)])
 
 
@@ -46,3 +47,21 @@ def test_both_libraries_read_what_we_write(name: str, version: str, tmp_path: Pa
     assert reader.read_all().to_table().column(0).to_pylist() == array.to_pylist()
     rows = sorted({0, len(array) - 1, len(array) // 2, len(array) // 3})
     assert reader.take_rows(rows).to_table().column(0).to_pylist() == array.take(pa.array(rows)).to_pylist()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("max_chunk_values", [2, 64])
+@pytest.mark.parametrize("name", ["list", "deep", "list_list", "list_text", "list_long_then_many", "int64_nulls"])
+def test_the_official_library_finds_rows_in_small_chunks(
+    name: str, max_chunk_values: int, version: str, tmp_path: Path
+) -> None:
+    array = COLUMNS[name].build()[:1200]
+    array = pa.array(array.to_pylist(), array.type)
+    file = _write(array, {}, version, tmp_path, max_chunk_values)
+    target = tmp_path / "ours.lance"
+    target.write_bytes(file.data)
+    reader = LanceFileReader(str(target))
+    rows = np.unique(np.random.default_rng(3).integers(0, len(array), 60))
+    got = reader.take_rows(rows.tolist()).to_table().column(0)
+    assert got.to_pylist() == array.take(pa.array(rows)).to_pylist()
+    assert reader.read_range(100, 900).to_table().column(0).to_pylist() == array[100:1000].to_pylist()

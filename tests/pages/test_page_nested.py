@@ -1,0 +1,103 @@
+"""Random nested columns through pages: levels cut into chunks anywhere, read whole and by rows."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from page_files import OpenBytes
+from page_nesting import arrays, rebuild, steps_of, types
+
+from lance_core.codecs.blocks import Block, FixedBlock, VariableBlock
+from lance_core.codecs.options import EncodingOptions
+from lance_core.fetch import ByteRange
+from lance_core.format.layout import Page
+from lance_core.format.version import FileVersion
+from lance_core.pages.constant import expand
+from lance_core.pages.encode import EncodedPage, encode_pages
+from lance_core.pages.leaf import ConstantValues, Leaf
+from lance_core.pages.registry import load, read, scan
+from lance_core.pages.repdef import build_levels, join_levels, unravel
+from lance_core.pages.rows import RowSelection
+
+OPTIONS = st.builds(
+    EncodingOptions,
+    version=st.sampled_from([FileVersion.V2_1, FileVersion.V2_2]),
+    structural=st.sampled_from([None, "fullzip"]),
+    max_chunk_values=st.sampled_from([1, 2, 8, 4096]),
+)
+
+
+def lay_out(pages: list[EncodedPage]) -> tuple[OpenBytes, list[Page]]:
+    out, listed = bytearray(), []
+    for page in pages:
+        places = []
+        for buffer in page.buffers:
+            places.append(ByteRange(len(out), len(out) + len(buffer)))
+            out.extend(buffer)
+        listed.append(Page(page.layout, tuple(places), page.num_rows))
+    return OpenBytes(bytes(out)), listed
+
+
+def _leaf(array: pa.Array, variable: bool) -> tuple[Leaf, list[int]]:
+    steps, items, dimensions = steps_of(array)
+    built = build_levels(steps, len(array))
+    numbers = np.asarray(items.fill_null(0), np.int32)
+    numbers = numbers if built.slots is None else numbers[built.slots]
+    return Leaf(_block(numbers, variable), built.rep, built.def_, built.layers, built.num_rows), dimensions
+
+
+def _block(numbers: np.ndarray, variable: bool) -> Block:
+    if not variable:
+        return FixedBlock(32, np.ascontiguousarray(numbers).view(np.uint8), len(numbers))
+    words = [str(number).encode() for number in numbers]
+    offsets = np.append(0, np.cumsum([len(word) for word in words])).astype(np.int32)
+    return VariableBlock(offsets, np.frombuffer(b"".join(words), np.uint8))
+
+
+def _numbers(values: Block | ConstantValues, variable: bool) -> np.ndarray:
+    if isinstance(values, ConstantValues):
+        if values.scalar is None:
+            return np.zeros(values.count, np.int32)
+        values = expand(values, bits=None if variable else 32)
+    if isinstance(values, FixedBlock):
+        return np.frombuffer(values.data, np.int32, values.count)
+    assert isinstance(values, VariableBlock)
+    data = values.data.tobytes()
+    cuts = values.offsets.tolist()
+    return np.array([int(data[a:b] or b"0") for a, b in itertools.pairwise(cuts)], np.int32)
+
+
+def _rebuild(type_: pa.DataType, leaves: list[Leaf], dimensions: list[int], variable: bool) -> list[object]:
+    joined = join_levels(leaves)
+    nestings = unravel(joined.rep, joined.def_, joined.layers, joined.num_visible, dimensions=dimensions)
+    items = np.concatenate([_numbers(values, variable) for values in joined.values])
+    return rebuild(type_, nestings, items).to_pylist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(types().flatmap(lambda type_: arrays(type_, 30)), OPTIONS, st.booleans())
+def test_nested_columns_survive_pages(array: pa.Array, options: EncodingOptions, variable: bool) -> None:
+    leaf, dimensions = _leaf(array, variable)
+    file, pages = lay_out(encode_pages(leaf, options))
+    if not len(array):
+        assert pages == []
+        return
+    leaves = [file.run(scan(page)) for page in pages]
+    assert _rebuild(array.type, leaves, dimensions, variable) == array.to_pylist()
+
+
+@settings(max_examples=300, deadline=None)
+@given(types(fixed_lists=False).flatmap(lambda type_: arrays(type_, 30)), OPTIONS, st.booleans(), st.data())
+def test_rows_of_nested_columns(array: pa.Array, options: EncodingOptions, variable: bool, data: st.DataObject) -> None:
+    if not len(array):
+        return
+    leaf, dimensions = _leaf(array, variable)
+    file, (page,) = lay_out(encode_pages(leaf, options))
+    rows = sorted(data.draw(st.sets(st.integers(0, len(array) - 1), min_size=1)))
+    index = file.run(load(page))
+    got = file.run(read(page, index, RowSelection.indices(rows)))
+    assert _rebuild(array.type, [got], dimensions, variable) == array.take(pa.array(rows)).to_pylist()
