@@ -101,7 +101,8 @@ class Projection:
     def _batches(self, selection: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
         for table in self._tables(selection, self._window_rows(batch_size)):
             for start in range(0, table.num_rows, batch_size):
-                yield _combine(table.slice(start, batch_size))
+                # A table without columns does not clip its slices by itself.
+                yield _combine(table.slice(start, min(batch_size, table.num_rows - start)))
 
     def _tables(self, selection: RowSelection, window_rows: int) -> Iterator[pa.Table]:
         parts = windows(selection, window_rows)

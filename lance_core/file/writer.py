@@ -117,6 +117,11 @@ class FileWriter:
         """Bytes written so far; rows that still wait are not counted."""
         return self._container.position
 
+    @property
+    def num_waiting_bytes(self) -> int:
+        """Bytes of rows that wait to become pages, before they are encoded."""
+        return sum(column.num_bytes for column in self._columns)
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch; columns are matched by name.
 
