@@ -1,1 +1,50 @@
-"""The Lance table and file format in Python."""
+"""The Lance table and file format in Python.
+
+::
+
+    import lance_core as lance
+
+    lance.write_dataset(table, "/data/flights.lance")
+    lance.dataset("/data/flights.lance").to_table(filter="distance > 2000", limit=10)
+
+Names are those of the official Python library. Nothing is imported before it is used (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lance_core.dataset.dataset import LanceDataset as LanceDataset
+    from lance_core.dataset.dataset import dataset as dataset
+    from lance_core.dataset.dataset import write_dataset as write_dataset
+    from lance_core.dataset.fragment import LanceFragment as LanceFragment
+    from lance_core.dataset.scanner import LanceScanner as LanceScanner
+    from lance_core.errors import LanceError as LanceError
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LanceDataset": "lance_core.dataset.dataset",
+    "LanceFragment": "lance_core.dataset.fragment",
+    "LanceScanner": "lance_core.dataset.scanner",
+    "write_dataset": "lance_core.dataset.dataset",
+    "LanceError": "lance_core.errors",
+}
+_MODULES = ("cli", "dataset", "errors", "fragment", "jobs", "watch")
+
+__all__ = ["LanceDataset", "LanceError", "LanceFragment", "LanceScanner", "__version__", "dataset", "write_dataset"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        # `dataset` is a module that can be called: both `lance_core.dataset(uri)` and `lance_core.dataset.write` work.
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

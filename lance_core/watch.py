@@ -62,7 +62,8 @@ class TableFacts:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> TableFacts:
         """The inverse of `to_dict`; unknown keys are ignored."""
-        return _build(cls, plain)
+        found: TableFacts = _build(cls, plain)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,8 @@ def condition_from_dict(plain: Mapping[str, Any]) -> Condition:
     kind = CONDITIONS.get(str(plain.get("kind")))
     if kind is None:
         raise InputError(f"unknown condition {plain.get('kind')!r}", cure=f"Known: {', '.join(CONDITIONS)}.")
-    return _build(kind, {name: value for name, value in plain.items() if name != "kind"})
+    found: Condition = _build(kind, {name: value for name, value in plain.items() if name != "kind"})
+    return found
 
 
 def _build(kind: type[Any], plain: Mapping[str, Any]) -> Any:

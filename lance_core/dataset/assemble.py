@@ -1,0 +1,86 @@
+"""Put the columns of a fragment together from several data files, nulls where no file has a field.
+
+::
+
+    file 1 has a, s.x      file 2 has s.y, b      the table wants a, s{x, y, z}, c
+    -> a from file 1, s zipped from both with z null, c null
+
+Files agree on the rows; structs and lists of one column agree on their shape, so the first file that has one gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+
+
+def assemble(parts: Sequence[pa.RecordBatch], target: pa.Schema, num_rows: int) -> pa.RecordBatch:
+    """One batch of `target` from batches of the same rows. `num_rows` counts when there are no parts at all."""
+    for part in parts:
+        if part.num_rows != num_rows:
+            raise CorruptFileError(f"data files of one fragment give {part.num_rows} and {num_rows} rows")
+    if len(parts) == 1 and parts[0].schema.equals(target):
+        return parts[0]
+    arrays = [_column(field, [_find(part, field.name) for part in parts], num_rows) for field in target]
+    if not arrays:
+        return empty_columns(num_rows)
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def empty_columns(num_rows: int) -> pa.RecordBatch:
+    """A batch without columns that still knows its number of rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(num_rows)], names=["_"]).select([])
+
+
+def _find(part: pa.RecordBatch, name: str) -> Any:
+    index = part.schema.get_field_index(name)
+    return None if index < 0 else part.column(index)
+
+
+def _column(field: pa.Field[Any], found: Sequence[Any], num_rows: int) -> Any:
+    """The column from those files that have some of it."""
+    present = [array for array in found if array is not None]
+    nulls: Any = pa.nulls
+    if not present:
+        return nulls(num_rows, field.type)
+    if len(present) == 1 and present[0].type.equals(field.type):
+        return present[0]
+    first = present[0]
+    if pa.types.is_struct(field.type):
+        return _struct(field.type, present)
+    if isinstance(first, (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)):
+        return _list(field.type, present)
+    return first.cast(field.type)
+
+
+def _struct(target: Any, present: Sequence[Any]) -> Any:
+    first = present[0]
+    children = []
+    for child in target:
+        found = [_child(array, child.name) for array in present]
+        children.append(_column(child, found, len(first)))
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=first.is_null())
+
+
+def _child(array: Any, name: str) -> Any:
+    index = array.type.get_field_index(name)
+    return None if index < 0 else array.field(index)
+
+
+def _list(target: Any, present: Sequence[Any]) -> Any:
+    first = present[0]
+    if isinstance(first, pa.FixedSizeListArray):
+        values = _column(target.value_field, [array.flatten() for array in present], len(first.flatten()))
+        return pa.FixedSizeListArray.from_arrays(values, type=target, mask=first.is_null())
+    # Lists that start at zero: offsets of slices would not fit their flattened values.
+    compact = [pa.concat_arrays([array]) if array.offset == 0 else _compact(array) for array in present]
+    values = _column(target.value_field, [array.values for array in compact], len(compact[0].values))
+    return type(first).from_arrays(compact[0].offsets, values, type=target, mask=compact[0].is_null())
+
+
+def _compact(array: Any) -> Any:
+    return array.take(pa.array(range(len(array)), pa.int64()))

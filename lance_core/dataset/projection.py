@@ -1,0 +1,125 @@
+"""What a scan gives back: each output column as an expression over stored and system columns.
+
+::
+
+    ["id", "point.x"]            two outputs; named as asked
+    {"double": "2 * x"}          an SQL expression
+    None                         every stored column
+    with_row_id=True             _rowid at the end, unless it was asked for by name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.arrow import schema_to_arrow
+from lance_core.errors import InputError
+from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, parse_value, type_of
+from lance_core.format.schema import Schema
+
+Columns = Sequence[str] | Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output column: its field, and the expression that makes it."""
+
+    field: pa.Field[Any]
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The outputs in order. `field_ids` are the fields they need read, `system` the system columns they need."""
+
+    outputs: tuple[Output, ...]
+    field_ids: frozenset[int]
+    system: frozenset[str]
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of what comes out."""
+        return pa.schema([output.field for output in self.outputs])
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Fields and system columns an expression reads."""
+
+    field_ids: frozenset[int]
+    system: frozenset[str]
+
+
+def needs_of(schema: Schema, names: Iterable[str]) -> Needs:
+    """What dotted names stand for in a table: leaf-and-parent field ids, and system columns."""
+    fields: set[int] = set()
+    system: set[str] = set()
+    for name in names:
+        if name in SYSTEM_COLUMNS and not any(item.name == name for item in schema.top_level):
+            system.add(name)
+        else:
+            fields.update(item.id for item in schema.descend(schema.find(name).id))
+    return Needs(frozenset(fields), frozenset(system))
+
+
+def plan_projection(
+    schema: Schema, columns: Columns, *, with_row_id: bool = False, with_row_address: bool = False
+) -> Projection:
+    """The projection for what a user asked. Raises InputError: no such column, a name twice, a bad expression."""
+    arrow = schema_to_arrow(schema)
+    outputs = _outputs(schema, arrow, columns)
+    names = [output.field.name for output in outputs]
+    for wanted, name in ((with_row_id, "_rowid"), (with_row_address, "_rowaddr")):
+        if wanted and name not in names:
+            outputs.append(_system_output(name))
+    _refuse_duplicates([output.field.name for output in outputs])
+    needs = needs_of(schema, {name for output in outputs for name in columns_of(output.expr)})
+    return Projection(tuple(outputs), needs.field_ids, needs.system)
+
+
+def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[Output]:
+    if columns is None:
+        return [Output(field, ast.Column((field.name,))) for field in arrow]
+    if isinstance(columns, Mapping):
+        return [_computed(arrow, name, sql) for name, sql in columns.items()]
+    if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
+        raise InputError(f"columns is a list of names or a dict of name to SQL, got {columns!r}", cure="Use ['name'].")
+    return [_stored(schema, arrow, name) for name in columns]
+
+
+def _stored(schema: Schema, arrow: pa.Schema, name: str) -> Output:
+    if not isinstance(name, str):
+        raise InputError(f"a column is named by a string, got {name!r}")
+    if name in SYSTEM_COLUMNS and name not in arrow.names:
+        return _system_output(name)
+    field = schema.find(name)
+    path = [field.name]
+    while field.parent_id in schema.by_id:
+        field = schema.by_id[field.parent_id]
+        path.insert(0, field.name)
+    expr = ast.Column(tuple(path))
+    stored = arrow.field(name) if name in arrow.names else pa.field(name, type_of(expr, arrow))
+    return Output(stored.with_name(name), expr)
+
+
+def _computed(arrow: pa.Schema, name: str, sql: str) -> Output:
+    expr = parse_value(sql, arrow)
+    if isinstance(expr, ast.Column) and len(expr.path) == 1 and expr.path[0] in arrow.names:
+        return Output(arrow.field(expr.path[0]).with_name(name), expr)
+    return Output(pa.field(name, type_of(expr, arrow)), expr)
+
+
+def _system_output(name: str) -> Output:
+    return Output(pa.field(name, SYSTEM_COLUMNS[name]), ast.Column((name,)))
+
+
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"column {name!r} is asked for twice", cure="Name each column once; a dict can rename.")
+        seen.add(name)

@@ -1,0 +1,148 @@
+"""A scan that was asked for and can be run: `LanceDataset.scanner(...)`.
+
+::
+
+    scanner = dataset.scanner(columns=["id"], filter="id > 3", limit=10)
+    scanner.to_table()      scanner.to_batches()      scanner.count_rows()      scanner.to_reader()
+
+Planning is done at once, so that a wrong column or filter is told where it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.dataset.plan import ScanPlan, plan_scan
+from lance_core.dataset.projection import Columns, plan_projection
+from lance_core.dataset.scan import DEFAULT_BATCH_ROWS, scan
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.tables import scan_table
+from lance_core.dataset.take import take_rows
+from lance_core.errors import InputError
+from lance_core.expr import Expr, from_pyarrow, parse_filter
+from lance_core.format.fragment import Fragment
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What a user asked of a scan, unchecked. `fragments` None means all."""
+
+    columns: Columns = None
+    filter: Any = None
+    limit: int | None = None
+    offset: int | None = None
+    batch_size: int | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    fragments: Sequence[Fragment] | None = None
+
+
+def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
+    """A filter given as SQL text or as a pyarrow expression. Raises FilterError, InputError for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return parse_filter(value, schema)
+    if type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression":
+        return from_pyarrow(value, schema)
+    raise InputError(f"a filter is SQL text or a pyarrow expression, got {type(value).__name__}")
+
+
+class LanceScanner:
+    """One planned scan of one version; it may be run many times."""
+
+    def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
+        if request.batch_size is not None and request.batch_size < 1:
+            raise InputError(f"batch_size must be at least 1, got {request.batch_size}")
+        self._snapshot = snapshot
+        self._request = request
+        self._fragments = snapshot.manifest.fragments if request.fragments is None else request.fragments
+        self._plan = self._planned(request)
+
+    def _planned(self, request: ScanRequest) -> ScanPlan:
+        schema = self._snapshot.manifest.schema
+        projection = plan_projection(
+            schema, request.columns, with_row_id=request.with_row_id, with_row_address=request.with_row_address
+        )
+        found = as_filter(request.filter, self._snapshot.arrow_schema)
+        return plan_scan(schema, self._fragments, projection, filter=found, limit=request.limit, offset=request.offset)
+
+    @property
+    def plan(self) -> ScanPlan:
+        """What will be done."""
+        return self._plan
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The table's schema."""
+        return self._snapshot.arrow_schema
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return self._plan.projection.arrow_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The result as a stream; memory is bounded whatever the table's size."""
+        return scan(self._snapshot, self._plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
+
+    def scan_batches(self) -> Iterator[pa.RecordBatch]:
+        """`to_batches` under its other name."""
+        return self.to_batches()
+
+    def to_table(self) -> pa.Table:
+        """The whole result."""
+        return scan_table(self._snapshot, self._plan, batch_size=self._request.batch_size)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The result as a reader that other Arrow libraries take."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_pandas(self, **kwargs: Any) -> Any:
+        """The whole result as a pandas frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
+        return self.to_table().to_pandas(**kwargs)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The result for any library that speaks the Arrow C stream interface."""
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def count_rows(self) -> int:
+        """Rows of the result; without a filter nothing but the manifest is read."""
+        if self._plan.filter is None:
+            return sum(task.num_rows for task in self._plan.tasks)
+        request = replace(self._request, columns=[], with_row_id=False, with_row_address=False)
+        return sum(batch.num_rows for batch in scan(self._snapshot, self._planned(request)))
+
+    def head(self, num_rows: int) -> pa.Table:
+        """The first rows of the result."""
+        limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
+        return LanceScanner(self._snapshot, replace(self._request, limit=limit)).to_table()
+
+    def take(self, indices: Any) -> pa.Table:
+        """Rows by their position in the result of a scan without filter, limit and fragments."""
+        if self._request.filter is not None or self._request.fragments is not None:
+            return self.to_table().take(indices)
+        return take_rows(self._snapshot, indices, self._plan.projection)
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """What will be read, in words."""
+        plan = self._plan
+        lines = [f"scan version {self._snapshot.version}: {len(plan.tasks)} fragments, "
+                 f"{sum(task.num_rows for task in plan.tasks)} rows"]  # fmt: skip
+        names = ", ".join(item.name for item in plan.first.top_level) or "no stored columns"
+        if plan.filter is None:
+            lines.append(f"  read {names}")
+        else:
+            lines.append(f"  read and test {names} with {self._request.filter}")
+            if plan.rest is not None:
+                lines.append(f"  of selected rows read {', '.join(item.name for item in plan.rest.top_level)}")
+            if plan.limit is not None or plan.offset:
+                lines.append(f"  skip {plan.offset} selected rows, stop after {plan.limit}")
+        if verbose:
+            lines.extend(f"  fragment {task.fragment.id}: rows {task.start} to {task.end}" for task in plan.tasks)
+        return "\n".join(lines)

@@ -1,0 +1,75 @@
+"""A scan's whole result as one table: fragments at once, decoded chunks kept as they are.
+
+::
+
+    4 fragments, 2 cores  ->  2 fragments read at a time, the table's chunks in the order of the fragments
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
+from lance_core.dataset.plan import FragmentTask, ScanPlan
+from lance_core.dataset.scan import plain_outputs, scan, scan_whole
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.io.pool import num_work_threads
+
+LARGE_BATCH_ROWS = 1 << 16
+
+
+def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> pa.Table:
+    """The result of a plan. With a limit on a filter, fragments are read one after the other and no further than needed."""
+    schema = plan.projection.arrow_schema
+    if plan.limit is not None or plan.offset:
+        return _from_batches(scan(snapshot, plan, batch_size=batch_size or LARGE_BATCH_ROWS), schema)
+    tables = [table for table in _in_order(snapshot, plan, batch_size) if table.num_rows]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _in_order(snapshot: Snapshot, plan: ScanPlan, batch_size: int | None) -> Iterator[pa.Table]:
+    at_once = min(num_work_threads(), len(plan.tasks))
+    if at_once <= 1:
+        yield from (_task_table(snapshot, plan, task, batch_size) for task in plan.tasks)
+        return
+    # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
+    pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="lance-scan")
+    pending: deque[Future[pa.Table]] = deque()
+    try:
+        for task in plan.tasks:
+            pending.append(pool.submit(_task_table, snapshot, plan, task, batch_size))
+            if len(pending) > at_once:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _task_table(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_size: int | None) -> pa.Table:
+    if batch_size is None and plan.filter is None and plain_outputs(plan):
+        whole = scan_whole(snapshot, plan, task)
+        if whole is not None:
+            return whole
+    one = ScanPlan(
+        tasks=(task,),
+        projection=plan.projection,
+        filter=plan.filter,
+        first=plan.first,
+        first_system=plan.first_system,
+        rest=plan.rest,
+        limit=None,
+        offset=0,
+    )
+    return _from_batches(scan(snapshot, one, batch_size=batch_size or LARGE_BATCH_ROWS), plan.projection.arrow_schema)
+
+
+def _from_batches(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    found = [*batches]
+    if not schema.names:
+        # A table without columns takes its number of rows from a batch without columns.
+        return pa.Table.from_batches(found) if found else schema.empty_table()
+    return pa.Table.from_batches(found, schema=schema)

@@ -1,0 +1,156 @@
+"""Write rows as fragments that nobody sees yet: what `write_dataset`, jobs and Spark executors all call.
+
+::
+
+    stage_fragments(store, batches, schema, max_rows_per_file=2) over 5 rows
+    -> data/0101….lance (2 rows)  data/1100….lance (2)  data/0011….lance (1)     three fragments with id 0
+
+Memory is bounded by one batch and the writer's page buffers. When anything fails the files written so far are removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core.arrow import cast_batch
+from lance_core.commit import naming
+from lance_core.errors import InputError, LanceError
+from lance_core.file.writer import FileWriter
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import Schema
+from lance_core.format.version import DEFAULT_VERSION, FileVersion
+from lance_core.io.store import Store
+
+MAX_ROWS_PER_FILE = 1024 * 1024
+MAX_BYTES_PER_FILE = 90 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProgress:
+    """How far a write has come: rows and fragments finished or being written, bytes of finished files."""
+
+    rows: int
+    fragments: int
+    bytes: int
+
+
+def stage_fragments(
+    store: Store,
+    batches: Iterable[pa.RecordBatch],
+    schema: Schema,
+    *,
+    version: FileVersion = DEFAULT_VERSION,
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int | None = None,
+    attempt: str | None = None,
+    name_data_file: Callable[[], str] | None = None,
+    progress: Callable[[WriteProgress], None] | None = None,
+) -> list[Fragment]:
+    """Write `batches` as new data files below `data/` and describe them as fragments with id 0. Commits nothing.
+
+    `schema` is what to write, with the table's field ids (see `arrow.check_compatible`); columns are picked by name. A
+    file is closed at `max_rows_per_file` rows exactly, or after the batch that brings it to `max_bytes_per_file` bytes. File
+    names carry `attempt`, unless `name_data_file` makes them. No rows, no fragments.
+
+    Raises SchemaMismatchError for missing columns, other types, and nulls where the schema has none.
+    """
+    if max_rows_per_file < 1 or (max_bytes_per_file is not None and max_bytes_per_file < 1):
+        raise InputError("max_rows_per_file and max_bytes_per_file must be at least 1")
+    name = name_data_file or (lambda: naming.data_file_name(attempt))
+    stage = _Stage(store, schema, version, name, progress)
+    limit = MAX_BYTES_PER_FILE if max_bytes_per_file is None else max_bytes_per_file
+    try:
+        for batch in _conformed(batches, schema):
+            for piece in stage.cut(batch, max_rows_per_file):
+                stage.add(piece)
+                if stage.rows_in_file >= max_rows_per_file or stage.bytes_in_file >= limit:
+                    stage.finish_file()
+        stage.finish_file()
+    except BaseException:
+        stage.discard()
+        raise
+    return stage.fragments
+
+
+def discard_fragments(store: Store, fragments: Iterable[Fragment]) -> None:
+    """Remove the data files of fragments that were staged and will not be committed. Never fails: what stays is garbage."""
+    for fragment in fragments:
+        for file in fragment.files:
+            with suppress(LanceError, OSError):
+                store.delete(naming.data_path(file.path))
+
+
+def _conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+    first_row = 0
+    for batch in batches:
+        if batch.num_rows:
+            yield cast_batch(batch, schema, first_row=first_row)
+            first_row += batch.num_rows
+
+
+class _Stage:
+    """The file being written and the fragments done."""
+
+    def __init__(
+        self,
+        store: Store,
+        schema: Schema,
+        version: FileVersion,
+        name: Callable[[], str],
+        progress: Callable[[WriteProgress], None] | None,
+    ) -> None:
+        self.fragments: list[Fragment] = []
+        self.rows_in_file = 0
+        self._store = store
+        self._schema = schema
+        self._version = version
+        self._name = name
+        self._progress = progress
+        self._writer: FileWriter | None = None
+        self._rows = 0
+        self._bytes = 0
+
+    @property
+    def bytes_in_file(self) -> int:
+        return 0 if self._writer is None else self._writer.num_bytes
+
+    def cut(self, batch: pa.RecordBatch, max_rows: int) -> Iterator[pa.RecordBatch]:
+        """The batch in pieces that end where files end."""
+        start = 0
+        while start < batch.num_rows:
+            room = max_rows - self.rows_in_file
+            yield batch.slice(start, room)
+            start += room
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            path = naming.data_path(self._name())
+            self._writer = FileWriter(self._store, path, self._schema, version=self._version)
+        self._writer.write(batch)
+        self.rows_in_file += batch.num_rows
+        self._rows += batch.num_rows
+        self._report()
+
+    def finish_file(self) -> None:
+        if self._writer is None:
+            return
+        written = self._writer.finish()
+        self._writer = None
+        self.rows_in_file = 0
+        self._bytes += written.data_file.file_size_bytes or 0
+        self.fragments.append(Fragment(id=0, files=(written.data_file,), physical_rows=written.num_rows))
+        self._report()
+
+    def discard(self) -> None:
+        if self._writer is not None:
+            with suppress(LanceError, OSError):
+                self._writer.abort()
+        discard_fragments(self._store, self.fragments)
+
+    def _report(self) -> None:
+        if self._progress is not None:
+            self._progress(WriteProgress(self._rows, len(self.fragments), self._bytes))
