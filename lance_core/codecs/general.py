@@ -122,8 +122,7 @@ def _narrow(offsets: Ints, like: VariableBlock) -> Any:
 
 def _unzstd(frame: memoryview) -> bytes:
     if bytes(frame[:4]) == _ZSTD_MAGIC:
-        size = zstandard.frame_content_size(frame)
-        body = frame
+        size, body = _content_size(frame), frame
     else:
         size, body = int.from_bytes(frame[:8], "little"), frame[8:]
     _check_size(size, len(body), CompressionScheme.ZSTD)
@@ -132,13 +131,20 @@ def _unzstd(frame: memoryview) -> bytes:
     decompressor = getattr(_LOCAL, "unzstd", None)
     if decompressor is None:
         decompressor = _LOCAL.unzstd = zstandard.ZstdDecompressor()
+    if _content_size(body) not in (size, -1):
+        raise CorruptFileError(f"zstd frame: the size in front says {size} bytes, the frame another")
     try:
-        if zstandard.frame_content_size(body) not in (size, -1):
-            raise CorruptFileError(f"zstd frame: the size in front says {size} bytes, the frame another")
         data: bytes = decompressor.decompress(body, max_output_size=size)
     except zstandard.ZstdError as error:
         raise CorruptFileError(f"zstd frame of {len(body)} bytes: {error}") from error
     return _exactly(data, size)
+
+
+def _content_size(frame: memoryview) -> int:
+    try:
+        return int(zstandard.frame_content_size(frame))
+    except zstandard.ZstdError as error:
+        raise CorruptFileError(f"zstd frame of {len(frame)} bytes: {error}") from error
 
 
 def _unlz4(frame: memoryview) -> bytes:
