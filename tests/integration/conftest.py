@@ -71,6 +71,7 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
         "FLIGHTS_TABLE": str(place / "flights.lance"),
         "FLIGHTS_RAW": str(place / "raw"),
         "LANCE_TEST_PLACE": str(place),
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "sources")]),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(local),
         "AIRFLOW_CONN_SPARK_CLUSTER": json.dumps(standalone),
         "AIRFLOW_CONN_LANCE_DEFAULT": json.dumps({"conn_type": "lance", "host": str(place)}),

@@ -16,21 +16,6 @@ START = datetime(2013, 1, 1, tzinfo=timezone.utc)
 CONF = {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.sql.session.timeZone": "UTC"}
 
 
-def slow_rows(session, rows, partitions, seconds):
-    """Numbers that take their time: `partitions` tasks, each in ten batches over `seconds`."""
-
-    def wait(batches):
-        import time
-
-        for batch in batches:
-            time.sleep(seconds / 10)
-            yield batch
-
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows // partitions // 10))
-    frame = session.range(0, rows, 1, partitions).selectExpr("id", "id % 7 AS day", "concat('row ', id) AS name")
-    return frame.mapInArrow(wait, frame.schema)
-
-
 with (
     DAG("lance_cluster", schedule=None, start_date=START, max_active_runs=1),
     LanceTransaction("load", uri="cluster.lance", pool="lance_flights"),
@@ -45,7 +30,7 @@ with (
         max_active_tis_per_dagrun=1,
     ).expand(
         source=[
-            {"callable": "lance_cases:slow_rows", "kwargs": {"rows": rows, "partitions": 2, "seconds": 0.0}}
+            {"callable": "slow_source:slow_rows", "kwargs": {"rows": rows, "partitions": 2, "seconds": 0.0}}
             for rows in (1000, 500)
         ]
     )
@@ -57,7 +42,7 @@ with (
     LanceAppendOperator(
         task_id="append",
         uri="killed.lance",
-        source={"callable": "lance_cases:slow_rows", "kwargs": {"rows": 80_000, "partitions": 8, "seconds": 2.0}},
+        source={"callable": "slow_source:slow_rows", "kwargs": {"rows": 80_000, "partitions": 8, "seconds": 2.0}},
         max_rows_per_file=2_000,
         conf=CONF,
         retries=1,
