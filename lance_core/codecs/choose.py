@@ -128,7 +128,7 @@ def _flat_chunks(block: FixedBlock, options: EncodingOptions) -> EncodedChunks:
 def _compressed(block: FixedBlock, options: EncodingOptions) -> EncodedChunks | None:
     """Plain values or byte planes behind the general compressor that the user asked for; None if that does not pay."""
     compression = _wanted(options)
-    if compression is None or block.bits == 1:
+    if compression is None or block.bits == 1 or not block.count:
         return None
     target = options.chunk_bytes or _COMPRESSED_CHUNK_BYTES
     plain = flat.encode_chunks(block, max_values=options.max_chunk_values, target_bytes=target)

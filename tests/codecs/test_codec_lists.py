@@ -129,7 +129,7 @@ def test_variable_structs_have_no_chunks_and_need_22():
     block = StructBlock((VariableBlock(np.array([0, 1], np.int32), np.ones(1, np.uint8)),), 1)
     with pytest.raises(UnsupportedEncodingError):
         choose.choose_chunks(block, EncodingOptions())
-    with pytest.raises(UnsupportedEncodingError, match="2.2"):
+    with pytest.raises(UnsupportedEncodingError, match=r"2\.2"):
         choose.choose_values(block, EncodingOptions(version=FileVersion.V2_1))
 
 

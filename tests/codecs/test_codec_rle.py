@@ -43,7 +43,7 @@ def test_damage(block, seed):
 @pytest.mark.parametrize("count", [3, 5, 1 << 40])
 def test_lengths_must_add_up(count):
     values, lengths = Pieces.whole(np.array([7, 9], np.uint8)), Pieces.whole(np.array([3, 1], np.uint8))
-    with pytest.raises(CorruptFileError, match="expected|claims"):
+    with pytest.raises(CorruptFileError, match=r"expected|claims"):
         CODECS.decode(Rle(Flat(8), Flat(8)), (values, lengths), np.array([count]))
 
 

@@ -1,0 +1,155 @@
+"""The kernel machinery: lazy, cached on disk, few variants, safe on bad input, and no numba for plain columns."""
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lance_core.kernels import bits, bytes, distinct, fsst, jit, levels, load_all
+
+PLAIN = """
+import sys
+import numpy as np
+from lance_core.codecs import choose, registry
+from lance_core.codecs.blocks import FixedBlock, VariableBlock
+numbers = FixedBlock(64, np.arange(5000).astype(np.float64).view(np.uint8), 5000)
+texts = VariableBlock(np.arange(0, 20004, 4, dtype=np.int32), np.zeros(20000, np.uint8))
+from lance_core.codecs import flat, variable
+for encoded in (flat.encode_chunks(numbers), variable.encode_chunks(texts)):
+    registry.CODECS.decode(encoded.encoding, encoded.buffers, encoded.counts)
+assert not {name for name in sys.modules if name.split(".")[0] in ("numba", "llvmlite", "pyarrow")}, "numba came in"
+"""
+
+PACKED = """
+import logging, sys
+import numpy as np
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+from lance_core.kernels.bits import unpack
+out = np.empty(1024, np.uint8)
+assert unpack(np.zeros(128, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64), np.array([1024]), out.copy(), out) == 1024
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, cwd=Path.cwd()
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_plain_columns_do_not_import_numba():
+    run(PLAIN)
+
+
+def test_first_compile_is_announced_and_the_next_process_loads_it(tmp_path):
+    where = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert "unpack[u1] compiled" in run(PACKED, **where)
+    assert "compiled" not in run(PACKED, **where)
+
+
+def test_cache_falls_back_to_the_users_cache_directory(tmp_path):
+    run(PACKED, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(tmp_path))
+    assert list((tmp_path / "lance_core" / "numba").rglob("*.nbi"))
+
+
+def test_foreign_or_open_directories_are_not_trusted(tmp_path):
+    assert jit._is_private_and_writable(tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    assert not jit._is_private_and_writable(tmp_path / "open")
+    (tmp_path / "file").touch()
+    assert not jit._is_private_and_writable(tmp_path / "file")
+
+
+def test_the_setting_of_other_numba_users_is_put_back(monkeypatch, tmp_path):
+    class Config:
+        CACHE_DIR = ""
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with jit._cache_directory(Config):
+        assert Config.CACHE_DIR.startswith(str(tmp_path))
+    assert Config.CACHE_DIR == ""
+
+
+def test_no_writable_directory_means_no_cache(monkeypatch, caplog):
+    monkeypatch.setattr(jit, "_is_private_and_writable", lambda path: False)
+    with caplog.at_level(logging.WARNING), jit._cache_directory(type("Config", (), {"CACHE_DIR": ""})) as cached:
+        assert not cached
+    assert "NUMBA_CACHE_DIR" in caplog.text
+
+
+def test_the_number_of_variants_is_bounded():
+    load_all()
+    ours = [item for item in jit.registered() if item.function.__module__.startswith("lance_core.kernels")]
+    names = {module.__name__ for module in (bits, bytes, distinct, fsst, levels)}
+    mine = [item for item in ours if item.function.__module__ in names]
+    assert len(mine) >= 9
+    assert sum(len(list(item.keys())) for item in mine) <= 40
+
+
+def test_an_element_type_without_variant_is_a_type_error():
+    with pytest.raises(TypeError, match="no variant"):
+        numbers = np.zeros(4, np.float32)
+        bits.unpack(numbers, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), numbers, numbers)
+
+
+def test_read_only_inputs_need_no_second_variant():
+    words = np.frombuffer(b"\xff" * 128, np.uint8)
+    out = np.empty(1024, np.uint8)
+    one = np.ones(1, np.int64)
+    assert bits.unpack(words, one - 1, one, one * 1024, np.empty(1024, np.uint8), out) == 1024
+    assert (out == 1).all()
+    assert bits.unpack(words.copy(), one - 1, one, one * 1024, np.empty(1024, np.uint8), out) == 1024
+
+
+@pytest.mark.parametrize(
+    ("start", "width", "count"),
+    [(0, 9, 1024), (0, 10, 10), (0, -1, 1024), (-1, 1, 1024), (1, 1, 1024), (0, 1, 2000), (0, 1, -5)],
+)
+def test_unpack_and_pack_refuse_what_leaves_their_arrays(start, width, count):
+    words, out, scratch = np.zeros(128, np.uint8), np.zeros(1024, np.uint8), np.zeros(1024, np.uint8)
+    place = [np.array([value], np.int64) for value in (start, width, count)]
+    accepted = width == 9 and count <= 128
+    assert (bits.unpack(words, place[0], place[1], place[2], scratch, out) < 0) is not accepted
+    assert (bits.pack(out, place[2], place[0], place[1], scratch, words) < 0) is not accepted
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "target"), [(-1, 1, 0), (0, -1, 0), (0, 1, -1), (9, 2, 0), (0, 2, 9), (2**62, 2**62, 0)]
+)
+def test_copy_runs_refuses_what_leaves_its_arrays(start, size, target):
+    data, out = np.zeros(10, np.uint8), np.zeros(10, np.uint8)
+    place = [np.array([value], np.int64) for value in (start, size, target)]
+    assert bytes.copy_runs(data, *place, out) == -1
+
+
+def test_gather_refuses_bad_numbers_and_offsets():
+    offsets, numbers, targets = np.array([0, 2]), np.array([1], np.uint32), np.zeros(2, np.int32)
+    assert bytes.gather_offsets(offsets, numbers, targets) == -1
+    wild = np.array([0, 2**40])
+    assert (
+        bytes.gather_strings(wild, np.zeros(10, np.uint8), numbers - 1, np.array([0, 2], np.int32), np.zeros(9, np.uint8))
+        == -1
+    )
+
+
+def test_fsst_refuses_small_outputs_and_wild_offsets():
+    symbols, lengths = np.zeros(256, np.uint64), np.ones(256, np.uint8)
+    codes, targets = np.zeros(4, np.uint8), np.zeros(2, np.int32)
+    assert fsst.decode(codes, np.array([0, 4], np.int32), symbols, lengths, np.zeros(8, np.uint8), targets) == -1
+    assert fsst.decode(codes, np.array([0, 9], np.int32), symbols, lengths, np.zeros(40, np.uint8), targets) == -1
+    assert fsst.decode(codes, np.array([3, 1], np.int32), symbols, lengths, np.zeros(40, np.uint8), targets) == -1
+
+
+def test_pure_python_moves_are_the_same_moves():
+    array = np.zeros(12, np.uint8)
+    jit.store_u64(array, 2, 0x0102030405060708)
+    assert jit.load_u64(array, 2) == 0x0102030405060708
+    assert array.tolist() == [0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0]
