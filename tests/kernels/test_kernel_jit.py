@@ -30,8 +30,8 @@ import logging, sys
 import numpy as np
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 from lance_core.kernels.bits import unpack
-out = np.empty(1024, np.uint8)
-assert unpack(np.zeros(128, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64), np.array([1024]), out.copy(), out) == 1024
+out, one = np.empty(1024, np.uint8), np.ones(1, np.int64)
+assert unpack(np.zeros(128, np.uint8), one - 1, one, one * 1024, out.copy(), out) == 1024
 """
 
 
