@@ -35,6 +35,8 @@ class Progress:
 
     def line(self) -> str:
         """For a log."""
+        if not self.tasks:
+            return "no task has reported yet"
         return f"{self.rows:,} rows, {self.fragments:,} fragments, {self.size / 2**20:,.1f} MiB from {self.tasks:,} tasks"
 
 
