@@ -58,7 +58,9 @@ def _refuse_if_published(store: Store, identity: str, since_version: int, *, own
                 cure="Wait for it to end. One that was killed stops counting after its lease of "
                 f"{claim.lease_seconds:.0f} s; committing again settles it at once.",
             )
-    version = recorded_version(store, identity) if certain else find_landed(store, identity, since_version)
+    version = (
+        recorded_version(store, identity) if certain else find_landed(store, identity, since_version, own_commit=own_commit)
+    )
     if version is not None:
         raise IncompatibleConflictError(
             f"{store.uri}: {identity} has landed as version {version}; there is nothing to abort",

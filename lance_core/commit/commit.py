@@ -14,7 +14,7 @@ every call of this function safe to repeat with the same transaction. (Spec: FOR
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lance_core.commit import naming
@@ -34,13 +34,13 @@ from lance_core.errors import (
     RetryableConflictError,
     StoreError,
 )
+from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
 from lance_core.io.store import Store
-from lance_core.table.conflicts import Verdict, judge
+from lance_core.table.conflicts import Outcome, Verdict, judge
 from lance_core.table.draft import TableOptions, build
 from lance_core.table.features import check_writable
-from lance_core.table.operations.overwrite import Overwrite
-from lance_core.table.operations.restore import Restore
+from lance_core.table.operations import Delete, Overwrite, Restore, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import encode_transaction
 
@@ -137,6 +137,8 @@ class _Run:
         self._before_put = before_put
         self._identities = tuple(identities_of(planned))
         self._judged = planned.read_version
+        self._read: Manifest | None = None
+        self._originals: Mapping[int, Fragment] | None = None
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
         self._in_doubt = False
@@ -225,12 +227,28 @@ class _Run:
                 raise self._history_gone(number)
             if theirs.uuid == self._planned.uuid or self._is_carried_by(theirs, number):
                 return item.manifest
-            conflicts.append((theirs, judge(self._planned, theirs), number))
+            conflicts.append((theirs, self._verdict(theirs), number))
         # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
         for theirs, verdict, number in conflicts:
             self._accept(theirs, verdict, number)
         self._judged = newest.manifest.version
         return None
+
+    def _verdict(self, theirs: Transaction) -> Verdict:
+        if not isinstance(self._planned.operation, (Delete, Update)):
+            return judge(self._planned, theirs)
+        original = self._original()
+        if original is not None and self._originals is None:
+            touched = self._planned.operation.touches().fragments
+            self._originals = {item.id: item for item in original.fragments if item.id in touched}
+        return judge(self._planned, theirs, affected_rows=original is not None, originals=self._originals)
+
+    def _original(self) -> Manifest | None:
+        """The version the transaction was planned on, when it can still be read."""
+        if self._read is None and self._planned.read_version:
+            opened = _open_or_none(self._store, self._planned.read_version)
+            self._read = None if opened is None else opened.manifest
+        return self._read
 
     def _is_carried_by(self, theirs: Transaction, number: int) -> bool:
         """Whether all our identities landed in that version; PartlyLandedError when only some of them did."""
@@ -256,19 +274,19 @@ class _Run:
                 **facts,  # type: ignore[arg-type]
                 cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace what came in between.',
             )
-        if verdict is Verdict.NEVER:
+        if verdict.outcome is Outcome.NEVER:
             raise IncompatibleConflictError(
-                f"{where}: what it was planned on is no more",
+                f"{where}: {verdict.reason}",
                 **facts,  # type: ignore[arg-type]
                 cure="Plan the work again on the newest version, if it is still wanted.",
             )
-        if verdict is Verdict.RETRY:
+        if verdict.outcome is Outcome.RETRY:
             raise RetryableConflictError(
-                f"{where}: both change the same part of the table",
+                f"{where}: {verdict.reason}",
                 **facts,  # type: ignore[arg-type]
                 cure="Plan it again on the newest version and commit again.",
             )
-        if verdict is Verdict.REBASE:
+        if verdict.outcome is Outcome.REBASE:
             self._to_rebase.append(theirs)
 
     def _history_gone(self, number: int) -> RetryableConflictError:
@@ -285,7 +303,14 @@ class _Run:
     def _rebase(self, newest: OpenVersion | None) -> Rebased:
         if newest is None or not self._to_rebase:
             return Rebased(self._planned)
-        rebased = rebase(self._store, self._planned, newest.manifest, theirs=self._to_rebase, attempt=self._attempt)
+        rebased = rebase(
+            self._store,
+            self._planned,
+            newest.manifest,
+            theirs=self._to_rebase,
+            original=self._original(),
+            attempt=self._attempt,
+        )
         self._written.update(rebased.files)
         return rebased
 

@@ -21,10 +21,7 @@ from lance_core.commit.adopt import adopt_fragments
 from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.table.operations.append import Append
-from lance_core.table.operations.data_replacement import DataReplacement
-from lance_core.table.operations.overwrite import Overwrite
-from lance_core.table.operations.restore import Restore
+from lance_core.table.operations import Append, DataReplacement, Overwrite, Restore
 from lance_core.table.transaction import Transaction
 
 _NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")

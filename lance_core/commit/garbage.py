@@ -76,8 +76,23 @@ def _find_dead(store: Store, now: float) -> _Dead:
     for claim in claims:
         for identity in claim.identities:
             landed[identity] = landed.get(identity, False) or landing_of(store, identity) is not None
-    commits = [claim for claim in claims if not claim.is_alive(now) or all(landed[item] for item in claim.identities)]
+    commits = [claim for claim in claims if all(landed[item] for item in claim.identities)]
+    commits.extend(
+        claim for claim in claims if claim not in commits and not claim.is_alive(now) and _is_settled(store, claim)
+    )
     return _Dead(attempts, commits)
+
+
+def _is_settled(store: Store, claim: Claim) -> bool:
+    """Whether it is known of all its identities if they landed. If not, the claim is the only witness and stays."""
+    try:
+        for identity in claim.identities:
+            finished = registry.read_finished(store, identity)
+            if finished is not None:
+                find_landed(store, identity, finished.read_version)
+    except CommitStateUnknownError:
+        return False
+    return True
 
 
 def _is_dead(store: Store, entry: StagedEntry, *, claimed: bool) -> bool:

@@ -6,8 +6,10 @@
     _lance_core/ledger/_complete.json  {"version": 5}: every identity that landed at or before version 5 has its record
 
 The record follows the manifest, so a process that dies between the two leaves none; then the transactions of the versions
-since the staged base tell. When some of those are gone as well, nobody can know, and CommitStateUnknownError says so.
-Our own cleanup calls `record_history` before it prunes, which keeps the ledger complete.
+since the staged base tell. When some of those are gone as well, the claims tell whether a commit ever took the identity up
+(a claim precedes every publication, and only a settled one is removed): if none did, it has not landed; if one did, nobody
+can know, and CommitStateUnknownError says so. Our own cleanup calls `record_history` before it prunes, which keeps the
+ledger complete.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
+from lance_core.commit.claims import list_claims
 from lance_core.commit.identities import carries, identities_of
 from lance_core.commit.manifests import version_numbers
 from lance_core.commit.records import Record, add_record, each, read_record, read_records, write_record
@@ -70,23 +73,24 @@ def recorded_versions(store: Store, identities: Sequence[str]) -> list[int | Non
     return [_version_of(record) for record in read_records(store, [naming.ledger_path(item) for item in identities])]
 
 
-def find_landed(store: Store, identity: str, since_version: int) -> int | None:
+def find_landed(store: Store, identity: str, since_version: int, *, own_commit: str | None = None) -> int | None:
     """The version at which an identity landed, None when it certainly has not.
 
     Looks at the ledger, then at the transaction of every version after `since_version` (0: from the beginning). Raises
-    CommitStateUnknownError when some of those are gone while the ledger is silent.
+    CommitStateUnknownError when some of those are gone, the ledger is silent, and a commit of the identity had begun.
+    `own_commit` names the caller's own claim, which says nothing.
     """
-    return find_landed_many(store, {identity: since_version})[identity]
+    return find_landed_many(store, {identity: since_version}, own_commit=own_commit)[identity]
 
 
-def find_landed_many(store: Store, since: Mapping[str, int]) -> dict[str, int | None]:
+def find_landed_many(store: Store, since: Mapping[str, int], *, own_commit: str | None = None) -> dict[str, int | None]:
     """`find_landed` for many identities, each with the version it was staged on; the log is read once."""
     found: dict[str, int | None] = dict(zip(since, recorded_versions(store, list(since)), strict=True))
     present = version_numbers(store)
     _check_ledger_fits(store, found, latest=present[-1] if present else 0)
     silent = {identity: since[identity] for identity, version in found.items() if version is None}
     if silent and present:
-        found.update(_look_in_log(store, silent, present))
+        found.update(_look_in_log(store, silent, present, own_commit=own_commit))
     return found
 
 
@@ -112,7 +116,9 @@ def record_history(store: Store, versions: Sequence[int]) -> None:
         write_record(store, _COMPLETE_PATH, {"version": newest})
 
 
-def _look_in_log(store: Store, silent: Mapping[str, int], present: Sequence[int]) -> dict[str, int | None]:
+def _look_in_log(
+    store: Store, silent: Mapping[str, int], present: Sequence[int], *, own_commit: str | None
+) -> dict[str, int | None]:
     lowest = min(silent.values())
     complete = _complete_version(store)
     wanted = range(max(lowest, complete) + 1, present[-1] + 1)
@@ -128,11 +134,20 @@ def _look_in_log(store: Store, silent: Mapping[str, int], present: Sequence[int]
             if carries(transaction, identity):
                 found[identity] = version
                 record_found(store, identity, version=version, transaction=transaction)
-    for identity, base in silent.items():
-        gone = sorted(version for version in unknown if version > base)
-        if found[identity] is None and gone:
-            raise _unknown(store, identity, gone)
+    if unknown:
+        open_ends = {item: base for item, base in silent.items() if found[item] is None}
+        _refuse_doubt(store, open_ends, unknown, own_commit=own_commit)
     return found
+
+
+def _refuse_doubt(store: Store, open_ends: Mapping[str, int], unknown: Sequence[int], *, own_commit: str | None) -> None:
+    """Where the log has gaps, the claims decide: who was never claimed by a commit has never come near a publication."""
+    claims = [claim for claim in list_claims(store) if claim.commit != own_commit]
+    claimed = {identity for claim in claims for identity in claim.identities}
+    for identity, base in open_ends.items():
+        gone = sorted(version for version in unknown if version > base)
+        if gone and identity in claimed:
+            raise _unknown(store, identity, gone)
 
 
 def _load(store: Store, version: int) -> Transaction | None:
@@ -146,7 +161,7 @@ def _unknown(store: Store, identity: str, gone: Sequence[int]) -> CommitStateUnk
     shown = f"{gone[0]}" if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
     return CommitStateUnknownError(
         f"{store.uri}: nobody can tell whether {identity} has landed: the ledger has no record of it, "
-        f"and the history of version {shown} is gone",
+        f"a commit of it had begun, and the history of version {shown} is gone",
         uri=store.uri,
         version=gone[0],
         cure="Look whether its rows are in the table; then run `lance staged abort` (they are not) or "

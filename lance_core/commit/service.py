@@ -91,7 +91,7 @@ def commit_staged(
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
     try:
         result = service.run(check, re_execute)
-    except (CommitStateUnknownError, _InDoubtError):
+    except _InDoubtError:
         raise  # the claim stays: nobody may pull files away while the outcome is open
     except Exception:
         _quietly(lambda: drop_claim(store, service.claim))
@@ -205,7 +205,8 @@ class _Service:
             )
 
     def _leave_out_landed(self) -> None:
-        found = find_landed_many(self._store, {uuid: ref.read_version for uuid, ref in self._pending.items()})
+        since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
+        found = find_landed_many(self._store, since, own_commit=self.claim.commit)
         for uuid, version in found.items():
             if version is not None:
                 self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)

@@ -1,0 +1,98 @@
+"""Deletion files: which rows of a fragment are gone, as bytes, as arrays, on a store.
+
+::
+
+    fewer than 5,000 rows   _deletions/3-7-1234.arrow   an Arrow file, one column row_id: uint32, zstd
+    more                    _deletions/3-7-1234.bin     a portable roaring bitmap
+
+Offsets are physical positions in the fragment and cumulative: a new file repeats the old deletions. (Spec: FORMAT C.4.)
+"""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.commit import naming
+from lance_core.errors import CorruptFileError
+from lance_core.fetch import Buffer
+from lance_core.format.fragment import DeletionFile, Fragment
+from lance_core.io.store import Store
+from lance_core.rowids.bitmap import bitmap_array, bitmap_of, decode_bitmap, encode_bitmap
+
+Offsets = npt.NDArray[np.int64]
+"""Row offsets in a fragment: sorted, unique."""
+
+ARRAY, BITMAP = "array", "bitmap"
+BITMAP_FROM = 5000
+"""From this many rows on, the official writer uses a bitmap."""
+
+_COLUMN = "row_id"
+
+
+def decode_deletions(data: Buffer, *, file_type: str, where: str) -> Offsets:
+    """The offsets in the bytes of a deletion file. Raises CorruptFileError."""
+    if file_type == BITMAP:
+        return bitmap_array(decode_bitmap(data, what=where)).astype(np.int64)
+    try:
+        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+            column = reader.read_all().column(_COLUMN).combine_chunks()
+    except (pa.ArrowException, KeyError, OSError) as error:
+        raise CorruptFileError(f"{where} is not a deletion file: {error}") from error
+    if not pa.types.is_uint32(column.type) or column.null_count:
+        raise CorruptFileError(f"{where}: {_COLUMN} must be uint32 without nulls, got {column.type}")
+    return np.unique(column.to_numpy()).astype(np.int64)
+
+
+def encode_deletions(offsets: Offsets, *, file_type: str) -> bytes:
+    """The bytes of a deletion file."""
+    if file_type == BITMAP:
+        return encode_bitmap(bitmap_of(offsets))
+    column = pa.array(offsets.astype(np.uint32), pa.uint32())
+    batch = pa.record_batch([column], schema=pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)]))
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def read_deletions(store: Store, fragment: Fragment) -> Offsets:
+    """The deleted offsets of a fragment whose deletion file lies in `store`. Raises CorruptFileError, NotFoundError."""
+    file = fragment.deletion_file
+    if file is None or file.num_deleted_rows == 0:
+        return np.empty(0, np.int64)
+    path = naming.deletion_path(fragment.id, file.read_version, file.id, file.file_type)
+    where = f"{store.uri}: {path}"
+    offsets = decode_deletions(store.get(path), file_type=file.file_type, where=where)
+    if len(offsets) != file.num_deleted_rows:
+        raise CorruptFileError(f"{where} has {len(offsets)} rows, the manifest says {file.num_deleted_rows}")
+    if offsets[-1] >= fragment.physical_rows:
+        raise CorruptFileError(f"{where} deletes row {offsets[-1]} of {fragment.physical_rows}")
+    return offsets
+
+
+def write_deletions(
+    store: Store,
+    fragment_id: int,
+    offsets: Offsets,
+    *,
+    read_version: int,
+    attempt: str | None = None,
+    file_type: str | None = None,
+) -> DeletionFile:
+    """Write the (cumulative) deletions of a fragment and return the entry for its manifest.
+
+    `attempt` goes into the file's name; `file_type` None picks as the official writer does.
+    """
+    kind = file_type or (ARRAY if len(offsets) < BITMAP_FROM else BITMAP)
+    file = DeletionFile(kind, read_version, naming.deletion_file_id(attempt), len(offsets))
+    store.put(deletion_file_path(fragment_id, file), encode_deletions(offsets, file_type=kind))
+    return file
+
+
+def deletion_file_path(fragment_id: int, file: DeletionFile) -> str:
+    """Where a deletion file lies below the root it belongs to."""
+    return naming.deletion_path(fragment_id, file.read_version, file.id, file.file_type)
