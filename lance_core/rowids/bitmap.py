@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
+from pyroaring import BitMap as BitMap
 
 from lance_core.errors import CorruptFileError
 
@@ -152,3 +152,69 @@ def bitmap_of(values: npt.NDArray[np.integer] | Iterable[int]) -> BitMap:
 def bitmap_array(bitmap: BitMap) -> UInt32Array:
     """The members in ascending order."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint32) if len(bitmap) else np.empty(0, dtype=np.uint32)
+
+
+def decode_treemap(data: bytes | memoryview, *, what: str = "treemap") -> dict[int, BitMap]:
+    """The parts of a portable 64-bit roaring treemap, keyed by their upper 32 bits (the fragment, for row addresses)."""
+    view = memoryview(data)
+    if len(view) < 8:
+        raise _damaged(what, f"{len(view)} bytes are less than its count")
+    (count,) = _HEAD64.unpack_from(view)
+    position, parts = 8, {}
+    for _ in range(_plausible(count, len(view) - 8, 12, what=what)):
+        if position + 4 > len(view):
+            raise _damaged(what, "it ends inside a key")
+        (key,) = _HEAD32.unpack_from(view, position)
+        size = portable_size(view[position + 4 :], what=what)
+        parts[key] = BitMap.deserialize(bytes(view[position + 4 : position + 4 + size]))
+        position += 4 + size
+    if position != len(view):
+        raise _damaged(what, f"{len(view) - position} bytes follow it")
+    return parts
+
+
+def encode_treemap(parts: Mapping[int, BitMap], *, runs: bool = True) -> bytes:
+    """A portable 64-bit roaring treemap; the official writer lets containers be runs here."""
+    filled = {key: part for key, part in sorted(parts.items()) if len(part)}
+    body = [_HEAD32.pack(key) + encode_bitmap(part, runs=runs) for key, part in filled.items()]
+    return _HEAD64.pack(len(filled)) + b"".join(body)
+
+
+def decode_address_map(data: bytes | memoryview, *, what: str = "row address map") -> dict[int, BitMap | None]:
+    """fragment -> offsets of an address map (E.2); None stands for the whole fragment."""
+    view = memoryview(data)
+    if len(view) < 4:
+        raise _damaged(what, f"{len(view)} bytes are less than its count")
+    (count,) = _HEAD32.unpack_from(view)
+    position: int = 4
+    parts: dict[int, BitMap | None] = {}
+    for _ in range(_plausible(count, len(view) - 4, 8, what=what)):
+        if position + 8 > len(view):
+            raise _damaged(what, "it ends inside an entry")
+        fragment, size = _ENTRY.unpack_from(view, position)
+        position += 8
+        if size > len(view) - position:
+            raise _damaged(what, f"the bitmap of fragment {fragment} is said to have {size} bytes")
+        parts[fragment] = decode_bitmap(view[position : position + size], what=what) if size else None
+        position += size
+    if position != len(view):
+        raise _damaged(what, f"{len(view) - position} bytes follow it")
+    return parts
+
+
+def encode_address_map(parts: Mapping[int, BitMap | None]) -> bytes:
+    """The bytes of an address map; fragments without offsets are left out."""
+    body = []
+    for fragment, part in sorted(parts.items()):
+        if part is None:
+            body.append(_ENTRY.pack(fragment, 0))
+        elif len(part):
+            data = encode_bitmap(part)
+            body.append(_ENTRY.pack(fragment, len(data)) + data)
+    return _HEAD32.pack(len(body)) + b"".join(body)
+
+
+def _plausible(count: int, rest: int, smallest: int, *, what: str) -> int:
+    if count * smallest > rest:
+        raise _damaged(what, f"{count} entries do not fit into {rest} bytes")
+    return count
