@@ -229,7 +229,7 @@ class LanceDataset:
         return self.scanner(filter=filter, **options).count_rows()
 
     def take(self, indices: Any, columns: Columns = None) -> pa.Table:
-        """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError for a position the table does not have."""
+        """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError beyond the end."""
         return take_rows(self._snapshot, indices, plan_projection(self.lance_schema, columns))
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:

@@ -116,7 +116,7 @@ def _manifest_asof(store: Store, asof: AsOf) -> Manifest:
     limit = _nanoseconds(asof)
     for number in reversed(version_numbers(store)):
         manifest = load_manifest(store, number)
-        if manifest.timestamp_ns <= limit:
+        if manifest.timestamp_ns // 1000 * 1000 <= limit:
             return manifest
     raise NotFoundError(f"{store.uri} has no version as old as {asof}", uri=store.uri)
 

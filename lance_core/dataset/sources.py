@@ -132,7 +132,7 @@ def _is_frame(data: Any) -> bool:
 
 
 def _is_arrow_dataset(data: Any) -> bool:
-    return type(data).__module__.startswith("pyarrow.") and hasattr(data, "scanner")
+    return hasattr(data, "scanner") and any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__)
 
 
 def _is_records(data: Any) -> bool:
