@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.codecs.blocks import Block, Ints, Pieces, VariableBlock
-from lance_core.codecs.dispatch import Codecs, Values
+from lance_core.codecs.dispatch import Codecs, Values, total
+from lance_core.codecs.gather import require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
-from lance_core.format.encoding import Fsst
+from lance_core.format.encoding import Flat, Fsst, Variable
 from lance_core.kernels import fsst as kernels
 
 MAGIC = 0x46535354
@@ -37,7 +38,8 @@ def num_buffers(encoding: Fsst, codecs: Codecs) -> int:
 
 def decode(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> Block:
     """VariableBlock of the strings; CorruptFileError for a damaged table or codes that are not in it."""
-    return _spell(encoding, codecs.decode(encoding.values, buffers, counts))
+    at_once = _spell_chunks(encoding, buffers, counts)
+    return at_once or _spell(encoding, codecs.decode(encoding.values, buffers, counts))
 
 
 def decode_block(encoding: Fsst, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
@@ -90,6 +92,29 @@ def read_table(table: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uin
     if (lengths[:count] > 8).any() or (lengths[:count] == 0).any():
         raise CorruptFileError("FSST: a symbol of more than 8 bytes or none")
     return symbols, lengths
+
+
+def _spell_chunks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints) -> VariableBlock | None:
+    """Chunks of plain Variable codes in one pass, without joining the codes first; None where that does not apply."""
+    inner, table = encoding.values, read_table(encoding.symbol_table)
+    if not isinstance(inner, Variable) or not isinstance(inner.offsets, Flat) or table is None or len(buffers) != 1:
+        return None
+    width = inner.offsets.bits_per_value // 8
+    data = np.ascontiguousarray(buffers[0].data)
+    address = data.__array_interface__["data"][0]
+    if width not in (4, 8) or inner.compression or address % width or (buffers[0].starts % width).any():
+        return None
+    require_sizes(buffers[0], (counts + 1) * width, "Variable offsets")
+    capacity = kernels.MAX_EXPANSION * int((buffers[0].sizes - (counts + 1) * width).sum()) + 8
+    if width == 4 and capacity > _INT32_MAX:
+        return None
+    out, targets = np.empty(capacity, np.uint8), np.empty(total(counts) + 1, f"u{width}")
+    pieces = buffers[0]
+    stored = words(data, f"u{width}")
+    size = kernels.decode_chunks(data, stored, pieces.starts, pieces.sizes, counts, *table, out, targets)
+    if size < 0:
+        raise CorruptFileError(f"FSST: chunk {-1 - size} has offsets or codes that make no sense")
+    return VariableBlock(targets.view(f"i{width}"), out[:size])
 
 
 def _spell(encoding: Fsst, codes: Block) -> VariableBlock:

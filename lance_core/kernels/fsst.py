@@ -70,6 +70,57 @@ def decode(codes: Any, offsets: Any, symbols: Any, lengths: Any, out: Any, targe
     return at
 
 
+@kernel("in:u1 in:W in:i8 in:i8 in:i8 in:u8 in:u1 out:u1 out:W -> i8", W=("u4", "u8"))
+def decode_chunks(
+    data: Any, words: Any, starts: Any, sizes: Any, counts: Any, symbols: Any, lengths: Any, out: Any, targets: Any
+) -> Any:
+    """Spell out the strings of many chunks in one pass; returns the bytes in all, -1 - i for a damaged chunk i.
+
+    Chunk i lies at `starts[i]` (a multiple of the word) with `sizes[i]` bytes: `counts[i]` + 1 offsets from its start, then
+    codes. `words` is `data` as offset words. `out` has 8 bytes for each byte behind the offsets and 8 to spare.
+    """
+    width = words.itemsize
+    room = 0
+    for chunk in range(len(starts)):
+        start, size, head = starts[chunk], sizes[chunk], (counts[chunk] + 1) * width
+        if counts[chunk] < 0 or size < head or start < 0 or start % width != 0 or start > len(data) - size:
+            return -1 - chunk
+        room += size - head
+    if len(out) < 8 * room + 8 or len(targets) < counts.sum() + 1 or len(symbols) < 256 or len(lengths) < 256:
+        return -1
+    at, done = 0, 0
+    targets[0] = 0
+    for chunk in range(len(starts)):
+        start, size, base = starts[chunk], sizes[chunk], starts[chunk] // width
+        begin = np.int64(words[base])
+        if begin < (counts[chunk] + 1) * width:
+            return -1 - chunk
+        for index in range(counts[chunk]):
+            end = np.int64(words[base + index + 1])
+            if end < begin or end > size:
+                return -1 - chunk
+            position, stop = start + begin, start + end
+            while position < stop:
+                code = data[position]
+                position += 1
+                if code != 255:
+                    length = lengths[code]
+                    if length == 0:
+                        return -1 - chunk
+                    store_u64(out, at, symbols[code])
+                    at += length
+                else:
+                    if position >= stop:
+                        return -1 - chunk
+                    out[at] = data[position]
+                    at += 1
+                    position += 1
+            begin = end
+            done += 1
+            targets[done] = at
+    return at
+
+
 @kernel("in:u1 in:O in:u8 in:i8 in:i8 in:i8 in:u8 out:u1 out:O -> i8", O=("i4", "i8"))
 def encode(
     data: Any, offsets: Any, symbols: Any, hashed: Any, pairs: Any, singles: Any, masks: Any, out: Any, targets: Any
