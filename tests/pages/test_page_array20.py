@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +56,6 @@ def _read(file: OpenBytes, column: Column, rows: np.ndarray, type_: pa.DataType)
 def test_reads_values(name: str, tmp_path: Path) -> None:
     file, (column,), array = _file(name, tmp_path)
     count = len(array)
-    expected = array
     if pa.types.is_dictionary(array.type) and array.null_count:
         # The official writer loses the nulls of dictionary keys in 2.0: it must at least read the same from its file.
         pytest.skip("the official library's 2.0 writer loses nulls of dictionary keys")
@@ -65,7 +65,7 @@ def test_reads_values(name: str, tmp_path: Path) -> None:
         np.arange(count // 3, count // 2),
     ):
         got = to_arrow(_read(file, column, rows, array.type), array.type, [])
-        assert got.to_pylist() == expected.take(pa.array(rows)).to_pylist()
+        assert got.to_pylist() == array.take(pa.array(rows)).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,6 @@ def test_damage(name: str, tmp_path: Path) -> None:
                 broken[buffer.start + rng.randrange(min(buffer.size, 64))] = rng.randrange(256)
         bad = replace(page, num_rows=rng.choice((page.num_rows, 2**40, page.num_rows + 1)))
         rows = RowSelection.all(bad.num_rows) if rng.random() < 0.5 else RowSelection.indices([1, bad.num_rows - 1])
-        try:
+        with suppress(FormatError):
             OpenBytes(bytes(broken)).run(read_array(bad, rows, zero_is_null=name != "dictionary"))
-        except FormatError:
-            pass
     assert len(array)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
 
@@ -61,13 +62,11 @@ def _use(data: bytes, page: Page) -> None:
     file = OpenBytes(data)
     rows = RowSelection.indices([0, page.num_rows // 2]) if page.num_rows > 1 else RowSelection.span(0, page.num_rows)
     for fetch in (lambda: scan(page), lambda: read(page, file.run(load(page)), rows)):
-        try:
+        with suppress(FormatError):
             leaf = file.run(fetch())
             assert isinstance(leaf, Leaf)
             assert leaf.num_levels < 10**6 or leaf.rep is leaf.def_ is None
             unravel(leaf.rep, leaf.def_, leaf.layers, leaf.values.count)
-        except FormatError:
-            pass
 
 
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
