@@ -20,7 +20,7 @@ _MIN_UNIT_SECONDS = 0.002
 class Backoff:
     """Waits of one commit."""
 
-    def __init__(self, *, max_seconds: float = 5.0) -> None:
+    def __init__(self, *, max_seconds: float = 1.0) -> None:
         self._max_seconds = max_seconds
         self._unit: float | None = None
         self._slots = _FIRST_SLOTS

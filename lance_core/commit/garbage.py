@@ -6,7 +6,8 @@
     attempt marked as withdrawn (a killed abort)    its files, its records
     identity has landed                             its records, its staged transaction, files no version refers to
     finished, not landed                            wanted: nothing is touched
-    commit whose lease is over or whose work landed its deletion and transaction files that no version refers to
+    commit lease over, or its work landed           its deletion and transaction files that no version refers to
+    unfinished write, untouched for long            itself
 
 Never removed: a file that any version, tag or branch refers to, a file of a wanted staged transaction, a file of an attempt
 or commit within its lease, and any file whose name says of no attempt of ours that it is dead.
@@ -18,7 +19,7 @@ import time
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming, registry
-from lance_core.commit.claims import Claim, drop_claim, list_claims
+from lance_core.commit.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
 from lance_core.commit.ledger import find_landed, landing_of
 from lance_core.commit.manifests import list_versions, open_path
 from lance_core.commit.model import GarbageReport, StagedEntry
@@ -28,6 +29,8 @@ from lance_core.errors import CommitStateUnknownError, NotFoundError
 from lance_core.io.store import Store, StoreEntry
 
 _BRANCHES = "tree"
+_LONG_WRITE_SECONDS = 7 * 24 * 3600.0
+"""A data file may be written for long; records, transactions and manifests are written at once."""
 
 
 def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = None) -> GarbageReport:
@@ -37,12 +40,10 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     """
     at = time.time() if now is None else now
     dead = _find_dead(store, at)
-    if not dead.attempts and not dead.commits:
-        return GarbageReport(dry_run=dry_run)
     if not dry_run:
         dead = _fence(store, dead)
-    referenced = _referenced(store)
-    doomed = [entry for entry in _candidates(store) if dead.owns(entry.path) and not is_referenced(entry.path, referenced)]
+    doomed = [*_left_by(store, dead), *_abandoned(store, at)]
+    doomed = [*{entry.path: entry for entry in doomed}.values()]
     if not dry_run:
         each(store, [entry.path for entry in doomed], lambda place, path: place.delete(path))
         _forget(store, dead)
@@ -52,6 +53,23 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
         bytes=sum(entry.size for entry in doomed),
         attempts=tuple(sorted({*(entry.attempt for entry in dead.attempts), *(claim.commit for claim in dead.commits)})),
     )
+
+
+def _left_by(store: Store, dead: _Dead) -> list[StoreEntry]:
+    if not dead.attempts and not dead.commits:
+        return []
+    referenced = _referenced(store)
+    return [entry for entry in _candidates(store) if dead.owns(entry.path) and not is_referenced(entry.path, referenced)]
+
+
+def _abandoned(store: Store, now: float) -> list[StoreEntry]:
+    """Unfinished writes that nobody can be at work on any more, whosever they are."""
+    found = []
+    for entry in store.list_unfinished(""):
+        is_long = entry.path.startswith((f"{naming.DATA}/", f"{naming.INDICES}/"))
+        if entry.modified + (_LONG_WRITE_SECONDS if is_long else COMMIT_LEASE_SECONDS) < now:
+            found.append(entry)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

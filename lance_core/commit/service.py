@@ -151,7 +151,10 @@ class _Service:
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
-        loaded = each(self._store, [*self._pending.values()], _load)
+        found = each(self._store, [*self._pending.values()], _load)
+        loaded = [item for item in found if item is not None]
+        if len(loaded) < len(found):
+            return  # some landed since we looked, by another commit's hand
         version = find_latest_version(self._store)
         newest = None if version is None else load_manifest(self._store, version)
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
@@ -289,7 +292,18 @@ def drain_landed(store: Store, identity: str) -> None:
     registry.forget_attempt(store, identity, finished.attempt)
 
 
-def _load(store: Store, ref: StagedTransaction) -> Loaded:
+def _load(store: Store, ref: StagedTransaction) -> Loaded | None:
+    """What a reference refers to, checked to be whole; None when it has landed meanwhile."""
+    try:
+        return _load_whole(store, ref)
+    except IncompatibleConflictError:
+        # The ledger is written before records are cleared away, so what another commit cleared is found there.
+        if landing_of(store, ref.uuid) is None:
+            raise
+        return None
+
+
+def _load_whole(store: Store, ref: StagedTransaction) -> Loaded:
     finished = registry.read_finished(store, ref.uuid)
     if finished is None or finished.attempt != ref.attempt or registry.is_withdrawn(store, ref.uuid, ref.attempt):
         now = "nothing is staged" if finished is None else f"attempt {finished.attempt} is what counts"
