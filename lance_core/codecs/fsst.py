@@ -151,10 +151,12 @@ def _sample(block: VariableBlock) -> tuple[npt.NDArray[np.uint8], Ints]:
         return block.data[first:last], (block.offsets - block.offsets[0]).astype(np.int64)
     num_runs = SAMPLE_BYTES // _SAMPLE_RUN
     ends = np.linspace(first, last - _SAMPLE_RUN, num_runs).astype(np.int64)
-    begins = np.searchsorted(block.offsets, ends, side="left")
+    # The needle in the offsets' own type: another would convert all of them for each search.
+    kind = block.offsets.dtype.type
+    begins = np.searchsorted(block.offsets, ends.astype(kind), side="left")
     parts, lengths = [], []
     for begin in begins.tolist():
-        end = int(np.searchsorted(block.offsets, int(block.offsets[begin]) + _SAMPLE_RUN, side="left"))
+        end = int(np.searchsorted(block.offsets, kind(int(block.offsets[begin]) + _SAMPLE_RUN), side="left"))
         bounds = np.minimum(block.offsets[begin : end + 1].astype(np.int64), int(block.offsets[begin]) + 2 * _SAMPLE_RUN)
         parts.append(block.data[int(bounds[0]) : int(bounds[-1])])
         lengths.append(np.diff(bounds))

@@ -166,7 +166,7 @@ def _lay_out(block: VariableBlock, bounds: Ints, counts: Ints, width: int) -> tu
     unpadded = header + np.diff(edges)
     sizes = (unpadded + (width - 1)) & -width
     starts = np.cumsum(sizes) - sizes
-    stored = _chunk_offsets(block, bounds, counts, edges, header, width)
+    stored = _chunk_offsets(block, counts, edges, width)
     pads = [np.full(pad, _PAD, np.uint8) for pad in range(width)]
     heads = np.append(0, np.cumsum(header)).tolist()
     ends = edges.tolist()
@@ -176,12 +176,20 @@ def _lay_out(block: VariableBlock, bounds: Ints, counts: Ints, width: int) -> tu
     return starts, sizes, parts
 
 
-def _chunk_offsets(block: VariableBlock, bounds: Ints, counts: Ints, edges: Ints, header: Ints, width: int) -> Bytes:
-    """The offset words of all chunks, back to back, as bytes."""
-    at = np.repeat(bounds[:-1] - np.append(0, np.cumsum(counts[:-1] + 1)), counts + 1)
-    picked = block.offsets[np.arange(len(at), dtype=np.int64) + at] if len(counts) else block.offsets[:0]
-    moved = picked + np.repeat(header - edges[:-1], counts + 1)
-    return moved.astype(_word(width)).view(np.uint8)
+def _chunk_offsets(block: VariableBlock, counts: Ints, edges: Ints, width: int) -> Bytes:
+    """The offset words of all chunks, back to back, as bytes. All chunks but the last have one count."""
+    if not len(counts):
+        return np.empty(0, np.uint8)
+    out = np.empty(block.count + len(counts), _word(width))
+    even, per_chunk = len(counts) - 1, int(counts[0])
+    offsets = block.offsets
+    step = offsets.strides[0]
+    grid = np.lib.stride_tricks.as_strided(offsets, (even, per_chunk + 1), (step * per_chunk, step), writeable=False)
+    target = out[: even * (per_chunk + 1)].view(offsets.dtype).reshape(even, per_chunk + 1)
+    np.subtract(grid, (edges[:even] - (per_chunk + 1) * width).astype(offsets.dtype)[:, None], out=target)
+    last = int(counts[-1])
+    out[even * (per_chunk + 1) :] = offsets[block.count - last :] - offsets[block.count - last] + (last + 1) * width
+    return out.view(np.uint8)
 
 
 def _width(encoding: Variable) -> int:
