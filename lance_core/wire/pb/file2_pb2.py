@@ -12,25 +12,24 @@ from google.protobuf.internal import builder as _builder
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 from google.protobuf import empty_pb2 as google_dot_protobuf_dot_empty__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1elance_core/wire/pb/file2.proto\x12\rlance.file.v2\x1a\x19google/protobuf/any.proto\x1a\x1bgoogle/protobuf/empty.proto\"B\n\x10\x44\x65\x66\x65rredEncoding\x12\x17\n\x0f\x62uffer_location\x18\x01 \x01(\x04\x12\x15\n\rbuffer_length\x18\x02 \x01(\x04\"\"\n\x0e\x44irectEncoding\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\x0c\"\xa4\x01\n\x08\x45ncoding\x12\x33\n\x08indirect\x18\x01 \x01(\x0b\x32\x1f.lance.file.v2.DeferredEncodingH\x00\x12/\n\x06\x64irect\x18\x02 \x01(\x0b\x32\x1d.lance.file.v2.DirectEncodingH\x00\x12&\n\x04none\x18\x03 \x01(\x0b\x32\x16.google.protobuf.EmptyH\x00\x42\n\n\x08location\"\xa0\x02\n\x0e\x43olumnMetadata\x12)\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x17.lance.file.v2.Encoding\x12\x31\n\x05pages\x18\x02 \x03(\x0b\x32\".lance.file.v2.ColumnMetadata.Page\x12\x16\n\x0e\x62uffer_offsets\x18\x03 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x04 \x03(\x04\x1a\x81\x01\n\x04Page\x12\x16\n\x0e\x62uffer_offsets\x18\x01 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x02 \x03(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12)\n\x08\x65ncoding\x18\x04 \x01(\x0b\x32\x17.lance.file.v2.Encoding\x12\x10\n\x08priority\x18\x05 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1elance_core/wire/pb/file2.proto\x12\rlance.file.v2\x1a\x1bgoogle/protobuf/empty.proto\"B\n\x10\x44\x65\x66\x65rredEncoding\x12\x17\n\x0f\x62uffer_location\x18\x01 \x01(\x04\x12\x15\n\rbuffer_length\x18\x02 \x01(\x04\"\"\n\x0e\x44irectEncoding\x12\x10\n\x08\x65ncoding\x18\x01 \x01(\x0c\"\xa4\x01\n\x08\x45ncoding\x12\x33\n\x08indirect\x18\x01 \x01(\x0b\x32\x1f.lance.file.v2.DeferredEncodingH\x00\x12/\n\x06\x64irect\x18\x02 \x01(\x0b\x32\x1d.lance.file.v2.DirectEncodingH\x00\x12&\n\x04none\x18\x03 \x01(\x0b\x32\x16.google.protobuf.EmptyH\x00\x42\n\n\x08location\"\xa0\x02\n\x0e\x43olumnMetadata\x12)\n\x08\x65ncoding\x18\x01 \x01(\x0b\x32\x17.lance.file.v2.Encoding\x12\x31\n\x05pages\x18\x02 \x03(\x0b\x32\".lance.file.v2.ColumnMetadata.Page\x12\x16\n\x0e\x62uffer_offsets\x18\x03 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x04 \x03(\x04\x1a\x81\x01\n\x04Page\x12\x16\n\x0e\x62uffer_offsets\x18\x01 \x03(\x04\x12\x14\n\x0c\x62uffer_sizes\x18\x02 \x03(\x04\x12\x0e\n\x06length\x18\x03 \x01(\x04\x12)\n\x08\x65ncoding\x18\x04 \x01(\x0b\x32\x17.lance.file.v2.Encoding\x12\x10\n\x08priority\x18\x05 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lance_core.wire.pb.file2_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_DEFERREDENCODING']._serialized_start=105
-  _globals['_DEFERREDENCODING']._serialized_end=171
-  _globals['_DIRECTENCODING']._serialized_start=173
-  _globals['_DIRECTENCODING']._serialized_end=207
-  _globals['_ENCODING']._serialized_start=210
-  _globals['_ENCODING']._serialized_end=374
-  _globals['_COLUMNMETADATA']._serialized_start=377
-  _globals['_COLUMNMETADATA']._serialized_end=665
-  _globals['_COLUMNMETADATA_PAGE']._serialized_start=536
-  _globals['_COLUMNMETADATA_PAGE']._serialized_end=665
+  _globals['_DEFERREDENCODING']._serialized_start=78
+  _globals['_DEFERREDENCODING']._serialized_end=144
+  _globals['_DIRECTENCODING']._serialized_start=146
+  _globals['_DIRECTENCODING']._serialized_end=180
+  _globals['_ENCODING']._serialized_start=183
+  _globals['_ENCODING']._serialized_end=347
+  _globals['_COLUMNMETADATA']._serialized_start=350
+  _globals['_COLUMNMETADATA']._serialized_end=638
+  _globals['_COLUMNMETADATA_PAGE']._serialized_start=509
+  _globals['_COLUMNMETADATA_PAGE']._serialized_end=638
 # @@protoc_insertion_point(module_scope)
