@@ -25,14 +25,14 @@ from lance_core.pages.unravel import Nesting, unravel
 _MAX_INT32 = 2**31 - 1
 
 
-def flat_array(leaf: Leaf, node: LeafNode) -> pa.Array:
+def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array:
     """Rows of one page of a column that is not nested."""
     if len(leaf.layers) != 1 or leaf.rep is not None:
-        raise CorruptFileError(f"a column of type {node.type} has {len(leaf.layers)} nesting layers, expected 1")
+        raise CorruptFileError(f"a column of type {arrow_type} has {len(leaf.layers)} nesting layers, expected 1")
     valid = None if leaf.def_ is None else leaf.def_ == 0
     if valid is not None and len(valid) != leaf.values.count:
         raise CorruptFileError(f"{len(valid)} definition levels for {leaf.values.count} values")
-    return to_arrow(leaf.values, node.type, bitmap(valid))
+    return to_arrow(leaf.values, arrow_type, bitmap(valid))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ window rows [900000, 1100000)    column 0: page 0 rows [900000, 1048576), page 1
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.assemble import flat_array, nested_array
+from lance_core.file.blobs import BLOB_ROW_SIZE, descriptors, fetch_values
 from lance_core.file.located import located
 from lance_core.file.rows import clip, scale
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, leaves
-from lance_core.format.layout import Column, ConstantLayout, Page
+from lance_core.format.layout import BlobLayout, Column, ConstantLayout, Page
 from lance_core.io.cache import LruCache
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.registry import load, read, scan
@@ -41,6 +42,7 @@ class ColumnReader:
     scale: int
     cache: LruCache
     key: tuple[object, ...]
+    file_size: int
 
     def parts(self, window: RowSelection) -> Iterator[tuple[int, RowSelection]]:
         """(page, rows of the page as the page counts them) of every page with selected rows."""
@@ -58,9 +60,14 @@ class ColumnReader:
         page = self.column.pages[number]
         with located(self.path, column=self.name, page=number):
             if rows.covers(page.num_rows):
-                return (yield from scan(page))
-            index = yield from self._index(number, page)
-            return (yield from read(page, index, rows))
+                leaf = yield from scan(page)
+            else:
+                index = yield from self._index(number, page)
+                leaf = yield from read(page, index, rows)
+            if isinstance(page.layout, BlobLayout):
+                values = yield from fetch_values(*descriptors(leaf.values), file_size=self.file_size)
+                return replace(leaf, values=values)
+            return leaf
 
     def _index(self, number: int, page: Page) -> Fetch[object]:
         key = (*self.key, self.index, number)
@@ -79,14 +86,20 @@ def _index_size(page: Page) -> int:
 
 
 def column_reader(
-    path: str, leaf: LeafNode, column: Column, row_scale: int, cache: LruCache, key: tuple[object, ...]
+    path: str,
+    leaf: LeafNode,
+    column: Column,
+    row_scale: int,
+    cache: LruCache,
+    key: tuple[object, ...],
+    file_size: int,
 ) -> ColumnReader:
     """A reader of one column; checks that its pages hold whole rows."""
     counts = np.array([page.num_rows for page in column.pages], np.int64)
     if len(counts) and (int(counts.min()) < 0 or bool((counts % row_scale).any())):
         raise CorruptFileError(f"{path}: column {leaf.field.name!r} has pages of {counts[:5].tolist()}... items")
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts // row_scale)))
-    return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key)
+    return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key, file_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +118,8 @@ class FieldReader:
 
     def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
-        assert isinstance(self.node, LeafNode)
         with located(self.path, column=column.name, page=number):
-            return flat_array(leaf, self.node)
+            return flat_array(leaf, self.node.type)
 
     def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
@@ -135,6 +147,8 @@ def _row_size(column: ColumnReader) -> float:
     rows = int(column.starts[-1])
     if not rows:
         return 0.0
+    if any(isinstance(page.layout, BlobLayout) for page in column.column.pages):
+        return BLOB_ROW_SIZE
     stored = sum(item.size for page in column.column.pages for item in page.buffers)
     constant = sum(page.num_rows for page in column.column.pages if isinstance(page.layout, ConstantLayout))
     # Encodings save about half on typical data; constants expand to full values.
@@ -155,13 +169,18 @@ def row_scales(node: Node, factor: int = 1, *, in_list: bool = False) -> Iterato
 
 
 def field_readers(
-    path: str, nodes: Sequence[Node], columns: dict[int, Column], cache: LruCache, key: tuple[object, ...]
+    path: str,
+    nodes: Sequence[Node],
+    columns: dict[int, Column],
+    cache: LruCache,
+    key: tuple[object, ...],
+    file_size: int,
 ) -> list[FieldReader]:
     """A reader for each top-level field; `columns` holds the metadata of every column the nodes name."""
     readers = []
     for node in nodes:
         found = [
-            column_reader(path, leaf, columns[leaf.column], factor, cache, key)
+            column_reader(path, leaf, columns[leaf.column], factor, cache, key, file_size)
             for leaf, factor in row_scales(node)
             if leaf.column is not None
         ]

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedVersionError
 from lance_core.fetch import Fetch
+from lance_core.file.columns20 import FieldReader20, assign_columns20, own_fields, paged
 from lance_core.file.columns21 import field_readers, wanted_columns
 from lance_core.file.footer import parse_version
 from lance_core.file.located import located
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
-from lance_core.file.projection import DEFAULT_BATCH_SIZE, Projection
-from lance_core.file.tree import assign_columns, build_tree
+from lance_core.file.projection import DEFAULT_BATCH_SIZE, Projection, Reader
+from lance_core.file.tree import Node, assign_columns, build_tree
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import Column
 from lance_core.format.schema import Schema
@@ -137,22 +138,37 @@ class OpenFile:
     def _project(self, schema: Schema) -> Projection:
         mapping = self._mapping()
         nodes = [build_tree(schema, field, mapping) for field in schema.top_level]
-        wanted = wanted_columns(nodes)
-        found = dict(zip(wanted, self.columns(wanted), strict=True))
-        key = (self.store.uri, self.path, self.file_size)
-        readers = field_readers(self.path, nodes, found, self._cache, key)
-        counts = {int(column.starts[-1]) for reader in readers for column in reader.columns}
-        if len(counts) > 1:
-            raise CorruptFileError(f"columns have different numbers of rows: {sorted(counts)[:5]}")
-        num_rows = counts.pop() if counts else self.num_rows
+        readers: Sequence[Reader]
+        if self.version is FileVersion.V2_0:
+            readers, num_rows = self._readers20(nodes, mapping)
+        else:
+            readers, num_rows = self._readers21(nodes)
         return Projection(
             store=self.store,
             path=self.path,
             schema=schema,
             readers=readers,
-            num_rows=num_rows,
+            num_rows=self.num_rows if num_rows is None else num_rows,
             tail=self._tail,
         )
+
+    def _readers21(self, nodes: Sequence[Node]) -> tuple[Sequence[Reader], int | None]:
+        wanted = wanted_columns(nodes)
+        found = dict(zip(wanted, self.columns(wanted), strict=True))
+        key = (self.store.uri, self.path, self.file_size)
+        readers = field_readers(self.path, nodes, found, self._cache, key, self.file_size)
+        counts = {int(column.starts[-1]) for reader in readers for column in reader.columns}
+        return readers, _agreed(counts)
+
+    def _readers20(self, nodes: Sequence[Node], mapping: Mapping[int, int]) -> tuple[Sequence[Reader], int | None]:
+        ids = [field_id for node in nodes for field_id in own_fields(node) if field_id in mapping]
+        columns = self.columns([mapping[field_id] for field_id in ids])
+        found = {field_id: paged(column) for field_id, column in zip(ids, columns, strict=True)}
+        readers = []
+        for node in nodes:
+            own = {field_id: found[field_id] for field_id in own_fields(node) if field_id in found}
+            readers.append(FieldReader20(self.path, node, own, self.file_size))
+        return readers, _agreed({reader.num_rows for reader in readers if reader.num_rows is not None})
 
     def _mapping(self) -> Mapping[int, int]:
         """Field id -> column."""
@@ -160,6 +176,16 @@ class OpenFile:
             if self._data_file is not None:
                 pairs = zip(self._data_file.fields, self._data_file.column_indices, strict=True)
                 self._columns_of = {field: column for field, column in pairs if field >= 0 and column >= 0}
+            elif self.version is FileVersion.V2_0:
+                schema = self.schema
+                self._columns_of = assign_columns20([build_tree(schema, field, {}) for field in schema.top_level])
             else:
                 self._columns_of = assign_columns(self.schema)
         return self._columns_of
+
+
+def _agreed(counts: set[int]) -> int | None:
+    """The one number of rows that all columns have."""
+    if len(counts) > 1:
+        raise CorruptFileError(f"columns have different numbers of rows: {sorted(counts)[:5]}")
+    return next(iter(counts), None)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
+from lance_core.codecs.dictionary import flatten
 from lance_core.errors import CorruptFileError
 from lance_core.pages.leaf import ConstantValues, LeafValues
 
@@ -56,6 +57,10 @@ def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
 def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
     if pa.types.is_null(arrow_type):
         return pa.nulls(block.count)
+    if pa.types.is_fixed_size_list(arrow_type) and block.bits % arrow_type.list_size == 0:
+        # Lists inside packed structs are stored as one wide value.
+        items = FixedBlock(block.bits // arrow_type.list_size, block.data, block.count * arrow_type.list_size)
+        return _fixed_size_list(ListBlock(arrow_type.list_size, items, block.count), arrow_type, validity)
     if pa.types.is_nested(arrow_type) or _is_variable(arrow_type) or arrow_type.bit_width != block.bits:
         raise _mismatch(f"values of {block.bits} bits", arrow_type)
     needed = (block.count * block.bits + 7) // 8
@@ -119,6 +124,9 @@ def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Bu
         return pa.DictionaryArray.from_arrays(array, items)
     if not pa.types.is_nested(arrow_type) and not _is_variable(arrow_type) and arrow_type.bit_width >= 8:
         return _take_fixed(items, indices, arrow_type, validity)
+    if isinstance(block.items, VariableBlock) and len(items):
+        numbers = FixedBlock(8 * indices.dtype.itemsize, np.ascontiguousarray(indices).view(np.uint8), len(indices))
+        return to_arrow(flatten(DictionaryBlock(numbers, block.items)), arrow_type, validity)
     array = pa.Array.from_buffers(pa.from_numpy_dtype(indices.dtype), len(indices), [validity, pa.py_buffer(indices)])
     return pc.take(items, array, boundscheck=False)
 
