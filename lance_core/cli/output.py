@@ -1,0 +1,112 @@
+"""How the commands print: text for people, JSON for programs.
+
+::
+
+    text   version  rows            json   [{"version": 1, "rows": 10}]
+           1        10
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import click
+
+
+class Output:
+    """Where and how a command prints."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def record(self, values: Mapping[str, Any]) -> None:
+        """One thing with named values."""
+        if self.as_json:
+            self._json(values)
+            return
+        width = max((len(name) for name in values), default=0)
+        for name, value in values.items():
+            click.echo(f"{name.ljust(width)}  {_text(value)}")
+
+    def rows(self, rows: Iterable[Mapping[str, Any]], *, empty: str = "nothing") -> None:
+        """Many things with the same names; `empty` is said when there are none."""
+        found = [*rows]
+        if self.as_json:
+            self._json(found)
+        elif not found:
+            click.echo(empty)
+        else:
+            for line in _table(found):
+                click.echo(line)
+
+    def message(self, text: str, **values: Any) -> None:
+        """A sentence for people, the values for programs."""
+        if self.as_json:
+            self._json(values)
+        else:
+            click.echo(text)
+
+    def _json(self, value: Any) -> None:
+        click.echo(json.dumps(value, default=_plain, indent=2, ensure_ascii=False))
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = [*rows[0]]
+    cells = [[_text(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(names)]
+    lines = ["  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip()]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return lines
+
+
+_MAX_TEXT = 100
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, bytes):
+        value = value.hex()
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{name}={_text(item)}" for name, item in value.items()) or "-"
+    text = str(value).replace("\n", "\\n")
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def _plain(value: Any) -> Any:
+    for kind, convert in _CONVERSIONS:
+        if isinstance(value, kind):
+            return convert(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return str(value)
+
+
+_CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((dt.datetime, dt.date, dt.time), lambda value: value.isoformat()),
+    (bytes, lambda value: value.hex()),
+    (decimal.Decimal, str),
+    (Mapping, dict),
+    ((set, frozenset), sorted),
+)
+
+
+def size_text(size: int) -> str:
+    """Bytes for people.
+
+    >>> size_text(1536)
+    '1.5 KiB'
+    """
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"

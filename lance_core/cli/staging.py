@@ -1,0 +1,106 @@
+"""`lance staged`: what was staged and waits for its commit, what is at work, and what a dead attempt left."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lance_core.cli.output import Output, size_text
+from lance_core.cli.table import Table, table_command
+from lance_core.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from lance_core.commit.model import StagedEntry
+    from lance_core.io.store import Store
+
+
+@click.group("staged")
+def staged() -> None:
+    """Staged transactions: list, show, abort, gc."""
+
+
+def _time(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.timezone.utc).isoformat(timespec="seconds")
+
+
+@table_command("list", versioned=False)
+def list_(table: Table, output: Output) -> None:
+    """Every attempt: running, expired (its lease is over), or finished (waits for its commit)."""
+    from lance_core.commit.registry import list_staged
+
+    output.rows((_line(entry) for entry in list_staged(table.store())), empty="nothing is staged")
+
+
+def _line(entry: StagedEntry) -> dict[str, Any]:
+    found = entry.staged
+    return {
+        "identity": entry.identity,
+        "attempt": entry.attempt,
+        "state": entry.state,
+        "operation": None if found is None else found.operation,
+        "rows": None if found is None else found.rows,
+        "bytes": None if found is None else found.bytes,
+        "read version": entry.read_version,
+        "started": _time(entry.started),
+        "lease until": _time(entry.lease_until),
+    }
+
+
+def _entries(store: Store, identity: str, attempt: str | None) -> list[StagedEntry]:
+    from lance_core.commit.registry import list_staged
+
+    found = [entry for entry in list_staged(store) if entry.identity == identity and attempt in (None, entry.attempt)]
+    if not found:
+        raise NotFoundError(f"nothing is staged as {identity}", uri=store.uri, cure="See `lance staged list`.")
+    return found
+
+
+@table_command("show", versioned=False)
+@click.argument("identity")
+def show(table: Table, output: Output, identity: str) -> None:
+    """One identity in full: spec, counts, transaction."""
+    entries = _entries(table.store(), identity, None)
+    if output.as_json:
+        output.rows({**_line(entry), "spec": dict(entry.spec), "staged": entry.staged} for entry in entries)
+        return
+    for entry in entries:
+        details = {} if entry.staged is None else entry.staged.to_dict()
+        output.record({**_line(entry), **{f"spec {key}": value for key, value in entry.spec.items()}, **details})
+
+
+@table_command("abort", versioned=False)
+@click.argument("identity")
+@click.option("--attempt", help="One attempt only; else all of the identity.")
+def abort(table: Table, output: Output, identity: str, attempt: str | None) -> None:
+    """Remove the files and the record of attempts that have not landed."""
+    from lance_core.commit.abort import abort_attempt
+
+    store = table.store()
+    removed = [
+        path for entry in _entries(store, identity, attempt) for path in abort_attempt(store, entry.identity, entry.attempt)
+    ]
+    output.message(f"removed {len(removed)} files", files=removed)
+
+
+@table_command("gc", versioned=False)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+def gc(table: Table, output: Output, dry_run: bool) -> None:
+    """Remove what dead attempts left: nothing that any version, staged transaction or living lease needs."""
+    from lance_core.commit.garbage import collect_garbage
+
+    report = collect_garbage(table.store(), dry_run=dry_run)
+    if output.as_json:
+        output.record(report.to_dict())
+        return
+    verb = "would remove" if dry_run else "removed"
+    click.echo(f"{verb} {len(report.files)} files, {size_text(report.bytes)}, of {len(report.attempts)} attempts")
+    for path in report.files:
+        click.echo(f"  {path}")
+
+
+for _command in (list_, show, abort, gc):
+    staged.add_command(_command)
+
+COMMANDS = (staged,)

@@ -1,0 +1,149 @@
+"""The `lance` command on real tables: what it prints, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+import lance_core
+from lance_core.cli.main import cli
+from lance_core.errors import LanceError
+
+
+def table(rows: int, *, first: int = 0) -> pa.Table:
+    ids = list(range(first, first + rows))
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids], "blob": [b"\xff"] * rows})
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(table(10), path, commit_message="begin")
+    lance.write_dataset(table(5, first=10), path, mode="append")
+    ds = lance.dataset(path)
+    ds.delete("id < 2")
+    ds.create_scalar_index("id", "BTREE")
+    ds.tags.create("good", 2)
+    return path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, [*arguments])
+
+
+def plain(*arguments: str) -> Any:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def test_info(uri: str) -> None:
+    found = plain("info", uri)
+    assert (found["version"], found["rows"], found["deleted rows"], found["fragments"]) == (4, 13, 2, 2)
+    assert found["tags"] == {"good": 2}
+    assert found["indices"] == {"id_idx": 1.0}
+    assert "13" in run("info", uri).output
+    assert plain("info", uri, "--version", "good")["rows"] == 15
+
+
+def test_versions_and_log(uri: str) -> None:
+    assert [item["rows"] for item in plain("versions", uri)] == [10, 15, 13, 13]
+    log = plain("log", uri)
+    assert [item["operation"] for item in log] == ["CreateIndex", "Delete", "Append", "Overwrite"]
+    assert [item["change"] for item in log] == [0, -2, 5, 10]
+    assert log[-1]["properties"] == {"__lance_commit_message": "begin"}
+    assert [item["version"] for item in plain("log", uri, "-n", "2")] == [4, 3]
+    assert "Append" in run("log", uri).output
+
+
+def test_schema_head_count(uri: str) -> None:
+    assert [item["name"] for item in plain("schema", uri)] == ["id", "name", "blob"]
+    assert [item["id"] for item in plain("schema", uri, "--ids")] == [0, 1, 2]
+    assert plain("head", uri, "-n", "2", "-c", "id, name") == [{"id": 2, "name": "n2"}, {"id": 3, "name": "n3"}]
+    assert plain("head", uri, "--where", "id = 12", "-c", "blob") == [{"blob": "ff"}]
+    assert run("head", uri, "--where", "id < 0").output == "no rows\n"
+    assert plain("count", uri) == {"rows": 13}
+    assert run("count", uri, "--where", "id >= 10").output == "5\n"
+
+
+def test_fragments_files_indices(uri: str) -> None:
+    assert [(item["rows"], item["deleted"]) for item in plain("fragments", uri)] == [(8, 2), (5, 0)]
+    files = plain("files", uri)
+    assert sorted(item["kind"] for item in files) == ["data", "data", "deletions", "index", "transaction"]
+    for item in files:
+        assert (Path(uri) / item["path"]).exists()
+    (index,) = plain("indices", uri)
+    assert (index["name"], index["kind"], index["columns"], index["covered"]) == ("id_idx", "BTree", "id", "2/2")
+
+
+def test_validate(uri: str) -> None:
+    assert plain("validate", uri)["valid"] is True
+    assert run("validate", uri, "--shallow").exit_code == 0
+    victim = next((Path(uri) / "data").iterdir())
+    victim.write_bytes(victim.read_bytes()[:-8])
+    result = run("validate", uri)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, LanceError)
+
+
+def test_wait(uri: str) -> None:
+    assert plain("wait", uri, "--version", "3")["version"] == 4
+    assert run("wait", uri, "--rows", "3", "--where", "id > 10", "--tag", "good", "--staged-drained").exit_code == 0
+    late = run("wait", uri, "--rows", "99", "--timeout", "0")
+    assert late.exit_code == 3
+    assert "13 rows, waiting for at least 99" in late.output
+    assert run("wait", uri).exit_code == 2
+    assert run("wait", uri, "--where", "id > 1").exit_code == 2
+
+
+def test_wait_for_a_table_that_is_not_there_yet(tmp_path: Path) -> None:
+    path = str(tmp_path / "later.lance")
+
+    def create() -> None:
+        time.sleep(0.2)
+        lance_core.write_dataset(table(4), path)
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    assert plain("wait", path, "--rows", "4", "--interval", "0.05", "--timeout", "60")["num_rows"] == 4
+    thread.join()
+
+
+def test_staged(uri: str) -> None:
+    assert run("staged", "list", uri).output == "nothing is staged\n"
+    assert plain("staged", "gc", uri, "--dry-run")["files"] == []
+    assert isinstance(run("staged", "show", uri, "3f").exception, LanceError)
+
+
+def test_entry_point(uri: str, tmp_path: Path) -> None:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lance_core.cli.main", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert call("count", uri).stdout == "13\n"
+    missing = call("info", str(tmp_path / "nothing"))
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("NotFoundError:")
+    assert "Traceback" not in missing.stderr
+    assert call("nonsense").returncode == 2
+    assert call("info", uri, "-o", "what").returncode == 2
+    unknown = call("info", uri, "-o", "what=1")
+    assert unknown.returncode == 1
+    assert "what" in unknown.stderr
+
+
+def test_every_command_explains_itself() -> None:
+    for name, command in cli.commands.items():
+        result = run(name, "--help")
+        assert result.exit_code == 0
+        assert command.help
