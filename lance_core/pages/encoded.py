@@ -8,14 +8,18 @@ import numpy as np
 
 from lance_core.codecs.blocks import Bytes
 from lance_core.fetch import Buffer
+from lance_core.format.encoding20 import ArrayEncoding
 from lance_core.format.layout import PageLayout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedPage:
-    """One page, ready for a file: `buffers` in the order the layout wants them, `num_rows` for `Page.num_rows`."""
+    """One page, ready for a file: `buffers` in the order the layout wants them, `num_rows` for `Page.num_rows`.
 
-    layout: PageLayout
+    `layout` is an array encoding in 2.0 files, a page layout in newer ones.
+    """
+
+    layout: PageLayout | ArrayEncoding
     buffers: tuple[Buffer, ...]
     num_rows: int
 
