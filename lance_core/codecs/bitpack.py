@@ -27,6 +27,8 @@ from lance_core.format.encoding import Flat, InlineBitpacking, OutOfLineBitpacki
 from lance_core.kernels import bits as kernels
 
 BLOCK = kernels.BLOCK
+MAX_WIDTHLESS = 1 << 31
+"""Width 0 needs no bytes for a value, so nothing else would keep a damaged count from allocating at will."""
 Unsigned = npt.NDArray[Any]
 
 
@@ -158,6 +160,8 @@ def _walk_inline(words: Unsigned, starts: Ints, sizes: Ints, counts: Ints, bits:
 
 def _decode_out_of_line(bits: int, width: int, piece: Pieces, counts: Ints) -> FixedBlock:
     count = total(counts)
+    if width == 0 and count > MAX_WIDTHLESS:
+        raise CorruptFileError(f"OutOfLineBitpacking of width 0 claims {count} values, expected at most {MAX_WIDTHLESS}")
     words, starts, sizes = aligned_words(piece, bits // 8)
     per_block, rest = BLOCK * width // bits, counts % BLOCK
     whole = counts // BLOCK * per_block

@@ -108,8 +108,8 @@ class Codecs:
         return codec
 
 
-MAX_VALUES = 1 << 31
-"""Values of one call: encodings that need no bytes for a value (width 0) would let a damaged count allocate at will."""
+MAX_VALUES = 1 << 40
+"""Values of one call. Codecs compare counts with the bytes they have; this only keeps sums from overflowing."""
 
 
 def total(counts: Ints) -> int:
@@ -117,6 +117,6 @@ def total(counts: Ints) -> int:
     if len(counts) and (int(counts.min()) < 0 or int(counts.max()) > MAX_VALUES):
         raise CorruptFileError(f"a chunk claims {int(counts.min())} to {int(counts.max())} values")
     count = int(np.sum(counts, dtype=np.int64))
-    if count > MAX_VALUES:
+    if not 0 <= count <= MAX_VALUES:
         raise CorruptFileError(f"the chunks of one read claim {count} values, expected at most {MAX_VALUES}")
     return count

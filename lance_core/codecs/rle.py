@@ -123,8 +123,8 @@ def _num_runs(encoding: Rle, values: Pieces, lengths: Pieces) -> Ints:
 
 
 def _lengths(block: Block) -> npt.NDArray[Any]:
-    if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32):
-        raise CorruptFileError("Rle: run lengths are not numbers of 8, 16 or 32 bits")
+    if not isinstance(block, FixedBlock) or block.bits not in (8, 16):
+        raise CorruptFileError("Rle: run lengths are not numbers of 8 or 16 bits")
     return block.data[: block.count * block.bits // 8].view(f"<u{block.bits // 8}")
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-
-_MODULES = ("bits", "bytes", "distinct", "fsst", "levels")
+import pkgutil
 
 
 def load_all() -> None:
     """Import every kernel module, so that `jit.warmup()` knows all kernels."""
-    for name in _MODULES:
-        importlib.import_module(f"{__name__}.{name}")
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")

@@ -39,6 +39,16 @@ _REGISTRY: list[Kernel] = []
 _COMPILED = "numba kernel %s[%s] compiled in %.1f s (once per machine: it is cached)"
 
 
+def _renew_lock() -> None:
+    """A fork may have copied the lock while another thread held it."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 class Kernel:
     """A function that is compiled when it is first called with an element type."""
 

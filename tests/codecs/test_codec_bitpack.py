@@ -111,3 +111,13 @@ def test_widths():
         54,
         64,
     ]
+
+
+def test_width_zero_needs_no_bytes_but_has_a_bound():
+    nothing = Pieces.whole(np.empty(0, np.uint8))
+    got = CODECS.decode_block(OutOfLineBitpacking(16, Flat(0)), nothing, np.array([3000]))
+    assert got.count == 3000
+    assert not got.data.any()
+    for count in (1 << 32, 1 << 62):
+        with pytest.raises(CorruptFileError, match="claims"):
+            CODECS.decode_block(OutOfLineBitpacking(16, Flat(0)), nothing, np.array([count]))
