@@ -124,17 +124,8 @@ class FragmentList(Sequence[Fragment]):
                 total += self[index].num_rows
         return total
 
-    @property
-    def any_deletions(self) -> bool:
-        """Whether any fragment has a deletion file."""
-        return self._any("deletion_file")
-
-    @property
-    def any_overlays(self) -> bool:
-        """Whether any fragment has overlays."""
-        return self._any("overlays")
-
-    def _any(self, name: str) -> bool:
+    def any_with(self, name: str) -> bool:
+        """Whether any fragment has a `"deletion_file"` or `"overlays"`."""
         for found, raw in zip(self._decoded, self._raw, strict=True):
             if found is not None:
                 if getattr(found, name):

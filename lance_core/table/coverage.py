@@ -33,6 +33,11 @@ def is_address_based(index: IndexMetadata) -> bool:
     return (index.index_version or 0) >= _ADDRESS_BASED[index.details.kind]
 
 
+def fields_of(indices: Iterable[IndexMetadata]) -> frozenset[int]:
+    """Fields that any of the indices keys or carries."""
+    return frozenset(field for index in indices for field in (*index.fields, *index.covering_fields))
+
+
 def depends_on(index: IndexMetadata, fields: Set[int]) -> bool:
     """Whether the index keys or carries one of the fields."""
     return not fields.isdisjoint(index.fields) or not fields.isdisjoint(index.covering_fields)

@@ -16,13 +16,15 @@ from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
-from lance_core.format.manifest import BasePath, Manifest, WriterVersion
+from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
 from lance_core.format.schema import Field, Schema
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
 from lance_core.table.operations.rewrite import RewrittenIndex
 from lance_core.table.transaction import Transaction
+
+_FLAGGED = {FLAG_DELETION_FILES: "deletion_file", FLAG_DATA_OVERLAYS: "overlays"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class ManifestDraft:
         """No fragments, no indices; high-water marks stay."""
         self.fragments = FragmentList.of(())
         self.indices = []
+        self.schema = Schema(())
         self.data_storage_version = self._options.data_storage_version or self.data_storage_version
 
     def _with_id(self, fragment: Fragment) -> Fragment:
@@ -195,8 +198,11 @@ class ManifestDraft:
     # -- schema
 
     def set_schema(self, schema: Schema) -> None:
-        """Replace the schema; the mark of field ids, where there is one, moves up with it."""
-        self.schema = schema
+        """Replace the schema; the mark of field ids, where there is one, moves up with it.
+
+        A schema without metadata keeps the table's: Merge and Project reach the log without any.
+        """
+        self.schema = schema if schema.metadata else replace(schema, metadata=self.schema.metadata)
         if self.max_allocated_field_id is not None:
             self.max_allocated_field_id = max(self.max_allocated_field_id, schema.max_field_id)
 
@@ -236,24 +242,15 @@ class ManifestDraft:
         if new_ids:
             self.indices = coverage.extend_coverage(self.indices, new_ids, frozenset(sources), frozenset(fields))
 
-    def indexed_fields(self) -> frozenset[int]:
-        """Fields that any index keys or carries."""
-        return frozenset(field for index in self.indices for field in (*index.fields, *index.covering_fields))
-
-    def files_by_field(self, fields: frozenset[int]) -> dict[int, dict[int, str]]:
-        """fragment id -> field id -> path of the file that holds it, for the given fields."""
-        if not fields:
-            return {}
-        return {
-            fragment.id: {field: file.path for file in fragment.files for field in fields.intersection(file.fields)}
-            for fragment in self.fragments
-        }
+    def indexed_files(self) -> dict[int, dict[int, str]]:
+        """fragment id -> field id -> path of the file that holds it, for the fields that any index keys or carries."""
+        fields = coverage.fields_of(self.indices)
+        return {item.id: edits.files_of(item, fields) for item in self.fragments} if fields else {}
 
     def prune_changed_files(self, before: Mapping[int, Mapping[int, str]]) -> None:
         """Indices stop covering fragments whose file for an indexed field is not the one it was."""
         if before:
-            after = self.files_by_field(self.indexed_fields())
-            self.indices = coverage.prune_changed_files(self.indices, before, after)
+            self.indices = coverage.prune_changed_files(self.indices, before, self.indexed_files())
 
     def move_coverage(self, old_ids: Iterable[int], added: Iterable[Fragment], rewritten: frozenset[str]) -> None:
         """Old fragments became new ones: segments follow that were translated (`rewritten`) or speak of stable ids."""
@@ -325,15 +322,14 @@ class ManifestDraft:
         """The manifest."""
         storage_version = self._storage_version()
         incoming = self._incoming
-        previous = self.previous if self.source is None else self.source
-        inherited = previous if self.previous is not None or self.source is not None else None
+        inherited = self.previous if self.source is None else self.source
         reader, writer = next_flags(
             inherited,
-            has_deletions=self.fragments.any_deletions,
+            has_deletions=self._has(FLAG_DELETION_FILES, inherited),
             stable_row_ids=self.uses_stable_row_ids,
             has_config=bool(self.config),
             has_base_paths=bool(self.base_paths),
-            has_overlays=self.fragments.any_overlays,
+            has_overlays=self._has(FLAG_DATA_OVERLAYS, inherited),
             mixed_versions=has_mixed_versions(incoming, data_storage_version=storage_version),
             indices=self.indices,
             no_transaction_file=self._options.no_transaction_file,
@@ -359,6 +355,12 @@ class ManifestDraft:
             max_allocated_field_id=self.max_allocated_field_id,
             unknown=unknown,
         )
+
+    def _has(self, flag: int, inherited: Manifest | None) -> bool:
+        """Whether any fragment needs the flag. Where the version before did without, only new fragments are looked at."""
+        if inherited is not None and not inherited.reader_feature_flags & flag:
+            return FragmentList.of(self._incoming).any_with(_FLAGGED[flag])
+        return self.fragments.any_with(_FLAGGED[flag])
 
     def _storage_version(self) -> str:
         if self.data_storage_version is not None:

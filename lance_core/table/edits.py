@@ -58,3 +58,8 @@ def rebased(fragment: Fragment, base_id: int) -> Fragment:
     if deletion is not None and deletion.base_id is None:
         deletion = replace(deletion, base_id=base_id)
     return replace(fragment, files=files, deletion_file=deletion)
+
+
+def files_of(fragment: Fragment, fields: frozenset[int]) -> dict[int, str]:
+    """field id -> path of the file that holds it, for those of `fields` the fragment has."""
+    return {field: file.path for file in fragment.files for field in fields.intersection(file.fields)}

@@ -14,7 +14,7 @@ from typing import Any
 
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
-from lance_core.rowids.walk import walk_fields
+from lance_core.rowids.walk import read_varint, walk_fields
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
 
@@ -158,8 +158,8 @@ class WireFragments:
 
     def peek_id(self, raw: bytes) -> int:
         """Field 1; writers put it first, and leave it out when it is 0."""
-        if len(raw) > 1 and raw[0] == 0x08 and raw[1] < 0x80:
-            return raw[1]
+        if raw[:1] == b"\x08":
+            return raw[1] if len(raw) > 1 and raw[1] < 0x80 else read_varint(raw, 1)[0]
         return next((value for number, value in walk_fields(raw) if number == 1 and isinstance(value, int)), 0)
 
     def peek_num_rows(self, raw: bytes) -> int:

@@ -28,7 +28,7 @@ class Merge:
 
     def apply(self, draft: ManifestDraft) -> None:
         """Replace schema and fragments."""
-        before = draft.files_by_field(draft.indexed_fields())
+        before = draft.indexed_files()
         draft.set_schema(self.schema)
         draft.set_fragments(self.fragments)
         draft.prune_changed_files(before)
