@@ -115,6 +115,12 @@ def concat(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     return pa.concat_arrays(arrays)
 
 
+def copied(array: pa.Array) -> pa.Array:
+    """The array in buffers of its own, without an offset."""
+    # `take` would do as well, but it gets slices of nested fixed-size lists wrong; joining gets them right.
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
 def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) -> pa.Array:
     """The array of a node with `length` slots."""
     known = [leaf.column for leaf in leaves(node) if leaf.column in columns]

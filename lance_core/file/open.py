@@ -21,6 +21,7 @@ from lance_core.file.footer import parse_version
 from lance_core.file.located import located
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
 from lance_core.file.projection import DEFAULT_BATCH_SIZE, Projection, Reader
+from lance_core.file.rows import Ranges
 from lance_core.file.tree import Node, assign_columns, build_tree
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import Column
@@ -121,7 +122,7 @@ class OpenFile:
         self,
         schema: Schema | None = None,
         *,
-        ranges: Sequence[tuple[int, int]] | None = None,
+        ranges: Ranges | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of the fields in `schema` (all of the file's own when None); see `Projection.read`."""

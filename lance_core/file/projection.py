@@ -22,7 +22,7 @@ from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
 from lance_core.file.finish import finish
 from lance_core.file.metadata import Tail
-from lance_core.file.rows import select_indices, select_ranges, windows
+from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
 from lance_core.format.schema import Schema
 from lance_core.io.drive import drive
 from lance_core.io.store import Store
@@ -65,9 +65,7 @@ class Projection:
         self._tail = tail
         self._row_size = sum(reader.row_size() for reader in readers)
 
-    def read(
-        self, *, ranges: Sequence[tuple[int, int]] | None = None, batch_size: int = DEFAULT_BATCH_SIZE
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, *, ranges: Ranges | None = None, batch_size: int = DEFAULT_BATCH_SIZE) -> Iterator[pa.RecordBatch]:
         """Batches of `batch_size` rows (the last may be smaller) of the rows in `ranges`, in order.
 
         `ranges` are sorted, disjoint, half-open ranges of row numbers; None means all rows. Reading runs ahead of the
@@ -88,7 +86,7 @@ class Projection:
             return no_columns(len(order))
         return batch.take(pa.array(order))
 
-    def table(self, ranges: Sequence[tuple[int, int]] | None = None) -> pa.Table:
+    def table(self, ranges: Ranges | None = None) -> pa.Table:
         """All selected rows as one table whose columns keep the chunks they were decoded in."""
         selection = select_ranges(ranges, self.num_rows)
         tables = list(self._tables(selection, self._window_rows(1)))

@@ -15,21 +15,27 @@ from lance_core.errors import InputError
 from lance_core.pages.rows import RowSelection
 
 Ints = npt.NDArray[np.int64]
+Ranges = Sequence[tuple[int, int]] | RowSelection
+"""Sorted, disjoint half-open ranges of row numbers, as pairs or already as a selection."""
 
 
-def select_ranges(ranges: Sequence[tuple[int, int]] | None, num_rows: int) -> RowSelection:
+def select_ranges(ranges: Ranges | None, num_rows: int) -> RowSelection:
     """The selection of sorted, disjoint half-open ranges of file rows; None selects all. InputError when out of bounds."""
     if ranges is None:
         return RowSelection.all(num_rows)
-    selection = RowSelection.ranges(ranges)
+    selection = ranges if isinstance(ranges, RowSelection) else RowSelection.ranges(ranges)
     if len(selection.starts):
         out_of_order = bool((selection.starts[1:] < selection.ends[:-1]).any())
         if out_of_order or selection.starts[0] < 0 or selection.ends[-1] > num_rows:
             raise InputError(
-                f"row ranges must be sorted, disjoint and within 0..{num_rows}, got {list(ranges)[:5]}",
+                f"row ranges must be sorted, disjoint and within 0..{num_rows}, got {_first(selection)}",
                 cure="Use indices to read rows in another order.",
             )
     return selection
+
+
+def _first(selection: RowSelection) -> list[tuple[int, int]]:
+    return [*zip(selection.starts[:5].tolist(), selection.ends[:5].tolist(), strict=True)]
 
 
 def select_indices(indices: npt.ArrayLike, num_rows: int) -> tuple[RowSelection, Ints | None]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import InputError
-from lance_core.file.assemble import concat
+from lance_core.file.assemble import concat, copied
 from lance_core.file.blocks_of import Bools, block_of, validity_of
 from lance_core.file.tree import LeafNode, Node, StructNode
 from lance_core.pages.build import ItemStep, ListStep, Step, build_levels
@@ -131,4 +131,6 @@ def _take_slots(values: pa.Array, slots: Ints) -> pa.Array:
     first = int(slots[0])
     if int(slots[-1]) - first + 1 == len(slots):
         return values.slice(first, len(slots))
+    if pa.types.is_fixed_size_list(values.type) and values.offset:
+        return copied(values).take(pa.array(slots))
     return values.take(pa.array(slots))

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow.cast import cast_batch
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import InputError
+from lance_core.file.assemble import copied
 from lance_core.file.container import ContainerWriter
+from lance_core.file.encode20 import ArrayEncoder
 from lance_core.file.encode21 import LeafEncoder
 from lance_core.file.prepare import prepare
 from lance_core.format.fragment import DataFile
@@ -229,19 +230,25 @@ class FileWriter:
                 self._write_pages(self._columns[number], pages, sum(item.num_rows for item in slices))
 
     def _write_pages(self, column: _Column, pages: Sequence[EncodedPage], num_rows: int) -> None:
-        items = sum(page.num_rows for page in pages)
+        items = max(1, sum(page.num_rows for page in pages))
+        done = 0
         for page in pages:
             buffers = tuple(self._container.add_buffer(data) for data in page.buffers)
-            column.pages.append(Page(page.layout, buffers, page.num_rows, column.next_row))
-            # Pages of fixed-size lists of structs count items, several to a row.
-            column.next_row += page.num_rows * num_rows // items if items else 0
+            # Pages of list items (2.0) and of fixed-size lists of structs count items, not rows.
+            column.pages.append(
+                Page(page.layout, buffers, page.num_rows, column.next_row + done * num_rows // max(1, items))
+            )
+            done += page.num_rows
+        column.next_row += num_rows
 
 
 def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
     """The encoder of a storage version. InputError for versions that cannot be written."""
+    if version is FileVersion.V2_0:
+        return ArrayEncoder(schema)
     if version in (FileVersion.V2_1, FileVersion.V2_2):
         return LeafEncoder(schema, version)
-    raise InputError(f"files of version {version.text} cannot be written", cure="Use storage version 2.1 or 2.2.")
+    raise InputError(f"files of version {version.text} are not written here", cure="Use storage version 2.0, 2.1 or 2.2.")
 
 
 def _owned(item: Any) -> Any:
@@ -249,4 +256,4 @@ def _owned(item: Any) -> Any:
     values = getattr(item, "values", None)
     if values is None or values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
         return item
-    return replace(item, values=values.take(pa.array(np.arange(len(values)))))
+    return replace(item, values=copied(values))

@@ -87,7 +87,16 @@ NULLS: dict[str, Callable[[int], bool]] = {
     "all": lambda i: True,
 }
 
-NEEDS_2_2 = ("map", "fsl_struct")
+_NEEDS_2_2 = ("map", "fsl_struct")
+_NEEDS_STRUCT_VALIDITY = ("struct_struct", "list_struct")
+_STRUCTS = ("struct", "struct_list")
+
+
+def is_known(name: str, nulls: str, version: str) -> bool:
+    """Whether the official library can write such a column in this version: 2.0 keeps no nulls of structs."""
+    if version == "2.0" and (name in _NEEDS_STRUCT_VALIDITY or (name in _STRUCTS and nulls != "none")):
+        return False
+    return version == "2.2" or name not in _NEEDS_2_2
 
 
 def column(name: str, num_rows: int, nulls: str = "none") -> pa.Array:

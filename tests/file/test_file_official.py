@@ -10,19 +10,20 @@ import pyarrow as pa
 import pytest
 
 SIZES = [1, 1023, 1024, 1025]
-VERSIONS = ["2.1", "2.2"]
+VERSIONS = ["2.0", "2.1", "2.2"]
 
 
-def _skip_unknown(name: str, version: str) -> None:
-    if version == "2.1" and name in columns.NEEDS_2_2:
-        pytest.skip("the official library has no such type in 2.1")
+def _nulls(name: str, version: str) -> list[str]:
+    known = [nulls for nulls in columns.NULLS if columns.is_known(name, nulls, version)]
+    if not known:
+        pytest.skip("the official library has no such type in this version")
+    return known
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", columns.VALUES)
 def test_official_files_are_read(tmp_path: Path, name: str, version: str) -> None:
-    _skip_unknown(name, version)
-    for nulls in columns.NULLS:
+    for nulls in _nulls(name, version):
         for size in SIZES:
             table = columns.table(name, size, nulls)
             opened = tables.write_official(tmp_path / f"{nulls}{size}", table, version)
@@ -35,8 +36,7 @@ def test_official_files_are_read(tmp_path: Path, name: str, version: str) -> Non
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", columns.VALUES)
 def test_our_files_are_read_by_both(tmp_path: Path, name: str, version: str) -> None:
-    _skip_unknown(name, version)
-    for nulls in columns.NULLS:
+    for nulls in _nulls(name, version):
         for size in SIZES:
             root = tmp_path / f"{nulls}{size}"
             table = columns.table(name, size, nulls)
@@ -82,3 +82,39 @@ def test_empty_tables(tmp_path: Path) -> None:
     assert written.num_rows == 0
     assert tables.open_ours(tmp_path, written).num_rows == 0
     tables.assert_same(tables.read_all(tables.open_ours(tmp_path, written)), table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "metadata"),
+    [
+        ("string", {"compression": "zstd"}),
+        ("string", {"compression": "lz4"}),
+        ("string", {"compression": "fsst"}),
+        ("string", {"structural-encoding": "fullzip"}),
+        ("float64", {"compression": "zstd", "bss": "on"}),
+        ("list", {"structural-encoding": "fullzip"}),
+        ("packed", {"packed": "true"}),
+        ("blob", {"blob": "true"}),
+    ],
+)
+def test_encoding_metadata(tmp_path: Path, name: str, metadata: dict[str, str], version: str) -> None:
+    if (name, version) in (("packed", "2.1"), ("blob", "2.2")):
+        pytest.skip("the official library refuses, or turns it into blob v2")
+    array = {"packed": _packed, "blob": _blobs}.get(name, lambda: columns.column(name, 3000, "some"))()
+    keys = {f"lance-encoding:{key}": value for key, value in metadata.items()}
+    table = pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata=keys)]))
+    opened = tables.write_official(tmp_path, table, version)
+    tables.assert_same(tables.read_all(opened, batch_size=700), table)
+    rows = [len(array) - 1, 3, 3, 0]
+    assert opened.take(opened.schema, rows).column(0).to_pylist() == array.take(pa.array(rows)).to_pylist()
+
+
+def _packed() -> pa.Array:
+    rows = [{"x": i, "y": i / 2, "z": [1.0, 2.0 * i]} for i in range(3000)]
+    return pa.array(rows, pa.struct([("x", pa.int32()), ("y", pa.float64()), ("z", pa.list_(pa.float32(), 2))]))
+
+
+def _blobs() -> pa.Array:
+    rows = [None if i % 7 == 3 else bytes([i % 256]) * (0 if i % 5 == 0 else i * 37 % 5000) for i in range(2000)]
+    return pa.array(rows, pa.large_binary())
