@@ -81,11 +81,12 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a source is cut into tasks, and how often the driver looks up."""
+    """How a source is cut into tasks, how often the driver looks up, and what a UI may call the work."""
 
     num_partitions: int | None = None
     repartition: bool = False
     tick_seconds: float = 10.0
+    title: str = ""
 
 
 @dataclass(frozen=True)

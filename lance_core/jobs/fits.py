@@ -105,13 +105,13 @@ def _is_bytes(kind: Kind) -> bool:
 
 
 def _is_number(kind: Kind) -> bool:
-    return pt.is_integer(kind) or pt.is_floating(kind)
+    return bool(pt.is_integer(kind) or pt.is_floating(kind))
 
 
 def _zones_agree(source: Kind, target: Kind) -> bool:
     if not (pt.is_timestamp(source) and pt.is_timestamp(target)):
         return True
-    return (source.tz is None) == (target.tz is None)
+    return bool((source.tz is None) == (target.tz is None))
 
 
 _RULES: tuple[tuple[Test, Test], ...] = (

@@ -87,7 +87,7 @@ def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.S
 
 def shape_of(spec: WriteSpec) -> Shape:
     """How the spec wants its source cut."""
-    return Shape(spec.num_partitions, spec.partitioning == "repartition", spec.progress_seconds)
+    return Shape(spec.num_partitions, spec.partitioning == "repartition", spec.progress_seconds, f"{spec.kind} {spec.uri}")
 
 
 def fragments_of(results: Sequence[TaskResult]) -> tuple[Fragment, ...]:

@@ -26,8 +26,8 @@ import pyarrow as pa
 from lance_core.errors import LanceError
 from lance_core.jobs.base import Runner, Shape, Source, TaskResult, Work
 from lance_core.jobs.failure import failure_from_plain, failure_to_plain
-from lance_core.jobs.progress import Ticker
 from lance_core.jobs.spec import SourceSpec
+from lance_core.spark.collect import collect
 from lance_core.spark.sources import open_spark_source
 from lance_core.spark.types import arrow_schema
 
@@ -80,8 +80,7 @@ class SparkRunner(Runner):
         if not isinstance(source, SparkRows):
             raise TypeError(f"not a source of the Spark runner: {type(source).__name__}")
         frame = _cut(source.frame, shape).mapInArrow(task_function(work), RESULT_DDL)
-        with Ticker(shape.tick_seconds, on_tick):
-            rows = frame.collect()
+        rows = collect(frame, tick_seconds=shape.tick_seconds, on_tick=on_tick, what=f"lance {shape.title}".strip())
         return one_per_partition(rows)
 
 

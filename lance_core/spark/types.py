@@ -129,15 +129,15 @@ def _struct(kind: Any, types: Any, path: str) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    return pt.is_string(kind) or pt.is_large_string(kind)
+    return bool(pt.is_string(kind) or pt.is_large_string(kind))
 
 
 def _is_bytes(kind: Any) -> bool:
-    return pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind)
+    return bool(pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind))
 
 
 def _is_list(kind: Any) -> bool:
-    return pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
+    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
 _TO_SPARK: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any, str], Any]], ...] = (
