@@ -94,7 +94,7 @@ def _encode(encoding: object) -> pb.ArrayEncoding:
 def _set_buffer(target: pb.Buffer, reference: enc.BufferRef) -> None:
     target.SetInParent()
     target.buffer_index = reference.index
-    target.buffer_type = int(reference.kind)
+    target.buffer_type = int(reference.kind)  # type: ignore[assignment]
 
 
 def _encode_flat(message: pb.ArrayEncoding, item: enc.Flat) -> None:

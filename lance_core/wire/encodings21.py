@@ -172,13 +172,13 @@ def _encode_layout(layout: PageLayout) -> pb.PageLayout:
         _encode_constant(message.constant_layout, layout)
     else:
         message.blob_layout.inner_layout.CopyFrom(_encode_layout(layout.inner_layout))
-        message.blob_layout.layers.extend(int(layer) for layer in layout.layers)
+        message.blob_layout.layers.extend(int(layer) for layer in layout.layers)  # type: ignore[misc]
     return message
 
 
 def _encode_mini_block(target: pb.MiniBlockLayout, layout: MiniBlockLayout) -> None:
     target.value_compression.CopyFrom(encode_compressive(layout.value_compression))
-    target.layers.extend(int(layer) for layer in layout.layers)
+    target.layers.extend(int(layer) for layer in layout.layers)  # type: ignore[misc]
     target.num_items = layout.num_items
     target.num_buffers = layout.num_buffers
     target.repetition_index_depth = layout.repetition_index_depth
@@ -194,7 +194,7 @@ def _encode_mini_block(target: pb.MiniBlockLayout, layout: MiniBlockLayout) -> N
 
 def _encode_full_zip(target: pb.FullZipLayout, layout: FullZipLayout) -> None:
     target.value_compression.CopyFrom(encode_compressive(layout.value_compression))
-    target.layers.extend(int(layer) for layer in layout.layers)
+    target.layers.extend(int(layer) for layer in layout.layers)  # type: ignore[misc]
     target.num_items = layout.num_items
     target.num_visible_items = layout.num_visible_items
     target.bits_rep = layout.bits_rep
@@ -206,7 +206,7 @@ def _encode_full_zip(target: pb.FullZipLayout, layout: FullZipLayout) -> None:
 
 
 def _encode_constant(target: pb.ConstantLayout, layout: ConstantLayout) -> None:
-    target.layers.extend(int(layer) for layer in layout.layers)
+    target.layers.extend(int(layer) for layer in layout.layers)  # type: ignore[misc]
     if layout.inline_value is not None:
         target.inline_value = layout.inline_value
     if layout.rep_compression is not None:
@@ -231,7 +231,7 @@ def encode_compressive(encoding: enc.CompressiveEncoding) -> pb.CompressiveEncod
 def _set_compression(target: pb.BufferCompression, compression: enc.BufferCompression | None) -> None:
     if compression is None:
         return
-    target.scheme = int(compression.scheme)
+    target.scheme = int(compression.scheme)  # type: ignore[assignment]
     if compression.level is not None:
         target.level = compression.level
 
