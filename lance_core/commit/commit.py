@@ -114,6 +114,15 @@ def commit_in_detail(
         raise
 
 
+def fit(store: Store, transaction: Transaction, newest: OpenVersion, *, attempt: str | None = None) -> Rebased:
+    """A planned transaction brought up to `newest`: judged against everything in between and rebased where that is asked.
+
+    Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
+    """
+    run = _Run(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
+    return run.fitted(newest)
+
+
 class _Run:
     """One commit: the transaction as planned, and how far the log has been judged."""
 
@@ -159,6 +168,11 @@ class _Run:
             operation=self._planned.operation.name,
             cure="Many writers commit at once; commit again, or let one commit task hold the table's lane.",
         )
+
+    def fitted(self, newest: OpenVersion) -> Rebased:
+        if self._judge_until(newest) is not None:
+            raise PartlyLandedError(f"{self._store.uri}: {self._planned.uuid} landed meanwhile", uri=self._store.uri)
+        return self._rebase(newest)
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
         """The store failed: after a put without an answer that is more than a failure."""

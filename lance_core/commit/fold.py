@@ -5,6 +5,7 @@
     Append a, Append b, …, Append z              -> one Append of all their fragments, one property per identity
     creating Append a, b (no table yet)          -> one Overwrite on version 0: the table is born with both
     creating Append a (the table is there now)   -> an Append, its field ids translated into the table's
+    Delete, Update of rows, Append               -> one Update (one Delete when there are only deletes); see `merge_rows`
     DataReplacement f0, DataReplacement f1       -> one DataReplacement, when they replace the same fields
     anything else                                -> a version of its own, in order
 
@@ -21,7 +22,7 @@ from lance_core.commit.adopt import adopt_fragments
 from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.table.operations import Append, DataReplacement, Overwrite, Restore
+from lance_core.table.operations import Append, DataReplacement, Delete, Overwrite, Restore, Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 _NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")
@@ -37,11 +38,16 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One version to be: the transaction and whose it is. `strict`: it must not land on a table that moved."""
+    """One version to be: the transaction and whose it is.
+
+    `strict`: it must not land on a table that moved. `merges_rows`: what the transaction does is found out by `merge_rows`,
+    on the newest version; until then it is the first member's.
+    """
 
     transaction: Transaction
     members: tuple[Loaded, ...]
     strict: bool = False
+    merges_rows: bool = False
 
 
 def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: str) -> list[Fold]:
@@ -81,8 +87,9 @@ def _groups(items: Sequence[Loaded]) -> list[list[Loaded]]:
     """Members of one version each. What folds joins the first group of its kind; the others keep their places."""
     groups: list[list[Loaded]] = []
     open_groups: dict[object, list[Loaded]] = {}
+    takes_rows = any(_takes_rows(item.transaction) for item in items)
     for item in items:
-        key = _fold_key(item.transaction)
+        key = _fold_key(item.transaction, takes_rows=takes_rows)
         if key is None:
             groups.append([item])
         elif key in open_groups:
@@ -93,8 +100,19 @@ def _groups(items: Sequence[Loaded]) -> list[list[Loaded]]:
     return groups
 
 
-def _fold_key(transaction: Transaction) -> object | None:
+def _takes_rows(transaction: Transaction) -> bool:
+    """Whether it deletes or moves rows in a way that merges with others of its kind."""
     operation = transaction.operation
+    if isinstance(operation, Update):
+        plain = operation.inserted_rows is None and not operation.compacted_sstables
+        return plain and operation.update_mode is UpdateMode.REWRITE_ROWS
+    return isinstance(operation, Delete)
+
+
+def _fold_key(transaction: Transaction, *, takes_rows: bool) -> object | None:
+    operation = transaction.operation
+    if _takes_rows(transaction) or (isinstance(operation, Append) and takes_rows):
+        return Update
     if isinstance(operation, Append):
         return Append
     if isinstance(operation, Overwrite) and creates(transaction):
@@ -114,6 +132,8 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
         strict = False
     if len(members) == 1:
         return Fold(replace(first, properties=_published(first.properties)), tuple(members), strict)
+    if any(_takes_rows(item.transaction) for item in members):
+        return Fold(_joined(members, operation), tuple(members), merges_rows=True)
     if isinstance(operation, Append):
         folded = Append(tuple(_all_fragments(members)))
         return Fold(_joined(members, folded), tuple(members), strict)

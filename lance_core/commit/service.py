@@ -17,19 +17,22 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
-from lance_core.commit import naming, registry
-from lance_core.commit.abort import abort_attempt, remove_attempt
+from lance_core.commit import naming
+from lance_core.commit.abort import abort_attempt
 from lance_core.commit.claims import Claim, drop_claim, put_claim, renew_claim
-from lance_core.commit.commit import DEFAULT_MAX_RETRIES, Committed, PartlyLandedError, commit_in_detail
+from lance_core.commit.commit import DEFAULT_MAX_RETRIES, Committed, PartlyLandedError, commit_in_detail, fit
 from lance_core.commit.fold import Fold, Loaded, fold_uuid, plan_folds
-from lance_core.commit.ledger import find_landed_many, landing_of, record_found
-from lance_core.commit.manifests import find_latest_version, load_manifest
+from lance_core.commit.ledger import find_landed_many, record_found
+from lance_core.commit.manifests import find_latest_version, open_version
+from lance_core.commit.merge_rows import MemberConflictError, merge_rows
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
+from lance_core.commit.rebase import Rebased
 from lance_core.commit.records import each
-from lance_core.commit.staged import missing_files
-from lance_core.commit.transactions import read_transaction_file
+from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.settle import drain_landed, load_staged
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -151,12 +154,12 @@ class _Service:
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
-        found = each(self._store, [*self._pending.values()], _load)
+        found = each(self._store, [*self._pending.values()], load_staged)
         loaded = [item for item in found if item is not None]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand
         version = find_latest_version(self._store)
-        newest = None if version is None else load_manifest(self._store, version)
+        newest = None if version is None else open_version(self._store, version).manifest
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
         if check is not None:
             check([(item.ref, item.transaction) for item in loaded], newest)
@@ -167,8 +170,11 @@ class _Service:
                 done = self._commit(fold)
             except PartlyLandedError:
                 return
+            except MemberConflictError as error:
+                self._execute_again(fold.members[error.member : error.member + 1], re_execute, error)
+                return
             except RetryableConflictError as error:
-                self._execute_again(fold, re_execute, error)
+                self._execute_again(fold.members, re_execute, error)
                 return
             except IncompatibleConflictError:
                 if _lost_creation(fold, self._store):
@@ -179,10 +185,41 @@ class _Service:
             self._note(fold, done)
 
     def _commit(self, fold: Fold) -> Committed:
+        if not fold.merges_rows:
+            return self._publish(fold, fold.transaction)
+        newest = open_version(self._store)
+
+        def bring_up(transaction: Transaction) -> Rebased:
+            return fit(self._store, transaction, newest, attempt=self.claim.commit)
+
+        merged = merge_rows(
+            self._store,
+            fold.members,
+            newest.manifest,
+            uuid=fold.transaction.uuid,
+            attempt=self.claim.commit,
+            fit=bring_up,
+        )
+        try:
+            done = self._publish(fold, merged.transaction)
+        except _InDoubtError:
+            raise  # the files may be in use
+        except Exception:
+            self._delete(merged.files)
+            raise
+        used = frozenset(fragment_paths(named_fragments(done.transaction.operation)))
+        self._delete(path for path in merged.files if path not in used)
+        return done
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            _quietly(partial(self._store.delete, path))
+
+    def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
         try:
             return commit_in_detail(
                 self._store,
-                fold.transaction,
+                transaction,
                 max_retries=self._max_retries,
                 options=self._options,
                 strict=fold.strict,
@@ -194,7 +231,7 @@ class _Service:
             raise _InDoubtError(
                 f"{error} This commit carries its identities, so it may simply be made again: it looks first.",
                 uri=self._store.uri,
-                operation=fold.transaction.operation.name,
+                operation=transaction.operation.name,
             ) from error
 
     def _renew_claim(self, uuids: Iterable[str]) -> None:
@@ -247,11 +284,11 @@ class _Service:
                     cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
                 )
 
-    def _execute_again(self, fold: Fold, re_execute: ReExecute | None, error: RetryableConflictError) -> None:
-        if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(fold.members):
+    def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
+        if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(members):
             raise error
-        log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in fold.members))
-        for item in fold.members:
+        log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in members))
+        for item in members:
             abort_attempt(self._store, item.ref.uuid, item.ref.attempt, own_commit=self.claim.commit)
             self._pending[item.ref.uuid] = re_execute(item.ref)
             self._renew_claim(())
@@ -275,52 +312,6 @@ class _Service:
             conflicts_rebased=tally.rebased,
             re_executed=tally.re_executed,
         )
-
-
-def drain_landed(store: Store, identity: str) -> None:
-    """Remove the records of a landed identity; files of attempts other than the landed one go, too."""
-    landing = landing_of(store, identity)
-    if landing is None:
-        return
-    finished = registry.read_finished(store, identity)
-    if finished is None:
-        return
-    if landing.attempt and finished.attempt != landing.attempt:
-        remove_attempt(store, identity, finished.attempt)
-        return
-    store.delete(finished.transaction_path)
-    registry.forget_attempt(store, identity, finished.attempt)
-
-
-def _load(store: Store, ref: StagedTransaction) -> Loaded | None:
-    """What a reference refers to, checked to be whole; None when it has landed meanwhile."""
-    try:
-        return _load_whole(store, ref)
-    except IncompatibleConflictError:
-        # The ledger is written before records are cleared away, so what another commit cleared is found there.
-        if landing_of(store, ref.uuid) is None:
-            raise
-        return None
-
-
-def _load_whole(store: Store, ref: StagedTransaction) -> Loaded:
-    finished = registry.read_finished(store, ref.uuid)
-    if finished is None or finished.attempt != ref.attempt or registry.is_withdrawn(store, ref.uuid, ref.attempt):
-        now = "nothing is staged" if finished is None else f"attempt {finished.attempt} is what counts"
-        raise IncompatibleConflictError(
-            f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
-            uri=store.uri,
-            cure="Run the staging task again and commit what it returns.",
-        )
-    transaction = read_transaction_file(store, ref.transaction_path)
-    missing = [ref.transaction_path] if transaction is None else missing_files(store, transaction, attempt=ref.attempt)
-    if transaction is None or missing:
-        raise IncompatibleConflictError(
-            f"{store.uri}: {len(missing)} staged files of {ref.uuid} are gone, {missing[0]} for one",
-            uri=store.uri,
-            cure="Another library's cleanup removed them before the commit; run the staging task again.",
-        )
-    return Loaded(ref, transaction)
 
 
 def _distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:

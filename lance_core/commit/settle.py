@@ -1,0 +1,85 @@
+"""What a commit takes up and what it leaves: loading staged transactions, clearing away those that have landed.
+
+::
+
+    load_staged    finished record of this very attempt, no withdrawal mark, transaction file, every data file
+    drain_landed   superseded deletion files, the staged transaction, records; the ledger keeps the memory
+"""
+
+from __future__ import annotations
+
+from lance_core.commit import naming, registry
+from lance_core.commit.abort import remove_attempt
+from lance_core.commit.fold import Loaded
+from lance_core.commit.ledger import landing_of
+from lance_core.commit.manifests import load_manifest
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.references import data_paths, referenced_files
+from lance_core.commit.staged import missing_files
+from lance_core.commit.transactions import read_transaction_file
+from lance_core.errors import IncompatibleConflictError, NotFoundError
+from lance_core.io.store import Store
+
+
+def load_staged(store: Store, ref: StagedTransaction) -> Loaded | None:
+    """What a reference refers to, checked to be whole; None when it has landed meanwhile."""
+    try:
+        return _load_whole(store, ref)
+    except IncompatibleConflictError:
+        # The ledger is written before records are cleared away, so what another commit cleared is found there.
+        if landing_of(store, ref.uuid) is None:
+            raise
+        return None
+
+
+def _load_whole(store: Store, ref: StagedTransaction) -> Loaded:
+    finished = registry.read_finished(store, ref.uuid)
+    if finished is None or finished.attempt != ref.attempt or registry.is_withdrawn(store, ref.uuid, ref.attempt):
+        now = "nothing is staged" if finished is None else f"attempt {finished.attempt} is what counts"
+        raise IncompatibleConflictError(
+            f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
+            uri=store.uri,
+            cure="Run the staging task again and commit what it returns.",
+        )
+    transaction = read_transaction_file(store, ref.transaction_path)
+    missing = [ref.transaction_path] if transaction is None else missing_files(store, transaction, attempt=ref.attempt)
+    if transaction is None or missing:
+        raise IncompatibleConflictError(
+            f"{store.uri}: {len(missing)} staged files of {ref.uuid} are gone, {missing[0]} for one",
+            uri=store.uri,
+            cure="Another library's cleanup removed them before the commit; run the staging task again.",
+        )
+    return Loaded(ref, transaction)
+
+
+def drain_landed(store: Store, identity: str) -> None:
+    """Remove the records of a landed identity; files of attempts other than the landed one go, too."""
+    landing = landing_of(store, identity)
+    if landing is None:
+        return
+    finished = registry.read_finished(store, identity)
+    if finished is None:
+        return
+    if landing.attempt and finished.attempt != landing.attempt:
+        remove_attempt(store, identity, finished.attempt)
+        return
+    for path in _superseded(store, finished, landing.version):
+        store.delete(path)
+    store.delete(finished.transaction_path)
+    registry.forget_attempt(store, identity, finished.attempt)
+
+
+def _superseded(store: Store, finished: StagedTransaction, version: int) -> list[str]:
+    """Deletion files of a landed attempt that a rebase or a fold replaced by others."""
+    transaction = read_transaction_file(store, finished.transaction_path)
+    if transaction is None:
+        return []
+    staged = data_paths(transaction, attempt=finished.attempt)
+    deletions = [path for path in staged if path.startswith(f"{naming.DELETIONS}/")]
+    if not deletions:
+        return []
+    try:
+        used = frozenset(referenced_files(load_manifest(store, version)))
+    except NotFoundError:
+        return []
+    return [path for path in deletions if path not in used]
