@@ -10,6 +10,8 @@ Rows here are physical; who calls decides which of them are living.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -31,6 +33,31 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.rows import RowSelection
 from lance_core.rowids.message import decode_row_ids, decode_versions
+
+
+class ReaderCache:
+    """The readers of one snapshot, the latest used kept: a warm handle does not open its files again."""
+
+    def __init__(self, *, max_readers: int = 64) -> None:
+        self._max = max_readers
+        self._lock = threading.Lock()
+        self._readers: OrderedDict[int, FragmentReader] = OrderedDict()
+
+    def get(self, snapshot: Snapshot, fragment: Fragment) -> FragmentReader:
+        """The reader of a fragment, made or remembered."""
+        with self._lock:
+            reader = self._readers.pop(fragment.id, None)
+            if reader is None or reader.fragment is not fragment:
+                reader = FragmentReader(snapshot, fragment)
+            self._readers[fragment.id] = reader
+            while len(self._readers) > self._max:
+                self._readers.popitem(last=False)
+            return reader
+
+
+def reader_of(snapshot: Snapshot, fragment: Fragment) -> FragmentReader:
+    """The (remembered) reader of a fragment of a snapshot."""
+    return snapshot.remember("readers", ReaderCache).get(snapshot, fragment)
 
 
 class FragmentReader:
@@ -82,8 +109,7 @@ class FragmentReader:
         if not sources:
             yield from (assemble((), target, count) for count in _counts(rows.num_rows, batch_size))
             return
-        ranges = [*zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)]
-        streams = [self._project(file, part).read(ranges=ranges, batch_size=batch_size) for file, part in sources]
+        streams = [self._project(file, part).read(ranges=rows, batch_size=batch_size) for file, part in sources]
         for parts in zip(*streams, strict=True):
             yield assemble(parts, target, parts[0].num_rows)
 

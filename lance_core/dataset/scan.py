@@ -10,7 +10,7 @@ Null in a filter means "not selected".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -20,15 +20,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.dataset.assemble import empty_columns
-from lance_core.dataset.fragments import FragmentReader
+from lance_core.dataset.fragments import FragmentReader, reader_of
 from lance_core.dataset.plan import FragmentTask, ScanPlan
 from lance_core.dataset.projection import Projection
 from lance_core.dataset.rows import Ints, is_living, living_span
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.expr import ast, evaluate, evaluate_value
+from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
 
 DEFAULT_BATCH_ROWS = 8192
+LARGE_BATCH_ROWS = 1 << 16
+"""For results that are wanted whole."""
 WINDOW_BATCHES = 16
 """Batches of tested columns that are looked at before the rest of the selected rows is read: one request for many rows."""
 
@@ -52,21 +55,24 @@ def plain_outputs(plan: ScanPlan) -> bool:
 
 def scan_whole(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> pa.Table | None:
     """A task without filter as one table with the chunks it was decoded in; None when rows or files must be put together."""
-    reader = FragmentReader(snapshot, task.fragment)
+    reader = reader_of(snapshot, task.fragment)
     start, end = living_span(reader.deleted, task.start, task.end)
     if end - start != task.num_rows:
         return None
     table = reader.table(plan.first, start, end)
-    return None if table is None else table.select(plan.projection.arrow_schema.names).cast(plan.projection.arrow_schema)
+    if table is None or table.schema.equals(plan.projection.arrow_schema):
+        return table
+    target = plan.projection.arrow_schema
+    return pa.Table.from_arrays([table.column(name) for name in target.names], schema=target)
 
 
-def count_selected(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = DEFAULT_BATCH_ROWS) -> int:
+def count_selected(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = LARGE_BATCH_ROWS) -> int:
     """How many rows a plan with a filter selects."""
     return sum(batch.num_rows for batch in scan(snapshot, plan, batch_size=batch_size))
 
 
 def _scan_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_size: int) -> Iterator[pa.RecordBatch]:
-    reader = FragmentReader(snapshot, task.fragment)
+    reader = reader_of(snapshot, task.fragment)
     start, end = living_span(reader.deleted, task.start, task.end)
     rows = RowSelection.span(start, end)
     batches = reader.read(plan.first, rows, batch_size=batch_size, system=plan.first_system)
@@ -113,9 +119,43 @@ def _late(
         offsets = np.concatenate([part for _, part in window])
         if len(offsets) == 0:
             continue
-        others = reader.read(plan.rest, RowSelection.indices(offsets), batch_size=batch_size)
+        others = read_offsets(reader, plan.rest, offsets, batch_size=batch_size)
         tested = (batch for batch, _ in window)
         yield from (project(batch, plan.projection) for batch in zip_columns(tested, others))
+
+
+def read_offsets(
+    reader: FragmentReader, schema: Schema, offsets: Ints, *, batch_size: int, system: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Rows at sorted physical offsets. Where they lie close together all between them is read too and dropped again."""
+    first, last = int(offsets[0]), int(offsets[-1]) + 1
+    share = len(offsets) / (last - first)
+    if share == 1 or share < (SPARSE_SHARE_NARROW if is_narrow(schema) else SPARSE_SHARE):
+        yield from reader.read(schema, RowSelection.indices(offsets), batch_size=batch_size, system=system)
+        return
+    mask = np.zeros(last - first, np.bool_)
+    mask[offsets - first] = True
+    position = 0
+    for batch in reader.read(schema, RowSelection.span(first, last), batch_size=batch_size, system=system):
+        picked = mask[position : position + batch.num_rows]
+        position += batch.num_rows
+        if picked.any():
+            yield filter_rows(batch, picked)
+
+
+def is_narrow(schema: Schema) -> bool:
+    """Whether all columns are small numbers: reading a few too many costs less than picking them out."""
+    return all(item.logical_type in _NARROW or item.logical_type.startswith(_NARROW_PREFIXES) for item in schema.fields)
+
+
+_NARROW = frozenset(
+    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "halffloat", "float", "double"]
+)
+_NARROW_PREFIXES = ("date", "time", "timestamp", "duration", "decimal")
+SPARSE_SHARE = 0.25
+SPARSE_SHARE_NARROW = 0.01
+"""Below this share of selected rows only ranges of them are read. Chunks of small values hold up to 4,096 rows, so of narrow
+columns nearly every chunk is decoded anyway when one row in a hundred is wanted."""
 
 
 def _selected(reader: FragmentReader, plan: ScanPlan, batch: pa.RecordBatch, position: int) -> npt.NDArray[np.bool_]:

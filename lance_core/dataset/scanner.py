@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_core.dataset.plan import ScanPlan, plan_scan
 from lance_core.dataset.projection import Columns, plan_projection
-from lance_core.dataset.scan import DEFAULT_BATCH_ROWS, scan
+from lance_core.dataset.scan import DEFAULT_BATCH_ROWS, count_selected, scan
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.tables import scan_table
 from lance_core.dataset.take import take_rows
@@ -116,7 +116,7 @@ class LanceScanner:
         if self._plan.filter is None:
             return sum(task.num_rows for task in self._plan.tasks)
         request = replace(self._request, columns=[], with_row_id=False, with_row_address=False)
-        return sum(batch.num_rows for batch in scan(self._snapshot, self._planned(request)))
+        return count_selected(self._snapshot, self._planned(request))
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows of the result."""

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 
+T = TypeVar("T")
 Version = int | str
 AsOf = dt.datetime | dt.date | str
 
@@ -53,6 +55,19 @@ class Snapshot:
     def arrow_schema(self) -> pa.Schema:
         """The columns as pyarrow has them."""
         return schema_to_arrow(self.manifest.schema)
+
+    @cached_property
+    def _memory(self) -> dict[str, Any]:
+        return {}
+
+    def remember(self, name: str, make: Callable[[], T]) -> T:
+        """What one room keeps with this snapshot (readers, open indices), made on first use. Never pickled."""
+        found: T = self._memory.setdefault(name, make())
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A dataclass without slots pickles its __dict__: the remembered things and their locks stay here.
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @cached_property
     def _bases(self) -> dict[int, Store]:

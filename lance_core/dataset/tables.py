@@ -14,11 +14,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 
 from lance_core.dataset.plan import FragmentTask, ScanPlan
-from lance_core.dataset.scan import plain_outputs, scan, scan_whole
+from lance_core.dataset.scan import LARGE_BATCH_ROWS, plain_outputs, scan, scan_whole
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.io.pool import num_work_threads
-
-LARGE_BATCH_ROWS = 1 << 16
 
 
 def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> pa.Table:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.dataset.fragments import FragmentReader
+from lance_core.dataset.fragments import FragmentReader, reader_of
 from lance_core.dataset.projection import Projection
 from lance_core.dataset.rows import Ints, living_to_physical
 from lance_core.dataset.scan import project
@@ -46,7 +46,7 @@ def take_rows(snapshot: Snapshot, indices: npt.ArrayLike, projection: Projection
     parts = []
     for number in np.unique(owner).tolist():
         first = int(ends[number - 1]) if number else 0
-        reader = FragmentReader(snapshot, fragments[number])
+        reader = reader_of(snapshot, fragments[number])
         parts.append((reader, living_to_physical(reader.deleted, unique[owner == number] - first)))
     return _gather(snapshot.manifest.schema, parts, projection, order)
 
@@ -60,7 +60,7 @@ def take_addresses(snapshot: Snapshot, addresses: npt.ArrayLike, projection: Pro
     by_id = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     parts = []
     for fragment_id in np.unique(owners).tolist():
-        reader = FragmentReader(snapshot, _fragment(by_id, fragment_id, snapshot))
+        reader = reader_of(snapshot, _fragment(by_id, fragment_id, snapshot))
         mine = offsets[owners == fragment_id]
         _require_living(reader, mine)
         parts.append((reader, mine))
