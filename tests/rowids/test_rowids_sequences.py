@@ -62,12 +62,8 @@ def test_cheapest_segment(values: list[int], kind: type) -> None:
 
 
 def test_bitmap_bits_run_from_the_least_significant() -> None:
-    data = bytes.fromhex("0a0b 1a09 0864 106a 1a03 2b0000".replace(" ", ""))[:0]
-    message = rowids_pb2.RowIdSequence()
-    message.segments.add().range_with_bitmap.CopyFrom(
-        rowids_pb2.U64Segment.RangeWithBitmap(start=100, end=106, bitmap=b"\x2b")
-    )
-    data = message.SerializeToString()
+    bits = rowids_pb2.U64Segment.RangeWithBitmap(start=100, end=106, bitmap=b"\x2b")
+    data = segment(range_with_bitmap=bits)
     assert decode_row_ids(data).to_array().tolist() == [100, 101, 103, 105]
 
 

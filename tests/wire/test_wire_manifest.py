@@ -1,0 +1,275 @@
+"""Manifests on the wire: nothing is lost, nothing is decoded that nobody asks for, and damage has a name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from wire_strategies import FRAGMENTS, INDICES, MANIFESTS
+
+from lance_core.errors import CorruptFileError, FormatError, UnsupportedVersionError
+from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, Fragment
+from lance_core.format.fragments import FragmentList
+from lance_core.format.manifest import Manifest
+from lance_core.format.schema import Field, Schema
+from lance_core.wire.fragments import decode_fragment, encode_fragment
+from lance_core.wire.indices import decode_index_section, encode_index_section
+from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file, manifest_start, section_bytes
+from lance_core.wire.pb import table_pb2
+from lance_core.wire.table import decode_manifest, encode_manifest
+from lance_core.wire.walk import split_repeated
+
+SLOW_TO_DRAW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
+
+
+@given(MANIFESTS, st.none() | st.binary(max_size=30))
+@SLOW_TO_DRAW
+def test_manifest_round_trip(manifest: Manifest, transaction: bytes | None) -> None:
+    data = encode_manifest_file(manifest, transaction=transaction)
+    found = decode_manifest_file(data)
+    assert found.manifest == manifest
+    assert found.transaction == transaction
+    assert encode_manifest_file(found.manifest, transaction=transaction) == data
+
+
+@given(FRAGMENTS)
+@SLOW_TO_DRAW
+def test_fragment_round_trip(fragment: Fragment) -> None:
+    assert decode_fragment(encode_fragment(fragment)) == fragment
+
+
+@given(st.lists(INDICES, max_size=4))
+@SLOW_TO_DRAW
+def test_index_section_round_trip(indices: list) -> None:  # type: ignore[type-arg]
+    assert decode_index_section(encode_index_section(indices)) == tuple(indices)
+
+
+@given(FRAGMENTS)
+@SLOW_TO_DRAW
+def test_peeking_sees_what_decoding_sees(fragment: Fragment) -> None:
+    peeked = decode_manifest(encode_manifest(manifest_of([fragment]))).fragments
+    assert isinstance(peeked, FragmentList)
+    assert list(peeked.ids) == [fragment.id]
+    assert peeked.num_rows == fragment.num_rows
+    assert peeked.any_with("deletion_file") is (fragment.deletion_file is not None)
+    assert not peeked.any_with("overlays")
+
+
+def test_overlays_stay_bytes() -> None:
+    raw = table_pb2.DataOverlayFile(shared_offset_bitmap=b"abc", committed_version=3).SerializeToString()
+    fragment = Fragment(1, (), 10, overlays=(DataOverlayFile(raw),))
+    assert decode_fragment(encode_fragment(fragment)) == fragment
+
+
+def test_position_of_old_inline_transactions_is_read() -> None:
+    file = bytearray(encode_manifest_file(manifest_of([]), transaction=b"abc"))
+    position = manifest_start(bytes(file), len(file))
+    body = section_bytes(bytes(file), position, what="manifest")
+    message = table_pb2.Manifest.FromString(body)
+    message.transaction_section_deprecated = message.transaction_section
+    message.ClearField("transaction_section")
+    changed = message.SerializeToString()
+    data = bytes(file[:position]) + len(changed).to_bytes(4, "little") + changed + bytes(file[-16:])
+    assert decode_manifest_file(data).transaction == b"abc"
+
+
+def manifest_of(fragments: list[Fragment]) -> Manifest:
+    return Manifest(schema=Schema((Field(0, "a", -1, "int64"),)), fragments=fragments, version=1)
+
+
+def plain(fragment_id: int) -> Fragment:
+    return Fragment(fragment_id, (DataFile("f", (0,), (0,), 2, 2),), 10)
+
+
+# -- what the official library writes
+
+
+@pytest.fixture(params=[("2.2", False), ("2.1", True), ("2.0", False), ("legacy", False)], ids=str)
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    version, stable = request.param
+    struct = pa.array([{"x": i, "y": [str(i)]} for i in range(40)])
+    table = pa.table({"a": range(40), "s": struct}, metadata={"k": "v"})
+    uri = tmp_path / "t"
+    lance.write_dataset(table, str(uri), max_rows_per_file=10, data_storage_version=version, enable_stable_row_ids=stable)
+    lance.dataset(str(uri)).delete("a in (3, 17)")
+    lance.dataset(str(uri)).update_config({"some": "thing"})
+    lance.dataset(str(uri)).create_scalar_index("a", "BTREE")
+    return uri
+
+
+def manifests(uri: Path) -> list[Path]:
+    return sorted((uri / "_versions").glob("*.manifest"))
+
+
+def test_real_manifests_lose_no_byte_of_meaning(written: Path) -> None:
+    for path in manifests(written):
+        data = path.read_bytes()
+        file = decode_manifest_file(data)
+        # Decoding all fragments and encoding them again must not lose anything either.
+        thorough = replace(file.manifest, fragments=list(file.manifest.fragments))
+        for manifest in (file.manifest, thorough):
+            again = encode_manifest_file(manifest, transaction=file.transaction)
+            assert message_of(again) == message_of(data)
+            assert decode_manifest_file(again) == file
+
+
+def message_of(data: bytes) -> table_pb2.Manifest:
+    return table_pb2.Manifest.FromString(section_bytes(data, manifest_start(data, len(data)), what="manifest"))
+
+
+def test_official_library_opens_manifests_we_wrote(written: Path) -> None:
+    before = lance.dataset(str(written))
+    expected, schema, indices = before.to_table(), before.schema, before.describe_indices()
+    for path in manifests(written):
+        file = decode_manifest_file(path.read_bytes())
+        fragments = list(file.manifest.fragments)
+        path.write_bytes(encode_manifest_file(replace(file.manifest, fragments=fragments), transaction=file.transaction))
+    after = lance.dataset(str(written))
+    after.validate()
+    assert after.to_table() == expected
+    assert after.schema == schema
+    assert after.config() == {"some": "thing"}
+    assert [item.name for item in after.describe_indices()] == [item.name for item in indices]
+
+
+# -- the lazy list
+
+
+def test_untouched_fragments_are_not_decoded() -> None:
+    raw = [encode_fragment(plain(i)) for i in range(1000)]
+    fragments = FragmentList.of_bytes(raw, Counting())
+    edited = fragments.edited(replaced={5: replace(plain(5), physical_rows=7)}, removed={3}, appended=[plain(2000)])
+    manifest = replace(manifest_of([]), fragments=edited)
+    assert len(decode_manifest(encode_manifest(manifest)).fragments) == 1000
+    assert Counting.decoded == 0
+    assert edited[4].physical_rows == 7
+    assert [item.id for item in edited][:4] == [0, 1, 2, 4]
+    assert Counting.decoded == 998
+
+
+class Counting:
+    decoded = 0
+
+    def decode(self, raw: bytes) -> Fragment:
+        Counting.decoded += 1
+        return decode_fragment(raw)
+
+    def peek_id(self, raw: bytes) -> int:
+        return table_pb2.DataFragment.FromString(raw).id
+
+    def peek_num_rows(self, raw: bytes) -> int:
+        return table_pb2.DataFragment.FromString(raw).physical_rows
+
+    def peek_has(self, raw: bytes, name: str) -> bool:
+        return table_pb2.DataFragment.FromString(raw).HasField(name)  # type: ignore[arg-type]
+
+
+def test_fragment_list_is_a_sequence() -> None:
+    fragments = FragmentList.of([plain(4), plain(1)])
+    assert fragments == [plain(4), plain(1)] == list(fragments)
+    assert fragments != [plain(4)]
+    assert fragments[-1] == plain(1)
+    assert fragments[:1] == [plain(4)]
+    assert FragmentList.of(fragments) is fragments
+    assert fragments.get(1) == plain(1)
+    assert fragments.get(9) is None
+    assert fragments.pick({4, 9}) == {4: plain(4)}
+    assert list(fragments.edited(appended=[plain(2)]).ids) == [1, 2, 4]
+    assert fragments.num_rows == 20
+    with pytest.raises(IndexError):
+        fragments[2]
+
+
+@pytest.mark.slow
+def test_hundred_thousand_fragments() -> None:
+    deletion = DeletionFile("array", 1, 2, 3)
+    fragments = [replace(plain(i), deletion_file=deletion if i % 7 == 0 else None) for i in range(100_000)]
+    found = decode_manifest(encode_manifest(replace(manifest_of([]), fragments=fragments)))
+    assert len(found.fragments) == 100_000
+    assert found.num_rows == sum(item.num_rows for item in fragments)
+    assert found.fragments[77_777] == fragments[77_777]
+
+
+# -- damage
+
+
+def sample() -> bytes:
+    deleted = replace(plain(3), deletion_file=DeletionFile("bitmap", 1, 2, 3))
+    return encode_manifest_file(manifest_of([plain(0), plain(300), deleted]), transaction=b"some transaction")
+
+
+def read_all(data: bytes) -> None:
+    manifest = decode_manifest_file(data).manifest
+    list(manifest.fragments)
+    _ = manifest.num_rows
+
+
+def test_every_truncation_is_damage() -> None:
+    data = sample()
+    for size in range(len(data)):
+        with pytest.raises(FormatError):
+            read_all(data[:size])
+
+
+@given(st.data())
+@settings(max_examples=500)
+def test_flipped_bytes_end_in_a_format_error_or_a_manifest(data: st.DataObject) -> None:
+    damaged = bytearray(sample())
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        read_all(bytes(damaged))
+    except FormatError:
+        return
+
+
+@given(st.binary(max_size=60))
+def test_noise_is_damage_or_a_manifest(noise: bytes) -> None:
+    for decode in (decode_manifest, decode_fragment, decode_index_section):
+        try:
+            decode(noise)  # type: ignore[operator]
+        except FormatError:
+            continue
+
+
+def test_unknown_framing() -> None:
+    data = sample()
+    with pytest.raises(UnsupportedVersionError):
+        decode_manifest_file(data[:-6] + b"\x09\x00" + data[-4:])
+    with pytest.raises(CorruptFileError, match="LANC"):
+        decode_manifest_file(data[:-4] + b"PAR1")
+    with pytest.raises(CorruptFileError):
+        decode_manifest_file(b"")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (Field(0, "a", -1, "int64"), Field(0, "b", -1, "int64")),
+        (Field(1, "a", 7, "int64"),),
+    ],
+    ids=["id twice", "no parent"],
+)
+def test_contradictory_schemas(fields: tuple[Field, ...]) -> None:
+    data = encode_manifest(replace(manifest_of([]), schema=Schema(fields)))
+    with pytest.raises(CorruptFileError):
+        decode_manifest(data)
+
+
+def test_unknown_deletion_file_type() -> None:
+    message = table_pb2.DataFragment(id=1)
+    message.deletion_file.file_type = 7  # type: ignore[assignment]
+    with pytest.raises(CorruptFileError, match="type 7"):
+        decode_fragment(message.SerializeToString())
+
+
+def test_splitting_leaves_the_rest_as_it_was() -> None:
+    data = bytes.fromhex("18 07 1202 0801 2a01 61 1202 0802 3101020304 05060708 3501020304")
+    chunks, rest = split_repeated(data, 2)
+    assert chunks == [b"\x08\x01", b"\x08\x02"]
+    assert rest == bytes.fromhex("18 07 2a01 61 3101020304 05060708 3501020304")
