@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs import dictionary
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, VariableBlock
 from lance_core.codecs.options import EncodingOptions
-from lance_core.codecs.statistics import FixedStatistics, number_fixed, number_variable
+from lance_core.codecs.statistics import FixedStatistics, has_many_distinct, number_fixed, number_variable, pick
 from lance_core.format.version import FileVersion
 
 MIN_VALUES = 100
@@ -41,14 +40,15 @@ def _of_strings(block: VariableBlock, options: EncodingOptions) -> DictionaryBlo
     plain = int(block.offsets[-1]) - int(block.offsets[0]) + (block.count + 1) * width
     room = options.dict_size_ratio * plain - block.count * width
     limit = min(_cap(block.count, options), int(room / (plain / block.count + width)))
-    found = number_variable(block, limit)
+    found = None if has_many_distinct(block, limit) else number_variable(block, limit)
     return None if found is None else _split(block, *found)
 
 
 def _of_numbers(block: FixedBlock, options: EncodingOptions) -> DictionaryBlock | None:
     size = block.bits // 8
     room = (options.dict_size_ratio * size - _INDEX_BYTES) * block.count
-    found = number_fixed(block, min(_cap(block.count, options), int(room / 16)))
+    limit = min(_cap(block.count, options), int(room / 16))
+    found = None if has_many_distinct(block, limit) else number_fixed(block, limit)
     if found is None:
         return None
     codes, firsts = found
@@ -68,6 +68,5 @@ def _cap(count: int, options: EncodingOptions) -> int:
 def _split(
     block: FixedBlock | VariableBlock, codes: np.typing.NDArray[np.uint32], firsts: np.typing.NDArray[np.uint32]
 ) -> DictionaryBlock:
-    picked = FixedBlock(32, np.ascontiguousarray(firsts).view(np.uint8), len(firsts))
-    items = dictionary.flatten(DictionaryBlock(picked, block))
+    items = pick(block, firsts.astype(np.int64))
     return DictionaryBlock(FixedBlock(32, codes.view(np.uint8), block.count), items)

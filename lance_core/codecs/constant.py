@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.errors import UnsupportedEncodingError
 from lance_core.format.encoding import Constant
@@ -58,11 +58,7 @@ def _constant_fixed(block: FixedBlock) -> bytes | None:
     first, last = data[:size], data[-size:]
     if not np.array_equal(first, last):
         return None
-    # Equal to itself moved by one value: every value equals its neighbour. A short look first, most blocks end there.
-    head = data[: min(len(data), 64 * size)]
-    if not np.array_equal(head[size:], head[:-size]) or not np.array_equal(data[size:], data[:-size]):
-        return None
-    return first.tobytes()
+    return first.tobytes() if _repeats(data, size) else None
 
 
 def _constant_variable(block: VariableBlock) -> bytes | None:
@@ -72,7 +68,15 @@ def _constant_variable(block: VariableBlock) -> bytes | None:
     size = stop - start
     if end - start != size * block.count or (np.diff(block.offsets[:65]) != size).any():
         return None
-    if (np.diff(block.offsets) != size).any():
-        return None
     data = block.data[start:end]
-    return data[:size].tobytes() if np.array_equal(data[size:], data[:-size] if size else data) else None
+    if not _repeats(data, size) or (np.diff(block.offsets) != size).any():
+        return None
+    return data[:size].tobytes()
+
+
+def _repeats(data: Bytes, size: int) -> bool:
+    """Whether the bytes equal themselves moved by `size`. A short look first: most blocks end there."""
+    if size == 0:
+        return True
+    head = data[: 64 * size]
+    return np.array_equal(head[size:], head[:-size]) and np.array_equal(data[size:], data[:-size])

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from lance_core.codecs import bitpack, rle
 from lance_core.codecs.blocks import FixedBlock, Ints, VariableBlock
 from lance_core.kernels import distinct as kernels
+from lance_core.kernels.bytes import copy_runs
 
+_SAMPLE = 4096
 WORD_BITS = (8, 16, 32, 64)
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
@@ -69,6 +71,42 @@ def number_variable(block: VariableBlock, limit: int) -> tuple[npt.NDArray[np.ui
     padded[: last - first] = block.data[first:last]
     offsets = np.ascontiguousarray(block.offsets - block.offsets[0] if first else block.offsets)
     return _number(limit, block.count, kernels.number_strings, (offsets, padded, _MASKS))
+
+
+def pick(block: FixedBlock | VariableBlock, numbers: Ints) -> FixedBlock | VariableBlock:
+    """Some values of a block, in the order of `numbers` (which lie inside it)."""
+    if isinstance(block, FixedBlock):
+        size = block.bits // 8
+        rows = block.data[: block.count * size].reshape(block.count, size)
+        return FixedBlock(block.bits, rows[numbers].reshape(-1), len(numbers))
+    starts = block.offsets[numbers].astype(np.int64)
+    sizes = block.offsets[numbers + 1].astype(np.int64) - starts
+    ends = np.cumsum(sizes)
+    out = np.empty(int(sizes.sum()), np.uint8)
+    copy_runs(np.ascontiguousarray(block.data), starts, sizes, ends - sizes, out)
+    offsets: npt.NDArray[Any] = np.append(0, ends).astype(block.offsets.dtype)
+    return VariableBlock(offsets, out)
+
+
+def has_many_distinct(block: FixedBlock | VariableBlock, limit: int) -> bool:
+    """Whether two small samples make more than `limit` distinct values all but certain.
+
+    One sample is the first values, the other spread over the block: repeats nearby or afar keep the question open. With
+    d distinct among m drawn values, about m * m / (2 * (m - d)) exist (the birthday bound).
+    """
+    if block.count < 4 * _SAMPLE:
+        return False
+    # Spread with chance: a fixed step could run in time with a period of the values.
+    step = block.count // _SAMPLE
+    near = np.arange(_SAMPLE, dtype=np.int64)
+    for numbers in (near, near * step + np.random.default_rng(block.count).integers(0, step, _SAMPLE)):
+        drawn = pick(block, numbers)
+        found = number_fixed(drawn, _SAMPLE) if isinstance(drawn, FixedBlock) else number_variable(drawn, _SAMPLE)
+        repeats = 0 if found is None else _SAMPLE - len(found[1])
+        # Twice the limit for safety; the bound holds for few repeats only.
+        if repeats > _SAMPLE // 10 or repeats * 4 * limit > _SAMPLE * _SAMPLE:
+            return False
+    return True
 
 
 def _number(

@@ -10,6 +10,7 @@ from lance_core.codecs import choose
 from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.choose import EncodingOptions
 from lance_core.codecs.registry import CODECS
+from lance_core.codecs.statistics import has_many_distinct
 from lance_core.errors import InputError, UnsupportedEncodingError
 from lance_core.format.encoding import (
     Constant,
@@ -181,3 +182,14 @@ def test_bad_metadata_is_the_callers_error(key, value):
 def test_encodings_without_codec_are_refused_by_name(encoding):
     with pytest.raises(UnsupportedEncodingError, match=type(encoding).__name__):
         CODECS.decode_block(encoding, Pieces.whole(np.zeros(8, np.uint8)), np.array([1]))
+
+
+@pytest.mark.parametrize("make", [lambda i: numbers(i), lambda i: strings([b"value %d" % j for j in i.tolist()])])
+def test_samples_only_end_the_search_when_it_is_hopeless(make):
+    count, rng = 40_000, np.random.default_rng(5)
+    assert has_many_distinct(make(np.arange(count)), 1000)
+    assert has_many_distinct(make(rng.integers(0, 10**9, count)), 20_000)
+    assert not has_many_distinct(make(rng.integers(0, 500, count)), 1000)
+    assert not has_many_distinct(make(np.repeat(np.arange(count // 8), 8)), 10_000)
+    assert not has_many_distinct(make(np.arange(count) % 5000), 10_000)
+    assert not has_many_distinct(make(np.arange(100)), 1)
