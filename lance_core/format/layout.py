@@ -1,7 +1,7 @@
 """Structural encodings: how a page of files 2.1 and newer arranges values, levels and nulls in its buffers.
 
 `layers` always runs from the innermost layer (the leaf item) outwards. (Spec: file format, "structural encodings".)
-Layouts mirror `lance.encodings21.PageLayout`; the planar layouts of 2.3 (`lance.encodings23`) are at the end.
+Layouts mirror `lance.encodings21.PageLayout`; what 2.3 (`lance.encodings23`) adds is at the end.
 """
 
 from __future__ import annotations
@@ -101,7 +101,50 @@ class BlobLayout:
     layers: tuple[RepDefLayer, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SparseValidity:
+    """Which slots of a layer are null, as ascending positions (2.3): of the null slots, or of the valid ones."""
+
+    are_valid: bool
+    positions: CompressiveEncoding
+    num_positions: int
+
+
+@dataclass(frozen=True, slots=True)
+class SparseList:
+    """A list layer of 2.3: which slots have items, how many each of those has, which are null."""
+
+    num_child_slots: int
+    non_empty_positions: CompressiveEncoding
+    num_non_empty_positions: int
+    counts: CompressiveEncoding
+    validity: SparseValidity
+
+
+@dataclass(frozen=True, slots=True)
+class SparseFixedSizeList:
+    """A layer of fixed-size lists of structs (2.3)."""
+
+    dimension: int
+    validity: SparseValidity
+
+
+SparseLayer = SparseValidity | SparseList | SparseFixedSizeList
+
+
+@dataclass(frozen=True, slots=True)
+class SparseLayout:
+    """Structure apart from values (2.3): `layers` from the outermost inwards; `values` holds the valid items only.
+
+    Buffers: first those of `values` (a layout without levels), then one for each stream of numbers that has any.
+    """
+
+    layers: tuple[SparseLayer, ...]
+    values: MiniBlockLayout | FullZipLayout | ConstantLayout
+
+
 PageLayout = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayout
+"""The dense layouts of 2.3 are read as the layouts of 2.2 that they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,15 +114,16 @@ class ManifestDraft:
         taken = set(self.fragments.ids).intersection(item.id for item in fragments)
         if taken or len({item.id for item in fragments}) != len(fragments):
             raise InputError(f"fragment id(s) {sorted(taken) or 'of new fragments'} would occur twice", cure="Leave them 0.")
-        self.fragments = self.fragments.edited(appended=fragments)
+        self.fragments = self.fragments.edited(appended=[edits.check_fragment(item) for item in fragments])
         self._incoming.extend(fragments)
 
     def replace(self, fragments: Sequence[Fragment]) -> None:
         """Exchange fragments for those with the same id; ids the table does not have are an error."""
         if not fragments:
             return
-        changes = {item.id: edits.without_dead_files(item) for item in fragments}
-        missing = sorted(changes.keys() - set(self.fragments.ids))
+        now = self.current(item.id for item in fragments)
+        changes = {item.id: edits.changed_fragment(now.get(item.id), item) for item in fragments}
+        missing = sorted(changes.keys() - now.keys())
         if missing:
             raise InputError(f"fragment(s) {missing} are not in the table", cure="Plan again on its newest version.")
         self.fragments = self.fragments.edited(replaced=changes)
@@ -137,7 +138,7 @@ class ManifestDraft:
     def set_fragments(self, fragments: Sequence[Fragment]) -> None:
         """Replace the whole list. Rows of fragments whose files changed count as updated by this version."""
         before = {item.id: item for item in self.fragments}
-        kept = [edits.without_dead_files(item) for item in fragments if item.id in before]
+        kept = [edits.changed_fragment(before[item.id], item) for item in fragments if item.id in before]
         if len({item.id for item in kept}) != len(kept):
             raise InputError("fragment ids occur twice", cure="Name each fragment of the table once.")
         changed = [item.id for item in kept if item.files != before[item.id].files]

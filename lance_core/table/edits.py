@@ -14,6 +14,27 @@ from lance_core.format.schema import TOMBSTONE
 from lance_core.table.operations.rewrite import RewrittenIndex
 
 
+def check_fragment(fragment: Fragment) -> Fragment:
+    """The fragment itself, unless its files contradict each other (InputError)."""
+    seen: set[int] = set()
+    for file in fragment.files:
+        fields, columns = len(file.fields), len(file.column_indices)
+        if columns and columns != fields:
+            raise InputError(f"data file {file.path!r} names {fields} fields and {columns} columns")
+        live = [field for field in file.fields if field != TOMBSTONE]
+        if len(set(live)) != len(live) or not seen.isdisjoint(live):
+            raise InputError(f"fragment {fragment.id} holds a field twice: data file {file.path!r} repeats one of {live}")
+        seen.update(live)
+    return fragment
+
+
+def changed_fragment(before: Fragment | None, after: Fragment) -> Fragment:
+    """What takes the place of `before`: without dead files, and checked where its files are other ones."""
+    if before is not None and before.files == after.files:
+        return after
+    return check_fragment(without_dead_files(after))
+
+
 def with_file(fragment: Fragment, new_file: DataFile) -> Fragment:
     """The fragment with `new_file` instead of the file that holds exactly its fields, or beside files that hold none.
 

@@ -1,0 +1,33 @@
+"""Ids for new fields: the next one that no field and no column of the table has.
+
+    schema ids 0, 1    a file still holds 2 (dropped)    ->    next id 3
+
+Without writer flag 32768 a dropped id may come back once no file holds it any more; with it, ids count on from the mark in
+the manifest. (Spec: FORMAT C.5, C.6.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lance_core.format.manifest import FLAG_NON_REUSABLE_FIELD_IDS, Manifest
+from lance_core.format.schema import NO_PARENT, Field, Schema
+
+
+def next_field_id(manifest: Manifest) -> int:
+    """The smallest id larger than all that schema and data files use (and the mark, where the table keeps one)."""
+    largest = manifest.schema.max_field_id
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            largest = max(largest, *file.fields) if file.fields else largest
+    if manifest.writer_feature_flags & FLAG_NON_REUSABLE_FIELD_IDS and manifest.max_allocated_field_id is not None:
+        largest = max(largest, manifest.max_allocated_field_id)
+    return largest + 1
+
+
+def with_new_ids(schema: Schema, *, first: int, parent_id: int = NO_PARENT) -> tuple[Field, ...]:
+    """The fields of `schema` in its order with ids counting up from `first`; its top level goes below `parent_id`."""
+    numbers = {item.id: first + position for position, item in enumerate(schema.fields)}
+    return tuple(
+        replace(item, id=numbers[item.id], parent_id=numbers.get(item.parent_id, parent_id)) for item in schema.fields
+    )
