@@ -21,7 +21,7 @@ from lance_core.format.schema import Field, Schema
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
-from lance_core.table.operations.rewrite import RewrittenIndex
+from lance_core.table.operations.base import RewrittenIndex
 from lance_core.table.transaction import Transaction
 
 _FLAGGED = {FLAG_DELETION_FILES: "deletion_file", FLAG_DATA_OVERLAYS: "overlays"}

@@ -11,7 +11,7 @@ from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import TOMBSTONE
-from lance_core.table.operations.rewrite import RewrittenIndex
+from lance_core.table.operations.base import RewrittenIndex
 
 
 def check_fragment(fragment: Fragment) -> Fragment:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_core.table.operations.append import Append
-from lance_core.table.operations.base import CompactedSsTable, Operation
+from lance_core.table.operations.base import CompactedSsTable, Operation, RewrittenIndex
 from lance_core.table.operations.clone import Clone
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.operations.data_overlay import DataOverlay, OverlayGroup
@@ -14,7 +14,7 @@ from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.operations.project import Project
 from lance_core.table.operations.reserve_fragments import ReserveFragments
 from lance_core.table.operations.restore import Restore
-from lance_core.table.operations.rewrite import Rewrite, RewriteGroup, RewrittenIndex
+from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.operations.update import BloomFilter, KeyFilter, Update, UpdateMode
 from lance_core.table.operations.update_bases import UpdateBases
 from lance_core.table.operations.update_config import MapUpdate, UpdateConfig

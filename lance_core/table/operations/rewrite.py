@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from lance_core.format.fragment import Fragment
-from lance_core.format.index import IndexDetails, IndexFile, IndexMetadata
+from lance_core.format.index import IndexMetadata
+from lance_core.table.operations.base import RewrittenIndex
 from lance_core.table.touches import Touches
 
 if TYPE_CHECKING:
@@ -19,17 +20,6 @@ class RewriteGroup:
 
     old_fragments: tuple[Fragment, ...]
     new_fragments: tuple[Fragment, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenIndex:
-    """An index segment whose row addresses were translated into a new segment."""
-
-    old_id: str
-    new_id: str
-    new_index_details: IndexDetails | None = None
-    new_index_version: int = 0
-    new_index_files: tuple[IndexFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
