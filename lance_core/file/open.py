@@ -7,22 +7,20 @@ opened.take(schema, [7, 3, 3])
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-import numpy.typing as npt
-import pyarrow as pa
-
-from lance_core.errors import CorruptFileError, UnsupportedVersionError
+from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.columns20 import FieldReader20, assign_columns20, own_fields, paged
 from lance_core.file.columns21 import field_readers, wanted_columns
 from lance_core.file.footer import parse_version
 from lance_core.file.located import located
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
-from lance_core.file.projection import DEFAULT_BATCH_SIZE, Projection, Reader
-from lance_core.file.rows import Ranges
+from lance_core.file.opened import OpenFile
+from lance_core.file.projection import Projection, Reader
 from lance_core.file.tree import Node, assign_columns, build_tree
+from lance_core.file.v1.reader import open_legacy
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import Column
 from lance_core.format.schema import Schema
@@ -32,6 +30,8 @@ from lance_core.io.drive import drive_one
 from lance_core.io.store import Store
 
 _T = TypeVar("_T")
+
+__all__ = ["ContainerFile", "OpenFile", "open_file"]
 
 
 def open_file(
@@ -54,13 +54,13 @@ def open_file(
         tail = drive_one(store, path, fetch_tail(file_size))
         version = parse_version(tail.data)
         if version.is_legacy:
-            raise UnsupportedVersionError("legacy (0.1) files are not read yet")
+            return open_legacy(store, path, tail=tail, file_size=file_size, data_file=data_file)
         metadata = drive_one(store, path, load_metadata(tail, file_size=file_size))
-    return OpenFile(store, path, tail=tail, metadata=metadata, data_file=data_file, cache=cache or shared_cache())
+    return ContainerFile(store, path, tail=tail, metadata=metadata, data_file=data_file, cache=cache or shared_cache())
 
 
-class OpenFile:
-    """An open file. Holds its tables and, lazily, the metadata of columns that were read; no file handle."""
+class ContainerFile(OpenFile):
+    """An open file of version 2.0 or newer. Holds its tables and, lazily, the metadata of columns that were read."""
 
     def __init__(
         self,
@@ -72,16 +72,12 @@ class OpenFile:
         data_file: DataFile | None,
         cache: LruCache,
     ) -> None:
-        self.store = store
-        self.path = path
-        self.version: FileVersion = metadata.footer.version
+        super().__init__(store, path, version=metadata.footer.version, file_size=metadata.file_size)
         self.metadata = metadata
-        self.file_size = metadata.file_size
         self._tail = tail
         self._data_file = data_file
         self._cache = cache
         self._columns_of: Mapping[int, int] | None = None
-        self._last: Projection | None = None
 
     @property
     def schema(self) -> Schema:
@@ -105,32 +101,6 @@ class OpenFile:
     def columns(self, indices: Sequence[int]) -> list[Column]:
         """Metadata of some columns."""
         return self._drive(self.metadata.load_columns(indices))
-
-    def project(self, schema: Schema) -> Projection:
-        """The fields of `schema` (a table's schema, or a part of it), ready to be read.
-
-        Fields that have no column in this file read as null.
-        """
-        last = self._last
-        if last is None or (last.schema is not schema and last.schema != schema):
-            with located(self.path):
-                last = self._project(schema)
-            self._last = last
-        return last
-
-    def read(
-        self,
-        schema: Schema | None = None,
-        *,
-        ranges: Ranges | None = None,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-    ) -> Iterator[pa.RecordBatch]:
-        """Batches of the fields in `schema` (all of the file's own when None); see `Projection.read`."""
-        return self.project(self.schema if schema is None else schema).read(ranges=ranges, batch_size=batch_size)
-
-    def take(self, schema: Schema, indices: npt.ArrayLike) -> pa.RecordBatch:
-        """The rows at `indices`, in that order; see `Projection.take`."""
-        return self.project(schema).take(indices)
 
     def _drive(self, fetch: Fetch[_T]) -> _T:
         with located(self.path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_core.format.schema import Schema
-from lance_core.wire.pb import file_pb2
+from lance_core.wire.pb import file_pb2, table_pb2
 from lance_core.wire.schema import decode_schema, encode_fields, parse_message
 
 
@@ -75,4 +75,20 @@ def encode_legacy_metadata(metadata: LegacyMetadata) -> bytes:
         message.statistics.schema.extend(encode_fields(metadata.statistics.schema))
         message.statistics.fields.extend(metadata.statistics.fields)
         message.statistics.page_table_position = metadata.statistics.page_table_position
+    return bytes(message.SerializeToString())
+
+
+def decode_legacy_schema(data: bytes) -> Schema:
+    """The schema in the manifest message that a legacy file carries (its dictionary fields say where their values are)."""
+    message = parse_message(table_pb2.Manifest, data, what="manifest of the legacy file")
+    return decode_schema(message.fields, message.schema_metadata)
+
+
+def encode_legacy_schema(schema: Schema) -> bytes:
+    """The manifest message that a legacy file carries."""
+    message = table_pb2.Manifest(fields=encode_fields(schema), version=1)
+    message.data_format.file_format = "lance"
+    message.data_format.version = "0.1"
+    for key, value in schema.metadata.items():
+        message.schema_metadata[key] = value
     return bytes(message.SerializeToString())
