@@ -153,3 +153,9 @@ def test_pure_python_moves_are_the_same_moves():
     jit.store_u64(array, 2, 0x0102030405060708)
     assert jit.load_u64(array, 2) == 0x0102030405060708
     assert array.tolist() == [0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0]
+
+
+@pytest.mark.slow
+def test_warmup_compiles_every_variant():
+    load_all()
+    assert jit.warmup() == sum(len(list(item.keys())) for item in jit.registered())
