@@ -3,6 +3,7 @@
 ::
 
     .option("version", 7) | .option("tag", "v1") | .option("asof", "2024-01-01")      which version to read
+    .option("columns", "id,name") .option("filter", "id > 5")                         read less, whatever Spark pushes down
     .option("identity", uuid) .option("stageOnly", True)                              how to write
     .option("region", "eu-west-1")                                                    storage options, by their usual names
 
@@ -28,6 +29,8 @@ class SourceOptions:
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     version: int | str | None = None
     asof: str | None = None
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
     batch_size: int = 16_384
     rows_per_partition: int = 1024 * 1024
     identity: str = ""
@@ -69,6 +72,10 @@ def _converted(name: str, value: Any, convert: Callable[[str], Any]) -> Any:
         raise InputError(f"option {name!r} of the lance source cannot be {str(value)!r}") from None
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(text)
@@ -81,6 +88,8 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "version": ("version", int),
     "tag": ("version", str),
     "asof": ("asof", str),
+    "columns": ("columns", _names),
+    "filter": ("filter", str),
     "batchsize": ("batch_size", int),
     "rowsperpartition": ("rows_per_partition", int),
     "identity": ("identity", str),

@@ -7,7 +7,11 @@
     spark.read.format("lance").option("version", 3).load("/t.lance").where("id > 5").select("name")
     df.write.format("lance").mode("append").save("/t.lance")          mode is append or overwrite, and must be given
 
-Column pruning and filter push-down need `spark.sql.python.filterPushdown.enabled`, which `register` turns on.
+To read less, say so: `.option("columns", "id,name").option("filter", "id > 5")`.
+
+Spark can also push filters down by itself (`register(spark, push_filters=True)`), but up to 4.2 it keeps what it pushed
+with the DataFrame: `df.where("id > 5").count()` and then `df.count()` on the *same* `df` counts the filtered rows again.
+With newer releases it is safe; with those, only where every `load()` serves one query.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
+from lance_core.errors import InputError
 from lance_core.spark.options import parse_options
-from lance_core.spark.source_read import LanceReader, open_read_snapshot
+from lance_core.spark.source_read import LanceReader, PushingReader, open_read_snapshot
 from lance_core.spark.source_write import LanceWriter
 from lance_core.spark.types import spark_schema
 
@@ -37,7 +43,13 @@ class LanceSource(DataSource):
 
     def schema(self) -> Any:
         """Columns of the version that is read."""
-        return spark_schema(open_read_snapshot(self._parsed).arrow_schema)
+        schema = open_read_snapshot(self._parsed).arrow_schema
+        if self._parsed.columns is None:
+            return spark_schema(schema)
+        absent = [name for name in self._parsed.columns if name not in schema.names]
+        if absent:
+            raise InputError(f"no column {absent[0]!r} in {self._parsed.uri}", cure=f"It has {', '.join(schema.names)}.")
+        return spark_schema(pa.schema([schema.field(name) for name in self._parsed.columns]))
 
     def reader(self, schema: Any) -> LanceReader:
         """A reader of the columns in `schema`."""
@@ -48,7 +60,16 @@ class LanceSource(DataSource):
         return LanceWriter(self._parsed, schema, overwrite=overwrite)
 
 
-def register(spark: Any) -> None:
+class PushingLanceSource(LanceSource):
+    """The source with filters pushed down by Spark; see the module's head for when that is safe."""
+
+    def reader(self, schema: Any) -> LanceReader:
+        """A reader that takes filters."""
+        return PushingReader(self._parsed, schema)
+
+
+def register(spark: Any, *, push_filters: bool = False) -> None:
     """Make the source known to a session."""
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(LanceSource)
+    if push_filters:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(PushingLanceSource if push_filters else LanceSource)

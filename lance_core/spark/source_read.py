@@ -34,7 +34,7 @@ class FragmentGroup(InputPartition):
 
 
 class LanceReader(DataSourceReader):
-    """Reads one version of a table. `schema` is the Spark schema of the columns that are needed, nested pruning included."""
+    """Reads one version of a table. `schema` is the Spark schema of the columns that are needed."""
 
     def __init__(self, options: SourceOptions, schema: Any) -> None:
         snapshot = open_read_snapshot(options)
@@ -42,12 +42,9 @@ class LanceReader(DataSourceReader):
         self._version = snapshot.version
         self._columns = [field.name for field in schema.fields]
         self._target = arrow_schema(schema)
-        self._filter: str | None = None
-
-    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:
-        """Takes the filters that mean the same here as in Spark, gives back the others."""
-        self._filter, left = split_filters(filters, self._snapshot().arrow_schema)
-        yield from left
+        self._filter = options.filter
+        if options.filter:
+            parse_filter(options.filter, snapshot.arrow_schema)  # refused now, not on executors
 
     def partitions(self) -> Sequence[InputPartition]:
         """Neighbouring fragments together, up to `rowsPerPartition` rows."""
@@ -69,8 +66,21 @@ class LanceReader(DataSourceReader):
         for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
             yield conformer.apply(batch)
 
+    def _and(self, text: str | None) -> None:
+        self._filter = " AND ".join(f"({part})" for part in (self._options.filter, text) if part) or None
+
     def _snapshot(self) -> Snapshot:
         return open_snapshot(self._options.uri, version=self._version, storage_options=self._options.storage)
+
+
+class PushingReader(LanceReader):
+    """A reader that takes Spark's filters as well. Spark refuses a reader with this method unless its option allows it."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:
+        """Takes the filters that mean the same here as in Spark, gives back the others."""
+        text, left = split_filters(filters, self._snapshot().arrow_schema)
+        self._and(text)
+        yield from left
 
 
 def open_read_snapshot(options: SourceOptions) -> Snapshot:
