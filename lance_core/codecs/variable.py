@@ -36,6 +36,7 @@ Offsets = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 def num_buffers(encoding: Variable, codecs: Codecs) -> int:
     """One buffer: offsets and bytes together."""
+    _width(encoding)
     return 1
 
 
