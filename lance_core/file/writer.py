@@ -10,28 +10,22 @@ Rows wait per column until about 8 MiB have come together, then they become page
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
 from lance_core.arrow.cast import cast_batch
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import InputError
-from lance_core.file.assemble import copied
-from lance_core.file.container import ContainerWriter
-from lance_core.file.encode20 import ArrayEncoder
-from lance_core.file.encode21 import LeafEncoder
+from lance_core.file.paged import PagedBody
 from lance_core.file.prepare import prepare
+from lance_core.file.v1.writer import LegacyBody
 from lance_core.format.fragment import DataFile
-from lance_core.format.layout import Column, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
-from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
 from lance_core.io.store import Store
-from lance_core.pages.encoded import EncodedPage
-from lance_core.wire.file import FileDescriptor, encode_file_descriptor
 
 MAX_PAGE_BYTES = 8 << 20
 MAX_BUFFERED_BYTES = 512 << 20
@@ -46,48 +40,44 @@ class WrittenFile:
     size: int
 
 
-class Encoder(Protocol):
-    """What a version of the format offers for writing."""
+class Body(Protocol):
+    """How a version of the format takes rows."""
 
     @property
-    def num_columns(self) -> int:
-        """Columns of the file."""
+    def position(self) -> int:
+        """Bytes written so far."""
+        ...
+
+    @property
+    def num_waiting_bytes(self) -> int:
+        """Bytes of rows that wait to become pages."""
         ...
 
     @property
     def fields(self) -> tuple[int, ...]:
-        """Field id of each column."""
+        """Field ids for the file's entry in the fragment."""
         ...
 
-    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, Any]]:
-        """(column, rows) pairs; rows have `num_bytes`."""
+    @property
+    def column_indices(self) -> tuple[int, ...]:
+        """Columns of those fields; empty in legacy files."""
         ...
 
-    def encode(self, column: int, slices: Sequence[Any]) -> list[EncodedPage]:
-        """Pages of some rows of a column."""
+    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+        """Storage arrays, one per top-level field."""
         ...
 
+    def add_global_buffer(self, data: bytes) -> int:
+        """Store bytes of the caller's own."""
+        ...
 
-@dataclass
-class _Column:
-    """Rows that wait, and the pages already written. `next_row` is the first row of the next page."""
-
-    waiting: list[Any] = field(default_factory=list)
-    num_bytes: int = 0
-    pages: list[Page] = field(default_factory=list)
-    next_row: int = 0
-
-    def add(self, item: Any) -> None:
-        self.waiting.append(item)
-        self.num_bytes += item.num_bytes
-
-    def drain(self) -> list[Any]:
-        waiting, self.waiting, self.num_bytes = self.waiting, [], 0
-        return waiting
+    def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
+        """Write everything but the last sync; returns the file's size."""
+        ...
 
 
 class FileWriter:
-    """One data file of version 2.0 or newer, being written. `schema` carries the table's field ids."""
+    """One data file, being written. `schema` carries the table's field ids."""
 
     def __init__(
         self,
@@ -103,25 +93,31 @@ class FileWriter:
         self.schema = schema
         self.version = version
         self.num_rows = 0
-        self._encoder = encoder_for(schema, version)
         self._storage = [storage_type(schema, item) for item in schema.top_level]
-        self._columns = [_Column() for _ in range(self._encoder.num_columns)]
-        self._max_page_bytes = max_page_bytes
-        self._max_buffered_bytes = max_buffered_bytes
         self._metadata = dict(schema.metadata)
         self._out = store.open_writer(path)
-        self._container = ContainerWriter(self._out)
+        try:
+            self._body: Body = (
+                LegacyBody(self._out, schema)
+                if version.is_legacy
+                else PagedBody(
+                    self._out, schema, version, max_page_bytes=max_page_bytes, max_buffered_bytes=max_buffered_bytes
+                )
+            )
+        except BaseException:
+            self._out.abort()
+            raise
         self._finished = False
 
     @property
     def num_bytes(self) -> int:
         """Bytes written so far; rows that still wait are not counted."""
-        return self._container.position
+        return self._body.position
 
     @property
     def num_waiting_bytes(self) -> int:
         """Bytes of rows that wait to become pages, before they are encoded."""
-        return sum(column.num_bytes for column in self._columns)
+        return self._body.num_waiting_bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch; columns are matched by name.
@@ -131,16 +127,13 @@ class FileWriter:
         self._check_open()
         cast = cast_batch(batch, self.schema, first_row=self.num_rows)
         arrays = [prepare(array, storage) for array, storage in zip(cast.columns, self._storage, strict=True)]
-        start = 0
-        for rows in self._steps(arrays, batch.num_rows):
-            self._append([array.slice(start, rows) for array in arrays])
-            start += rows
+        self._body.append(arrays, batch.num_rows)
         self.num_rows += batch.num_rows
 
     def add_global_buffer(self, data: bytes) -> int:
         """Store some bytes of the caller's own beside the pages; returns the buffer's number."""
         self._check_open()
-        return self._container.add_global_buffer(data)
+        return self._body.add_global_buffer(data)
 
     def add_metadata(self, key: str, value: bytes) -> None:
         """Set a key of the file schema's metadata (the table's schema is not touched)."""
@@ -149,17 +142,14 @@ class FileWriter:
     def finish(self) -> WrittenFile:
         """Encode what waits, write the tables, make the file visible."""
         self._check_open()
-        self._flush([number for number, column in enumerate(self._columns) if column.waiting])
-        descriptor = FileDescriptor(Schema(self.schema.fields, self._metadata), self.num_rows)
-        columns = [Column(tuple(column.pages)) for column in self._columns]
-        size = self._container.finish(columns, encode_file_descriptor(descriptor), self.version)
+        size = self._body.finish(self._metadata, self.num_rows)
         self._finished = True
         self._out.close()
         major, minor = self.version.data_file_numbers
         entry = DataFile(
             path=self.path.removeprefix("data/"),
-            fields=self._encoder.fields,
-            column_indices=tuple(range(len(self._columns))),
+            fields=self._body.fields,
+            column_indices=self._body.column_indices,
             file_major_version=major,
             file_minor_version=minor,
             file_size_bytes=size,
@@ -170,7 +160,6 @@ class FileWriter:
         """Throw the file away; a no-op after `finish`."""
         if not self._finished:
             self._finished = True
-            self._columns = []
             self._out.abort()
 
     def __enter__(self) -> FileWriter:
@@ -182,78 +171,3 @@ class FileWriter:
     def _check_open(self) -> None:
         if self._finished:
             raise InputError(f"the file {self.path!r} is finished or aborted; nothing more can be written to it")
-
-    def _steps(self, arrays: Sequence[pa.Array], num_rows: int) -> Iterator[int]:
-        """Row counts that cut the arrays so that no column adds much more than a page at a time."""
-        largest = max((array.nbytes for array in arrays), default=0)
-        count = max(1, -(-largest // self._max_page_bytes))
-        step = max(1, -(-num_rows // count))
-        for start in range(0, num_rows, step):
-            yield min(step, num_rows - start)
-
-    def _append(self, arrays: Sequence[pa.Array]) -> None:
-        full = []
-        for number, item in self._encoder.split(arrays):
-            column = self._columns[number]
-            if column.waiting and column.num_bytes + item.num_bytes > self._max_page_bytes * 5 // 4:
-                self._flush([number])
-            column.add(_owned(item))
-            if column.num_bytes >= self._max_page_bytes:
-                full.append(number)
-        self._flush(full)
-        self._flush_excess()
-
-    def _flush_excess(self) -> None:
-        total = sum(column.num_bytes for column in self._columns)
-        if total <= self._max_buffered_bytes:
-            return
-        by_size = sorted(range(len(self._columns)), key=lambda number: -self._columns[number].num_bytes)
-        excess = []
-        for number in by_size:
-            if total <= self._max_buffered_bytes // 2:
-                break
-            total -= self._columns[number].num_bytes
-            excess.append(number)
-        self._flush(excess)
-
-    def _flush(self, numbers: Sequence[int]) -> None:
-        """Encode the waiting rows of some columns, a few at a time, and write their pages in order."""
-        group = 1 if in_work_pool() or len(numbers) < 2 else 2 * num_work_threads()
-        for first in range(0, len(numbers), group):
-            part = numbers[first : first + group]
-            waiting = [self._columns[number].drain() for number in part]
-            if len(part) == 1:
-                encoded = [self._encoder.encode(part[0], waiting[0])]
-            else:
-                encoded = list(work_pool().map(self._encoder.encode, part, waiting))
-            for number, slices, pages in zip(part, waiting, encoded, strict=True):
-                self._write_pages(self._columns[number], pages, sum(item.num_rows for item in slices))
-
-    def _write_pages(self, column: _Column, pages: Sequence[EncodedPage], num_rows: int) -> None:
-        items = max(1, sum(page.num_rows for page in pages))
-        done = 0
-        for page in pages:
-            buffers = tuple(self._container.add_buffer(data) for data in page.buffers)
-            # Pages of list items (2.0) and of fixed-size lists of structs count items, not rows.
-            column.pages.append(
-                Page(page.layout, buffers, page.num_rows, column.next_row + done * num_rows // max(1, items))
-            )
-            done += page.num_rows
-        column.next_row += num_rows
-
-
-def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
-    """The encoder of a storage version. InputError for versions that cannot be written."""
-    if version is FileVersion.V2_0:
-        return ArrayEncoder(schema)
-    if version in (FileVersion.V2_1, FileVersion.V2_2):
-        return LeafEncoder(schema, version)
-    raise InputError(f"files of version {version.text} are not written here", cure="Use storage version 2.0, 2.1 or 2.2.")
-
-
-def _owned(item: Any) -> Any:
-    """The rows, free of buffers that are much larger than they are (slices of big batches would keep those alive)."""
-    values = getattr(item, "values", None)
-    if values is None or values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
-        return item
-    return replace(item, values=copied(values))

@@ -1,0 +1,188 @@
+"""The body of a 2.x file being written: rows wait per column until a page's worth has come together.
+
+    column a   8 MiB waiting -> encode -> page 0 written      column b   3 MiB waiting
+
+All columns together hold at most `max_buffered_bytes`; pages of several columns are encoded at once on the work pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lance_core.errors import InputError
+from lance_core.file.assemble import copied
+from lance_core.file.container import ContainerWriter
+from lance_core.file.encode20 import ArrayEncoder
+from lance_core.file.encode21 import LeafEncoder
+from lance_core.format.layout import Column, Page
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
+from lance_core.io.store import StoreWriter
+from lance_core.pages.encoded import EncodedPage
+from lance_core.wire.file import FileDescriptor, encode_file_descriptor
+
+
+class Encoder(Protocol):
+    """What a version of the format offers for writing."""
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of the file."""
+        ...
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """Field id of each column."""
+        ...
+
+    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, Any]]:
+        """(column, rows) pairs; rows have `num_bytes`."""
+        ...
+
+    def encode(self, column: int, slices: Sequence[Any]) -> list[EncodedPage]:
+        """Pages of some rows of a column."""
+        ...
+
+
+@dataclass
+class _Column:
+    """Rows that wait, and the pages already written. `next_row` is the first row of the next page."""
+
+    waiting: list[Any] = field(default_factory=list)
+    num_bytes: int = 0
+    pages: list[Page] = field(default_factory=list)
+    next_row: int = 0
+
+    def add(self, item: Any) -> None:
+        self.waiting.append(item)
+        self.num_bytes += item.num_bytes
+
+    def drain(self) -> list[Any]:
+        waiting, self.waiting, self.num_bytes = self.waiting, [], 0
+        return waiting
+
+
+class PagedBody:
+    """Columns of a 2.x file on their way into it."""
+
+    def __init__(
+        self, out: StoreWriter, schema: Schema, version: FileVersion, *, max_page_bytes: int, max_buffered_bytes: int
+    ) -> None:
+        self._schema = schema
+        self._version = version
+        self._encoder = encoder_for(schema, version)
+        self._columns = [_Column() for _ in range(self._encoder.num_columns)]
+        self._max_page_bytes = max_page_bytes
+        self._max_buffered_bytes = max_buffered_bytes
+        self._container = ContainerWriter(out)
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far."""
+        return self._container.position
+
+    @property
+    def num_waiting_bytes(self) -> int:
+        """Bytes of rows that wait to become pages, before they are encoded."""
+        return sum(column.num_bytes for column in self._columns)
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """Field id of each column."""
+        return self._encoder.fields
+
+    @property
+    def column_indices(self) -> tuple[int, ...]:
+        """Where each of `fields` is stored."""
+        return tuple(range(len(self._columns)))
+
+    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+        """Storage arrays of all top-level fields; they are cut so that no column adds much more than a page at a time."""
+        largest = max((array.nbytes for array in arrays), default=0)
+        count = max(1, -(-largest // self._max_page_bytes))
+        step = max(1, -(-num_rows // count))
+        for start in range(0, num_rows, step):
+            self._append([array.slice(start, step) for array in arrays])
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Store bytes beside the pages; returns their number."""
+        return self._container.add_global_buffer(data)
+
+    def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
+        """Encode what waits and write the tables; returns the file's size."""
+        self._flush([number for number, column in enumerate(self._columns) if column.waiting])
+        descriptor = FileDescriptor(Schema(self._schema.fields, schema_metadata), num_rows)
+        columns = [Column(tuple(column.pages)) for column in self._columns]
+        return self._container.finish(columns, encode_file_descriptor(descriptor), self._version)
+
+    def _append(self, arrays: Sequence[pa.Array]) -> None:
+        full = []
+        for number, item in self._encoder.split(arrays):
+            column = self._columns[number]
+            if column.waiting and column.num_bytes + item.num_bytes > self._max_page_bytes * 5 // 4:
+                self._flush([number])
+            column.add(_owned(item))
+            if column.num_bytes >= self._max_page_bytes:
+                full.append(number)
+        self._flush(full)
+        self._flush_excess()
+
+    def _flush_excess(self) -> None:
+        total = sum(column.num_bytes for column in self._columns)
+        if total <= self._max_buffered_bytes:
+            return
+        by_size = sorted(range(len(self._columns)), key=lambda number: -self._columns[number].num_bytes)
+        excess = []
+        for number in by_size:
+            if total <= self._max_buffered_bytes // 2:
+                break
+            total -= self._columns[number].num_bytes
+            excess.append(number)
+        self._flush(excess)
+
+    def _flush(self, numbers: Sequence[int]) -> None:
+        """Encode the waiting rows of some columns, a few at a time, and write their pages in order."""
+        group = 1 if in_work_pool() or len(numbers) < 2 else 2 * num_work_threads()
+        for first in range(0, len(numbers), group):
+            part = numbers[first : first + group]
+            waiting = [self._columns[number].drain() for number in part]
+            if len(part) == 1:
+                encoded = [self._encoder.encode(part[0], waiting[0])]
+            else:
+                encoded = list(work_pool().map(self._encoder.encode, part, waiting))
+            for number, slices, pages in zip(part, waiting, encoded, strict=True):
+                self._write_pages(self._columns[number], pages, sum(item.num_rows for item in slices))
+
+    def _write_pages(self, column: _Column, pages: Sequence[EncodedPage], num_rows: int) -> None:
+        items = max(1, sum(page.num_rows for page in pages))
+        done = 0
+        for page in pages:
+            buffers = tuple(self._container.add_buffer(data) for data in page.buffers)
+            # Pages of list items (2.0) and of fixed-size lists of structs count items, not rows.
+            column.pages.append(
+                Page(page.layout, buffers, page.num_rows, column.next_row + done * num_rows // max(1, items))
+            )
+            done += page.num_rows
+        column.next_row += num_rows
+
+
+def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
+    """The encoder of a storage version. InputError for versions that cannot be written."""
+    if version is FileVersion.V2_0:
+        return ArrayEncoder(schema)
+    if version in (FileVersion.V2_1, FileVersion.V2_2):
+        return LeafEncoder(schema, version)
+    raise InputError(f"files of version {version.text} are not written here", cure="Use storage version 2.0, 2.1 or 2.2.")
+
+
+def _owned(item: Any) -> Any:
+    """The rows, free of buffers that are much larger than they are (slices of big batches would keep those alive)."""
+    values = getattr(item, "values", None)
+    if values is None or values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
+        return item
+    return replace(item, values=copied(values))

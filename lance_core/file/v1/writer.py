@@ -1,0 +1,214 @@
+"""The body of a legacy (0.1) file being written: rows in batches of 1,024, one page per field and batch.
+
+    rows 0..1023     page of field 0 | page of field 1 | ...        rows 1024..2047   ...
+    at the end       dictionary values | page table | Manifest | Metadata | footer
+
+Nulls of strings and binary become empty values, which read back as null; other nulls are lost (zeros, empty lists), as
+the format has no place for them. Page statistics are optional and not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
+from lance_core.errors import InputError
+from lance_core.file.assemble import concat
+from lance_core.file.blocks_of import block_of
+from lance_core.file.footer import LEGACY_FOOTER, MAGIC
+from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, build_tree
+from lance_core.file.v1.table import PageSpot, encode_table
+from lance_core.format.schema import LegacyDictionary, Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.store import StoreWriter
+from lance_core.wire.file import LegacyMetadata, encode_legacy_metadata, encode_legacy_schema
+
+BATCH_ROWS = 1024
+
+
+class LegacyBody:
+    """Fields of a legacy file on their way into it."""
+
+    def __init__(self, out: StoreWriter, schema: Schema) -> None:
+        self._out = out
+        self._schema = schema
+        self._nodes = [build_tree(schema, field, {}) for field in schema.top_level]
+        for node in self._nodes:
+            _check(node)
+        self._waiting: list[list[pa.Array]] = []
+        self._num_waiting = 0
+        self._offsets = [0]
+        self._spots: dict[tuple[int, int], PageSpot] = {}
+        self._items: dict[int, pa.Array] = {}
+        self.position = 0
+
+    @property
+    def num_waiting_bytes(self) -> int:
+        """Bytes of rows that wait for their batch to be full."""
+        return sum(array.nbytes for arrays in self._waiting for array in arrays)
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """All field ids: legacy entries list parents too."""
+        return tuple(item.id for item in self._schema.fields)
+
+    @property
+    def column_indices(self) -> tuple[int, ...]:
+        """None: legacy files find pages by field id."""
+        return ()
+
+    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+        """Storage arrays of all top-level fields."""
+        start = 0
+        while start < num_rows:
+            rows = min(num_rows - start, BATCH_ROWS - self._num_waiting)
+            self._waiting.append([array.slice(start, rows) for array in arrays])
+            self._num_waiting += rows
+            start += rows
+            if self._num_waiting == BATCH_ROWS:
+                self._flush()
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Always an InputError: legacy files have no global buffers."""
+        raise InputError("legacy files have no global buffers", cure="Use storage version 2.2.")
+
+    def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
+        """Write what waits, then the tables."""
+        self._flush()
+        fields = [
+            replace(item, dictionary=self._write_items(self._items[item.id])) if item.id in self._items else item
+            for item in self._schema.fields
+        ]
+        table = self.position
+        self._write(encode_table(self._spots, self.fields, len(self._offsets) - 1))
+        manifest = self.position
+        self._write_message(encode_legacy_schema(Schema(tuple(fields), schema_metadata)))
+        metadata = self.position
+        self._write_message(encode_legacy_metadata(LegacyMetadata(manifest, tuple(self._offsets), table)))
+        self._write(LEGACY_FOOTER.pack(metadata, *FileVersion.V0_1.footer_numbers, MAGIC))
+        return self.position
+
+    def _flush(self) -> None:
+        """One batch of pages."""
+        if not self._num_waiting:
+            return
+        batch = len(self._offsets) - 1
+        for number, node in enumerate(self._nodes):
+            self._write_field(node, concat([arrays[number] for arrays in self._waiting], node.type), batch)
+        self._offsets.append(self._offsets[-1] + self._num_waiting)
+        self._waiting, self._num_waiting = [], 0
+
+    def _write_field(self, node: Node, array: pa.Array, batch: int) -> None:
+        if isinstance(node, StructNode):
+            for number, child in enumerate(node.children):
+                self._write_field(child, array.field(number), batch)
+        elif isinstance(node, ListNode):
+            self._write_list(node, array, batch)
+        elif pa.types.is_dictionary(node.type):
+            self._write_keys(node, array, batch)
+        elif not pa.types.is_struct(node.type):
+            self._spots[node.field.id, batch] = self._write_values(array)
+
+    def _write_list(self, node: ListNode, array: pa.Array, batch: int) -> None:
+        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        dtype = "<i8" if pa.types.is_large_list(node.type) else "<i4"
+        self._spots[node.field.id, batch] = PageSpot(self.position, len(offsets))
+        self._write(offsets.astype(dtype).tobytes())
+        self._write_field(node.item, array.flatten(), batch)
+
+    def _write_keys(self, node: LeafNode, array: pa.DictionaryArray, batch: int) -> None:
+        """Keys into one dictionary for the whole file: later batches are translated into what it holds by then."""
+        known = self._items.get(node.field.id)
+        items = array.dictionary if known is None else _merged(known, array.dictionary)
+        largest = 2 ** (node.type.index_type.bit_width - pa.types.is_signed_integer(node.type.index_type)) - 1
+        if len(items) - 1 > largest:
+            raise InputError(f"{len(items)} values of {node.field.name!r} do not fit {node.type.index_type} keys")
+        places = pc.index_in(array.dictionary, value_set=items)
+        keys = pc.fill_null(pc.take(places, array.indices), 0).cast(node.type.index_type)
+        self._items[node.field.id] = items
+        self._spots[node.field.id, batch] = self._write_values(keys)
+
+    def _write_items(self, items: pa.Array) -> LegacyDictionary:
+        spot = self._write_values(items)
+        return LegacyDictionary(spot.position, spot.length)
+
+    def _write_values(self, array: pa.Array) -> PageSpot:
+        """One page of values; strings put their bytes first and are found by their offsets."""
+        if pa.types.is_null(array.type):
+            return PageSpot(self.position, len(array))
+        if not pa.types.is_nested(array.type) and array.null_count:
+            array = _filled(array)
+        values = block_of(array)
+        if isinstance(values, VariableBlock):
+            start = self.position
+            self._write(values.data[: int(values.offsets[-1])].tobytes())
+            spot = PageSpot(self.position, values.count)
+            self._write((values.offsets.astype("<i8") + start).tobytes())
+            return spot
+        while isinstance(values, ListBlock):
+            values = values.items
+        if not isinstance(values, FixedBlock):
+            raise InputError(f"values of type {array.type} cannot be stored in a legacy file")
+        spot = PageSpot(self.position, len(array))
+        self._write(_exact(values).tobytes())
+        return spot
+
+    def _write_message(self, data: bytes) -> None:
+        self._write(len(data).to_bytes(4, "little"))
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        self._out.write(data)
+        self.position += len(data)
+
+
+def _exact(values: FixedBlock) -> npt.NDArray[np.uint8]:
+    return values.data[: (values.count * values.bits + 7) // 8]
+
+
+def _filled(array: pa.Array) -> pa.Array:
+    """Nulls as zeros or empty values."""
+    if array.null_count == len(array):
+        return _zeros(len(array), array.type)
+    try:
+        return pc.fill_null(array, _zeros(1, array.type)[0])
+    except pa.ArrowNotImplementedError:
+        # Types without a fill kernel go through plain Python values.
+        zero = _zeros(1, array.type)[0].as_py()
+        return pa.array([zero if value is None else value for value in array.to_pylist()], array.type)
+
+
+def _zeros(count: int, arrow_type: pa.DataType) -> pa.Array:
+    types = pa.types
+    if types.is_string(arrow_type) or types.is_binary(arrow_type):
+        buffers = [None, pa.py_buffer(np.zeros(count + 1, np.int32)), pa.py_buffer(b"")]
+    elif types.is_large_string(arrow_type) or types.is_large_binary(arrow_type):
+        buffers = [None, pa.py_buffer(np.zeros(count + 1, np.int64)), pa.py_buffer(b"")]
+    else:
+        buffers = [None, pa.py_buffer(np.zeros((count * arrow_type.bit_width + 7) // 8, np.uint8))]
+    return pa.Array.from_buffers(arrow_type, count, buffers)
+
+
+def _merged(known: pa.Array, more: pa.Array) -> pa.Array:
+    unknown = pc.filter(more, pc.invert(pc.is_in(more, value_set=known)))
+    return pa.concat_arrays([known, unknown.unique()]) if len(unknown) else known
+
+
+def _check(node: Node) -> None:
+    """Refuse what legacy files cannot hold."""
+    is_list_of_structs = isinstance(node, ListNode) and node.dimension
+    is_blob = node.field.extension_name.startswith("lance.blob")
+    if pa.types.is_map(node.type) or is_list_of_structs or is_blob:
+        raise InputError(
+            f"column {node.field.name!r} has type {node.type}, which legacy files cannot hold",
+            cure="Use storage version 2.2.",
+        )
+    for child in node.children if isinstance(node, StructNode) else (node.item,) if isinstance(node, ListNode) else ():
+        _check(child)

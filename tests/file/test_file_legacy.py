@@ -1,0 +1,63 @@
+"""Legacy (0.1) files, both ways. The format keeps few nulls: what the official library reads back is the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import file_columns as columns
+import file_tables as tables
+import lance
+import pyarrow as pa
+import pytest
+
+from lance_core.errors import InputError
+from lance_core.format.version import FileVersion
+
+UNKNOWN = ("map", "fsl_struct")
+NAMES = [name for name in columns.VALUES if name not in UNKNOWN]
+# With nothing but nulls the official library writes an empty dictionary and then cannot read its own file.
+DICTIONARIES = ("dictionary", "dictionary_int")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_official_files_are_read(tmp_path: Path, name: str) -> None:
+    for nulls in columns.NULLS:
+        if name in DICTIONARIES and nulls == "all":
+            continue
+        for size in (1, 1024, 3000):
+            root = tmp_path / f"{nulls}{size}"
+            opened = tables.write_official(root, columns.table(name, size, nulls), "0.1")
+            assert opened.version is FileVersion.V0_1
+            expected = lance.dataset(root).to_table()
+            tables.assert_same(tables.read_all(opened, batch_size=700), expected)
+            rows = [size - 1, 0, size // 2, 0]
+            assert opened.take(opened.schema, rows).column(0).to_pylist() == expected.take(rows).column(0).to_pylist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_our_files_are_read_as_the_official_ones(tmp_path: Path, name: str) -> None:
+    for nulls in columns.NULLS:
+        if name in DICTIONARIES and nulls == "all":
+            continue
+        table = columns.table(name, 3000, nulls)
+        expected = lance.write_dataset(table, tmp_path / f"official{nulls}", data_storage_version="0.1").to_table()
+        root = tmp_path / nulls
+        written = tables.write_ours(root, table, "0.1", batch_size=700)
+        tables.assert_same(tables.read_all(tables.open_ours(root, written)), expected)
+        if name not in DICTIONARIES:  # the official reader looks for dictionaries in the table's manifest
+            tables.assert_same(tables.official(root, table, written, "0.1").to_table(), expected)
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_types_the_format_does_not_have(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="legacy"):
+        tables.write_ours(tmp_path, columns.table(name, 3), "0.1")
+    assert not list(tmp_path.rglob("*.lance"))
+
+
+def test_dictionaries_of_batches_are_merged(tmp_path: Path) -> None:
+    one = pa.array(["a", "b", "a"]).dictionary_encode()
+    two = pa.array(["c", "a", "c"]).dictionary_encode()
+    table = pa.table({"c": pa.chunked_array([one, two])})
+    written = tables.write_ours(tmp_path, table, "0.1")
+    assert tables.read_all(tables.open_ours(tmp_path, written)).column(0).to_pylist() == ["a", "b", "a", "c", "a", "c"]
