@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 from lance_core.commit.ledger import find_landed, recorded_version
 from lance_core.commit.manifests import load_manifest
 from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.registry import list_staged, read_finished
+from lance_core.commit.naming import staged_folder
+from lance_core.commit.registry import STARTED, read_finished
 from lance_core.commit.staged import abort_attempt, begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -42,7 +43,7 @@ LEASE_SECONDS = 3600.0
 """How long a silent driver's attempt is left alone by garbage collection; the driver renews it while it lives."""
 _RENEW_SECONDS = 300.0
 
-_NOT_THE_WORK = ("identity", "storage_options", "progress_seconds")
+_NOT_THE_WORK = ("uri", "identity", "storage_options", "progress_seconds")
 """Spec fields that may differ from one try to the next without making it other work."""
 
 S = TypeVar("S", bound=JobSpec)
@@ -86,12 +87,16 @@ def clear_dead(store: Store, identity: str) -> list[str]:
     A zombie of such an attempt that still runs is refused when it tries to finish.
     """
     removed: list[str] = []
-    for entry in list_staged(store):
-        if entry.identity == identity and entry.staged is None:
-            files = abort_attempt(store, identity, entry.attempt)
-            clear_progress(store, entry.attempt)
-            log.info("attempt %s of %s had died: %d of its files removed", entry.attempt, identity, len(files))
-            removed += files
+    finished = read_finished(store, identity)
+    suffix = f".{STARTED}.json"
+    for name in store.list_names(f"{staged_folder(identity)}/"):
+        attempt = name.removesuffix(suffix)
+        if not name.endswith(suffix) or (finished is not None and finished.attempt == attempt):
+            continue
+        files = abort_attempt(store, identity, attempt)
+        clear_progress(store, attempt)
+        log.info("attempt %s of %s had died: %d of its files removed", attempt, identity, len(files))
+        removed += files
     return removed
 
 

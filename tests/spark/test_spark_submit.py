@@ -135,3 +135,21 @@ def test_sigterm_aborts_the_attempt(tmp_path) -> None:
     assert not data_files(uri)
     assert not list_staged(resolve_store(uri))
     assert json.dumps("aborted after Terminated")[1:-1] in (tmp_path / "driver.log").read_text()
+
+
+def test_spark_connect(tmp_path) -> None:
+    """The same entry against a Connect server: no JVM gateway, no SparkContext."""
+    uri = str(tmp_path / "t.lance")
+    path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+    command = [sys.executable, MAIN, append(uri).to_json()]
+    done = subprocess.run(
+        command,
+        env=environment(SPARK_REMOTE="local[2]", PYTHONPATH=path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout
+    assert run_job(CommitSpec(uri=uri, identities=("one",))).rows_added == 1000
+    assert lance.dataset(uri).to_table().sort_by("id").equals(spark_sources.expected())
