@@ -134,7 +134,7 @@ SparseLayer = SparseValidity | SparseList | SparseFixedSizeList
 
 @dataclass(frozen=True, slots=True)
 class SparseLayout:
-    """Structure apart from values (2.3): `layers` from the outermost inwards; `values` holds the valid items only.
+    """Structure apart from values (2.3): `layers` from the outermost inwards; `values` is a layout without levels.
 
     Buffers: first those of `values` (a layout without levels), then one for each stream of numbers that has any.
     """

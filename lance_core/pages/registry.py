@@ -27,8 +27,8 @@ from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import Fetch
-from lance_core.format.layout import BlobLayout, ConstantLayout, FullZipLayout, MiniBlockLayout, Page
-from lance_core.pages import blob, constant, fullzip, miniblock
+from lance_core.format.layout import BlobLayout, ConstantLayout, FullZipLayout, MiniBlockLayout, Page, SparseLayout
+from lance_core.pages import blob, constant, fullzip, miniblock, sparse
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.rows import RowSelection
 
@@ -57,6 +57,7 @@ READERS: Mapping[type, PageReader] = MappingProxyType(
         MiniBlockLayout: miniblock,
         FullZipLayout: fullzip,
         ConstantLayout: constant,
+        SparseLayout: sparse,
     }
 )
 

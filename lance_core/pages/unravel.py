@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from lance_core.errors import CorruptFileError
 from lance_core.format.layout import RepDefLayer
+from lance_core.kernels.levels import split_lists
 from lance_core.pages.leaf import Levels, max_def, max_rep
 
 Bools = npt.NDArray[np.bool_]
@@ -119,18 +120,27 @@ class _Walk:
 
     def _list(self, number: int, layer: RepDefLayer, upper: int) -> Nesting:
         assert self.rep is not None
-        inner_span = self.spans[number - 1]
         is_slot = self.rep >= self.inner_lists
-        slot_defs = None if self.def_ is None else self.def_[is_slot]
         self.inner_lists -= 1
-        alive = None if self.def_ is None else self.def_ <= self.inner_levels
-        is_item = None if self.inner_lists == 0 else self.rep >= self.inner_lists
-        offsets = _offsets(is_slot, _both(alive, is_item), inner_span)
-        if alive is not None and not alive.all():
-            self.rep = self.rep[alive]
-            self.def_ = None if self.def_ is None else self.def_[alive]
+        if self.def_ is None:
+            slot_defs = None
+            offsets = _offsets(is_slot, None if self.inner_lists == 0 else self.rep >= self.inner_lists)
+        else:
+            offsets, slot_defs = self._split(self.rep, self.def_, int(np.count_nonzero(is_slot)))
+        offsets = _divide_offsets(offsets, self.spans[number - 1])
         validity = _list_validity(layer, slot_defs, self.inner_levels, upper)
         return Nesting(layer, len(offsets) - 1, validity, offsets)
+
+    def _split(self, rep: Levels, def_: Levels, num_slots: int) -> tuple[Ints, Levels]:
+        """Offsets and definition levels of the lists; entries that end here are dropped from the walk."""
+        facts = np.array([self.inner_lists + 1, self.inner_lists, self.inner_levels], np.int64)
+        offsets, slot_defs = np.empty(num_slots + 1, np.int64), np.empty(num_slots, np.uint16)
+        next_rep, next_def = np.empty(len(rep), np.uint16), np.empty(len(rep), np.uint16)
+        rep, def_ = np.ascontiguousarray(rep), np.ascontiguousarray(def_)
+        kept = split_lists(rep, def_, facts, offsets, slot_defs, next_rep, next_def)
+        if kept < len(rep):
+            self.rep, self.def_ = next_rep[:kept], next_def[:kept]
+        return offsets, slot_defs
 
     def _slots(self, values: Levels | None, span: int) -> Levels | None:
         if values is None:
@@ -155,13 +165,7 @@ def _spans(layers: tuple[RepDefLayer, ...], sizes: Sequence[int]) -> list[int]:
     return spans
 
 
-def _both(one: Bools | None, other: Bools | None) -> Bools | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
-
-
-def _offsets(is_slot: Bools, is_item: Bools | None, span: int) -> Ints:
+def _offsets(is_slot: Bools, is_item: Bools | None) -> Ints:
     """How many items lie before each slot, and in all."""
     starts = np.flatnonzero(is_slot)
     if is_item is None:
@@ -170,7 +174,11 @@ def _offsets(is_slot: Bools, is_item: Bools | None, span: int) -> Ints:
         counted = np.cumsum(is_item, dtype=np.int64)
         before = counted[starts] - is_item[starts]
         total = int(counted[-1]) if len(counted) else 0
-    offsets = np.append(before, np.int64(total))
+    return np.append(before, np.int64(total))
+
+
+def _divide_offsets(offsets: Ints, span: int) -> Ints:
+    """Entries to slots of fixed-size lists inside."""
     if span > 1:
         if (offsets % span).any():
             raise CorruptFileError(f"list items do not fill fixed-size lists of {span}")

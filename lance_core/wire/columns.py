@@ -17,16 +17,18 @@ from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange
 from lance_core.format.encoding20 import BlobColumn
 from lance_core.format.layout import BlobLayout, Column, ConstantLayout, FullZipLayout, MiniBlockLayout, Page
-from lance_core.wire import encodings20, encodings21
+from lance_core.wire import encodings20, encodings21, encodings23
 from lance_core.wire.pb import encodings_v2_0_pb2, file2_pb2
 from lance_core.wire.schema import parse_message
 
 _ARRAY_ENCODING = "lance.encodings.ArrayEncoding"
 _COLUMN_ENCODING = "lance.encodings.ColumnEncoding"
 _PAGE_LAYOUT = "lance.encodings21.PageLayout"
+_PLANAR_LAYOUT = "lance.encodings23.PlanarLayout"
 _PAGE_DECODERS = {
     _ARRAY_ENCODING: encodings20.decode_array_encoding,
     _PAGE_LAYOUT: encodings21.decode_page_layout,
+    _PLANAR_LAYOUT: encodings23.decode_planar_layout,
 }
 _NEW_LAYOUTS = (MiniBlockLayout, ConstantLayout, FullZipLayout, BlobLayout)
 

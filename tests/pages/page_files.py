@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,7 @@ class OpenBytes:
 
 
 def write_official(table: pa.Table, folder: Path, version: str) -> OpenBytes:
-    uri = str(folder / f"t{abs(hash((str(table.schema), version, id(table))))}.lance")
+    uri = str(folder / f"{uuid.uuid4()}.lance")
     lance.write_dataset(table, uri, data_storage_version=version, mode="overwrite")
     (path,) = Path(uri, "data").glob("*.lance")
     return OpenBytes(path.read_bytes())

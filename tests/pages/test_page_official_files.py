@@ -10,7 +10,8 @@ import pytest
 from page_columns import COLUMNS
 from page_files import leaf_paths, project, read_rows, scan_column, to_arrow, write_official
 
-VERSIONS = ("2.1", "2.2")
+UNSUPPORTED_23 = ("float64_zstd", "list_struct", "vector_structs")
+VERSIONS = ("2.1", "2.2", "2.3")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -19,6 +20,8 @@ def test_reads_what_the_official_library_wrote(name: str, version: str, tmp_path
     column = COLUMNS[name]
     if version in column.refused:
         pytest.skip(f"the official library refuses this in {version}")
+    if version == "2.3" and name in UNSUPPORTED_23:
+        pytest.skip("2.3 is unstable: this page uses an encoding that is refused by name")
     array = column.build()
     field = pa.field("c", array.type, metadata=column.metadata)
     file = write_official(pa.table([array], pa.schema([field])), tmp_path, version)

@@ -1,0 +1,92 @@
+"""The ascending positions and the counts of a sparse structure (2.3), each a stream of u64.
+
+::
+
+    Constant(None)            no numbers                              Constant(8 bytes)    all the same
+    Range(start, step)        start, start + step, ...                no buffer either
+    Delta(base, deltas)       base, then one difference for each further number
+    Dictionary(indices, items)   one buffer: u64 size of the indices, u64 size of the items, indices, items
+    anything else             one buffer in block form
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Pieces
+from lance_core.codecs.dispatch import Codecs
+from lance_core.codecs.gather import words
+from lance_core.errors import CorruptFileError
+from lance_core.format import encoding as enc
+
+MAX_NUMBERS = 1 << 28
+"""More slots than any page has: what a damaged count may make us allocate."""
+
+
+def read_numbers(encoding: enc.CompressiveEncoding, buffers: Iterator[Bytes], count: int, codecs: Codecs) -> Ints:
+    """`count` numbers (int64), taking as many buffers as the encoding has. CorruptFileError when they do not add up."""
+    if not 0 <= count <= MAX_NUMBERS:
+        raise CorruptFileError(f"{count} numbers in a sparse structure")
+    if isinstance(encoding, enc.Constant):
+        return _constant(encoding, count)
+    if isinstance(encoding, enc.Range):
+        _word(encoding.uncompressed_bits)
+        last = encoding.start + encoding.step * max(count - 1, 0)
+        if last >= 1 << 62:
+            raise CorruptFileError(f"a range up to {last}")
+        return encoding.start + np.arange(count, dtype=np.int64) * encoding.step
+    if isinstance(encoding, enc.Delta):
+        return _delta(encoding, buffers, count, codecs)
+    data = next(buffers, None)
+    if data is None:
+        raise CorruptFileError("a sparse structure has fewer buffers than streams")
+    if isinstance(encoding, enc.Dictionary):
+        return _dictionary(encoding, data, count, codecs)
+    return _plain(codecs.decode_block(encoding, Pieces.whole(data), np.array([count], np.int64)))
+
+
+def _word(bits: int) -> None:
+    if bits != 64:
+        raise CorruptFileError(f"positions of {bits} bits, expected 64")
+
+
+def _constant(encoding: enc.Constant, count: int) -> Ints:
+    if encoding.value is None:
+        if count:
+            raise CorruptFileError(f"{count} numbers without a value")
+        return np.empty(0, np.int64)
+    if len(encoding.value) != 8:
+        raise CorruptFileError(f"a number of {len(encoding.value)} bytes")
+    return np.full(count, int.from_bytes(encoding.value, "little", signed=True), np.int64)
+
+
+def _delta(encoding: enc.Delta, buffers: Iterator[Bytes], count: int, codecs: Codecs) -> Ints:
+    _word(encoding.uncompressed_bits)
+    if count == 0 or encoding.base >= 1 << 62:
+        raise CorruptFileError(f"differences for {count} numbers from {encoding.base}")
+    deltas = read_numbers(encoding.deltas, buffers, count - 1, codecs)
+    if len(deltas) and (int(deltas.min()) < 0 or int(deltas.max()) > 1 << 32):
+        raise CorruptFileError("positions do not ascend")
+    return encoding.base + np.append(np.int64(0), np.cumsum(deltas))
+
+
+def _dictionary(encoding: enc.Dictionary, data: Bytes, count: int, codecs: Codecs) -> Ints:
+    sizes = words(data[:16], np.uint64).tolist()
+    if len(sizes) != 2 or sum(sizes) != len(data) - 16:
+        raise CorruptFileError(f"a dictionary of numbers with parts of {sizes} bytes in {len(data)}")
+    split = 16 + int(sizes[0])
+    counts = np.array([count], np.int64)
+    indices = _plain(codecs.decode_block(encoding.indices, Pieces.whole(data[16:split]), counts))
+    items = read_numbers(encoding.items, iter([data[split:]]), encoding.num_items, codecs)
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < len(items):
+        raise CorruptFileError(f"dictionary index {int(indices.max())} of {len(items)} numbers")
+    numbers: Ints = items[indices]
+    return numbers
+
+
+def _plain(block: Block) -> Ints:
+    if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32, 64):
+        raise CorruptFileError("positions are not whole numbers")
+    return words(block.data, f"u{block.bits // 8}")[: block.count].astype(np.int64)
