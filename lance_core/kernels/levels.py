@@ -52,3 +52,31 @@ def walk_zipped(data: Any, facts: Any, rep: Any, def_: Any, starts: Any, sizes: 
         at += max(size, 0)
         count += 1
     return count
+
+
+@kernel("in:u2 in:u2 in:i8 out:i8 out:u2 out:u2 out:u2 -> i8")
+def split_lists(rep: Any, def_: Any, facts: Any, offsets: Any, slot_defs: Any, next_rep: Any, next_def: Any) -> Any:
+    """One list layer: where its lists begin among the items, their definition levels, and the entries that go on inwards.
+
+    `facts`: the least repetition level of a list, that of an item, the largest definition level of an entry that goes on.
+    `offsets` has one place more than there are lists and `slot_defs` as many; the last two have a place for each entry.
+    Returns the number of entries that go on, -1 when there are more lists than room.
+    """
+    of_list, of_item, alive = facts[0], facts[1], facts[2]
+    slots, items, kept = 0, 0, 0
+    for index in range(len(rep)):
+        level, defined = rep[index], def_[index]
+        if level >= of_list:
+            if slots >= len(slot_defs):
+                return -1
+            offsets[slots] = items
+            slot_defs[slots] = defined
+            slots += 1
+        if defined <= alive:
+            next_rep[kept] = level
+            next_def[kept] = defined
+            kept += 1
+            if level >= of_item:
+                items += 1
+    offsets[slots] = items
+    return kept
