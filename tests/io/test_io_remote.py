@@ -163,7 +163,7 @@ class TestS3(StoreContract):
         options = {
             "aws_access_key_id": "testing",
             "aws_secret_access_key": "testing-secret",
-            "aws_region": "us-east-1",
+            "aws_region": "eu-west-1",
             "aws_endpoint": moto_endpoint,
         }
         fs = fsspec.filesystem("s3", **remote_options.s3_arguments(options))
