@@ -21,11 +21,6 @@ SYSTEM_INDICES = (FRAGMENT_REUSE, MEM_WAL)
 _ADDRESS_BASED = {"ZoneMapIndexDetails": 0, "BloomFilterIndexDetails": 0, "BTreeIndexDetails": 1}
 
 
-def is_vector(index: IndexMetadata) -> bool:
-    """Whether it is an index over vectors."""
-    return index.details is not None and index.details.kind == "VectorIndexDetails"
-
-
 def is_address_based(index: IndexMetadata) -> bool:
     """Whether it speaks of row addresses whatever the table does."""
     if index.details is None or index.details.kind not in _ADDRESS_BASED:
@@ -93,21 +88,28 @@ def extend_coverage(
 
 
 def after_rewrite(
-    index: IndexMetadata, old_ids: Set[int], new_ids: Set[int], *, is_rewritten: bool, stable_row_ids: bool
+    index: IndexMetadata,
+    old_ids: Set[int],
+    new_ids: Set[int],
+    *,
+    is_rewritten: bool,
+    is_deferred: bool,
+    stable_row_ids: bool,
 ) -> IndexMetadata:
     """The entry after the rows of `old_ids` moved into `new_ids`.
 
-    A segment follows when its addresses were translated, or when it speaks of stable ids. With stable ids, one that
-    speaks of addresses and was not translated loses the old fragments; without, only its live fragments count anyway.
+    A segment follows when its addresses were translated, or when it speaks of stable ids. With stable ids, one that speaks
+    of addresses and was not translated loses the old fragments; without, only its live fragments count. When translating is
+    deferred, segments that cover all of the old fragments follow: they are read through the reuse index from then on.
     """
-    follows = is_rewritten or (stable_row_ids and not is_address_based(index))
-    if index.name in SYSTEM_INDICES or not (follows or stable_row_ids):
+    bitmap = index.fragment_bitmap
+    if index.name in SYSTEM_INDICES or (bitmap is None and not is_rewritten):
         return index
-    if index.fragment_bitmap is None and not is_rewritten:
-        return index
-    if not follows:
-        return without_fragments(index, old_ids)
-    return replace(index, fragment_bitmap=_moved(index, old_ids, new_ids))
+    if is_rewritten or (stable_row_ids and not is_address_based(index)):
+        return replace(index, fragment_bitmap=_moved(index, old_ids, new_ids))
+    if is_deferred and bitmap is not None and old_ids <= bitmap:
+        return replace(index, fragment_bitmap=(bitmap - old_ids) | new_ids)
+    return without_fragments(index, old_ids) if stable_row_ids else index
 
 
 def _moved(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozenset[int]:
@@ -142,6 +144,5 @@ def _worth_keeping(segments: Sequence[IndexMetadata], fragment_ids: Set[int]) ->
     filled = [index for index in segments if index.fragment_bitmap and not index.fragment_bitmap.isdisjoint(fragment_ids)]
     if filled:
         return filled
-    # An empty scalar index still says how to build itself again; an empty vector index has no model worth keeping.
-    oldest = min(segments, key=lambda index: index.dataset_version)
-    return () if is_vector(oldest) else (oldest,)
+    # An index that covers nothing still says how to build itself again.
+    return (min(segments, key=lambda index: index.dataset_version),)

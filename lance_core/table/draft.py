@@ -220,10 +220,6 @@ class ManifestDraft:
         fields = tuple(changed if item.id == field_id else item for item in self.schema.fields)
         self.schema = replace(self.schema, fields=fields)
 
-    def update_config(self, entries: Mapping[str, str]) -> None:
-        """Add or change configuration keys."""
-        self.config.update(entries)
-
     # -- indices
 
     def retain_indices(self) -> None:
@@ -253,13 +249,16 @@ class ManifestDraft:
         if before:
             self.indices = coverage.prune_changed_files(self.indices, before, self.indexed_files())
 
-    def move_coverage(self, old_ids: Iterable[int], added: Iterable[Fragment], rewritten: frozenset[str]) -> None:
-        """Old fragments became new ones: segments follow that were translated (`rewritten`) or speak of stable ids."""
-        old, new = frozenset(old_ids), frozenset(item.id for item in added)
-        stable = self.uses_stable_row_ids
+    def move_coverage(
+        self, old_ids: Iterable[int], added: Iterable[Fragment], *, rewritten: frozenset[str], is_deferred: bool
+    ) -> None:
+        """Old fragments became new ones: segments follow that can. `rewritten`: uuids of those that were translated."""
+        old, new, stable = frozenset(old_ids), frozenset(item.id for item in added), self.uses_stable_row_ids
         self.indices = [
-            coverage.after_rewrite(index, old, new, is_rewritten=index.uuid in rewritten, stable_row_ids=stable)
-            for index in self.indices
+            coverage.after_rewrite(
+                item, old, new, is_rewritten=item.uuid in rewritten, is_deferred=is_deferred, stable_row_ids=stable
+            )
+            for item in self.indices
         ]
 
     def rename_indices(self, rewritten: Sequence[RewrittenIndex]) -> None:
@@ -275,7 +274,7 @@ class ManifestDraft:
     def add_initial_bases(self, bases: Sequence[BasePath]) -> None:
         """Bases a table is born with."""
         if bases and self.previous is not None:
-            raise InputError("base paths can be given with the first write only", cure="Use UpdateBases.")
+            raise InputError("base paths are given with the first write only", cure="Use UpdateBases.")
         self.add_bases(bases)
 
     def add_bases(self, bases: Sequence[BasePath]) -> None:

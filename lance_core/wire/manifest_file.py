@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from lance_core.errors import CorruptFileError, UnsupportedVersionError
 from lance_core.format.manifest import Manifest
 from lance_core.wire.indices import decode_index_section, encode_index_section
+from lance_core.wire.reuse import read_through
 from lance_core.wire.table import decode_manifest_message, encode_manifest
 
 MAGIC = b"LANC"
@@ -62,13 +63,16 @@ def section_bytes(data: bytes, position: int, *, what: str) -> bytes:
 
 
 def decode_manifest_file(data: bytes) -> ManifestFile:
-    """A manifest from the whole bytes of its file. Raises CorruptFileError, UnsupportedVersionError."""
+    """A manifest from the whole bytes of its file. Raises CorruptFileError, UnsupportedVersionError.
+
+    Index coverage is what it is after deferred compactions (see `lance_core.wire.reuse`), not what the bytes say.
+    """
     position = manifest_start(data, len(data))
     found = decode_manifest_message(section_bytes(data, position, what="manifest"))
     manifest, transaction = found.manifest, None
     if found.index_section is not None:
         indices = decode_index_section(section_bytes(data, found.index_section, what="index section"))
-        manifest = replace(manifest, indices=indices)
+        manifest = replace(manifest, indices=read_through(indices))
     if found.transaction_section is not None:
         transaction = section_bytes(data, found.transaction_section, what="inline transaction")
     return ManifestFile(manifest=manifest, transaction=transaction)

@@ -400,8 +400,8 @@ def test_empty_segments() -> None:
     first, second = index("a", 0, {0}), replace(index("a", 0, {1}), uuid="second", dataset_version=0)
     vector = index("v", 1, {0}, "VectorIndexDetails")
     made = indexed(first, second, vector)
-    assert set(coverage(apply(made, Delete((), (0,))))) == {"second"}
-    assert set(coverage(apply(made, Delete((), (0, 1))))) == {"second"}
+    assert set(coverage(apply(made, Delete((), (0,))))) == {"second", "uuid-v"}
+    assert set(coverage(apply(made, Delete((), (0, 1))))) == {"second", "uuid-v"}
     assert set(coverage(apply(made, Delete((), (2,))))) == {"uuid-a", "second", "uuid-v"}
 
 
@@ -429,6 +429,14 @@ def test_rewrite_with_stable_ids() -> None:
     new = replace(fragment(rows=20), row_ids=encode_row_ids(sequence_of(range(20))))
     moved = apply(made, Rewrite((RewriteGroup(old, (new,)),)))
     assert coverage(moved) == {"uuid-a": {2, 4}, "uuid-b": {2}, "uuid-t": {2}, "uuid-n": None}
+
+
+def test_deferred_rewrite() -> None:
+    """Without translation, what covers a whole group is read through the reuse index from then on."""
+    reuse = index("__lance_frag_reuse", 0, {4})
+    groups = (RewriteGroup((fragment(0), fragment(1)), (fragment(),)),)
+    made = apply(indexed(index("a", 0, {0, 1, 2}), index("b", 1, {0})), Rewrite(groups, frag_reuse_index=reuse))
+    assert coverage(made) == {"uuid-a": {2, 4}, "uuid-b": {0}, reuse.uuid: {4}}
 
 
 def test_reuse_index_is_replaced() -> None:

@@ -35,4 +35,4 @@ class Overwrite:
         draft.clear()
         draft.set_schema(self.schema)
         draft.add_new(self.fragments)
-        draft.update_config(self.config_upsert_values)
+        draft.config.update(self.config_upsert_values)

@@ -44,7 +44,8 @@ class Rewrite:
         rewritten = frozenset(index.old_id for index in self.rewritten_indices)
         for group in self.groups:
             added = draft.exchange(group.old_fragments, group.new_fragments)
-            draft.move_coverage([item.id for item in group.old_fragments], added, rewritten)
+            old_ids = [item.id for item in group.old_fragments]
+            draft.move_coverage(old_ids, added, rewritten=rewritten, is_deferred=self.frag_reuse_index is not None)
         draft.rename_indices(self.rewritten_indices)
         if self.frag_reuse_index is not None:
             name = self.frag_reuse_index.name
