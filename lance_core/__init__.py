@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lance_core.dataset.dataset import LanceDataset as LanceDataset
-    from lance_core.dataset.dataset import dataset as dataset
-    from lance_core.dataset.dataset import write_dataset as write_dataset
+    from lance_core.dataset.entry import dataset as dataset
+    from lance_core.dataset.entry import write_dataset as write_dataset
     from lance_core.dataset.fragment import LanceFragment as LanceFragment
     from lance_core.dataset.scanner import LanceScanner as LanceScanner
     from lance_core.errors import LanceError as LanceError
@@ -29,7 +29,7 @@ _HOMES = {
     "LanceDataset": "lance_core.dataset.dataset",
     "LanceFragment": "lance_core.dataset.fragment",
     "LanceScanner": "lance_core.dataset.scanner",
-    "write_dataset": "lance_core.dataset.dataset",
+    "write_dataset": "lance_core.dataset.entry",
     "LanceError": "lance_core.errors",
 }
 _MODULES = ("cli", "dataset", "errors", "fragment", "jobs", "watch")

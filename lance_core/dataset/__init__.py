@@ -17,8 +17,8 @@ from typing import Any
 
 class _CallableModule(ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Open a table: see `lance_core.dataset.dataset.dataset`."""
-        from lance_core.dataset.dataset import dataset
+        """Open a table: see `lance_core.dataset.entry.dataset`."""
+        from lance_core.dataset.entry import dataset
 
         return dataset(*args, **kwargs)
 

@@ -1,8 +1,8 @@
-"""The handle: `LanceDataset`, `dataset()`, `write_dataset()` with the official library's names. It only forwards.
+"""The handle: `LanceDataset` with the official library's names. It only forwards.
 
 ::
 
-    ds = lance_core.write_dataset(table, "/t.lance")
+    ds = lance_core.dataset("/t.lance")
     ds.to_table(columns=["id"], filter="id > 3", limit=10)
     ds.count_rows(), ds.version, ds.take([3, 1])
 
@@ -11,6 +11,7 @@ A handle stands on one version; verbs that write move it to the version they mad
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,18 +19,26 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.commit.manifests import latest_version
-from lance_core.dataset import history, sampling
+from lance_core.commit.transactions import load_transaction
+from lance_core.dataset import evolve, history, sampling
 from lance_core.dataset.create import write_snapshot
+from lance_core.dataset.delete import delete_rows
+from lance_core.dataset.drop import drop_table
+from lance_core.dataset.edit import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.dataset.fragment import LanceFragment
-from lance_core.dataset.options import OPEN_HINTS, OPEN_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.log import read_transactions
+from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.projection import Columns, plan_projection
+from lance_core.dataset.restore import restore_snapshot
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot, snapshot_of
 from lance_core.dataset.stats import LanceStats
+from lance_core.dataset.tags import Tags
 from lance_core.dataset.take import take_rows
-from lance_core.dataset.write import MAX_ROWS_PER_FILE
+from lance_core.dataset.update import update_rows
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
+from lance_core.table.transaction import Transaction
 
 Uri = str | os.PathLike[str]
 
@@ -55,7 +64,7 @@ class LanceDataset:
         return handle
 
     def __reduce__(self) -> Any:
-        return dataset, (self.uri, self.version, None, None, None, None, self._snapshot.storage_options)
+        return _reopen, (self.uri, self.version, self._snapshot.storage_options)
 
     def __repr__(self) -> str:
         return f"LanceDataset(uri={self.uri!r}, version={self.version})"
@@ -144,6 +153,24 @@ class LanceDataset:
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
         self._snapshot = snapshot_of(self._snapshot.store, storage_options=self._snapshot.storage_options)
+
+    def restore(self) -> None:
+        """Make this version the newest again, as a new version, and move to it."""
+        self._snapshot = restore_snapshot(self._snapshot)
+
+    @property
+    def tags(self) -> Tags:
+        """Names for versions."""
+        return Tags(self._snapshot.store, self.version)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """What made a version; None when the version does not tell."""
+        return load_transaction(self._snapshot.store, version)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """What made the newest versions up to this one, newest first."""
+        numbers = range(self.version, max(self.version - recent_transactions, 0), -1)
+        return read_transactions(self._snapshot.store, numbers)
 
     # Reading
 
@@ -270,61 +297,55 @@ class LanceDataset:
         """Write rows to this table and move to the new version; options as for `write_dataset`."""
         self._snapshot = write_snapshot(data, self._snapshot, mode=mode, **options)
 
+    def delete(
+        self,
+        predicate: Any,
+        *,
+        conflict_retries: int = DEFAULT_RETRIES,
+        retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    ) -> dict[str, int]:
+        """Delete the rows a filter selects: {"num_deleted_rows": n}. Raises FilterError, CommitError."""
+        self._snapshot, result = delete_rows(
+            self._snapshot, predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout
+        )
+        return result
 
-def dataset(
-    uri: Uri,
-    version: Version | None = None,
-    asof: AsOf | None = None,
-    block_size: int | None = None,
-    commit_lock: Any = None,
-    index_cache_size: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    **options: Any,
-) -> LanceDataset:
-    """Open a table: the newest version, a version or tag, or the newest one not younger than `asof`.
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: Any = None,
+        conflict_retries: int = DEFAULT_RETRIES,
+        retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    ) -> dict[str, int]:
+        """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}."""
+        self._snapshot, result = update_rows(
+            self._snapshot, updates, where=where, conflict_retries=conflict_retries, retry_timeout=retry_timeout
+        )
+        return result
 
-    Raises NotFoundError (no table, version or tag), UnsupportedFeatureError, CorruptFileError, InputError.
-    """
-    check_options("dataset", {"commit_lock": commit_lock, **options}, hints=OPEN_HINTS, refused=OPEN_REFUSED)
-    return LanceDataset(uri, version, storage_options=storage_options, asof=asof)
+    def truncate_table(self) -> None:
+        """Delete all rows; schema and history stay."""
+        self._snapshot, _ = delete_rows(self._snapshot, "true")
+
+    def add_columns(
+        self, transforms: Any, read_columns: Sequence[str] | None = None, *, batch_size: int | None = None
+    ) -> None:
+        """Add columns: a dict of name to SQL, pyarrow fields (null columns), or a function of record batches."""
+        self._snapshot = evolve.add_columns(self._snapshot, transforms, read_columns=read_columns, batch_size=batch_size)
+
+    def drop_columns(self, columns: Sequence[str]) -> None:
+        """Drop columns, or fields of structs by dotted path."""
+        self._snapshot = evolve.drop_columns(self._snapshot, columns)
+
+    def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
+        """Rename, retype or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
+        self._snapshot = evolve.alter_columns(self._snapshot, alterations)
+
+    @staticmethod
+    def drop(base_uri: Uri, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool | None = None) -> None:
+        """Delete the table and everything below its uri."""
+        drop_table(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
 
-def write_dataset(
-    data_obj: Any,
-    uri: Uri | LanceDataset,
-    schema: pa.Schema | None = None,
-    mode: str = "create",
-    *,
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
-    max_bytes_per_file: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    data_storage_version: str | None = None,
-    enable_stable_row_ids: bool = False,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
-    **options: Any,
-) -> LanceDataset:
-    """Create ("create"), extend ("append") or replace ("overwrite") a table with one commit, and open it.
-
-    `data_obj`: pyarrow Table, batch, reader, dataset; pandas frame; dict of columns; list of dicts; iterable of batches with
-    `schema`; another LanceDataset. Appending to nothing creates. A column that may hold nulls may be left out of an append.
-    A file is closed at `max_rows_per_file` rows or about `max_bytes_per_file` bytes.
-
-    Raises SchemaMismatchError, InputError (nothing was changed), CommitError (see its kinds), StoreError.
-    """
-    target = uri._snapshot if isinstance(uri, LanceDataset) else uri
-    snapshot = write_snapshot(
-        data_obj,
-        target,
-        schema,
-        storage_options=storage_options,
-        mode=mode,
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        data_storage_version=data_storage_version,
-        enable_stable_row_ids=enable_stable_row_ids,
-        commit_message=commit_message,
-        transaction_properties=transaction_properties,
-        **options,
-    )
-    return LanceDataset.from_snapshot(snapshot)
+def _reopen(uri: str, version: int, storage_options: Mapping[str, str] | None) -> LanceDataset:
+    return LanceDataset(uri, version, storage_options=storage_options)

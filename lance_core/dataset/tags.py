@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lance_core.commit.manifests import open_version
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
 
@@ -78,3 +80,99 @@ def tag_names(store: Store) -> list[str]:
 def list_tags(store: Store) -> dict[str, Tag]:
     """All tags by name, sorted by name."""
     return {name: read_tag(store, name) for name in sorted(tag_names(store))}
+
+
+def create_tag(store: Store, name: str, version: int) -> Tag:
+    """Name a version. AlreadyExistsError when the name is taken, NotFoundError when there is no such version."""
+    size = open_version(store, version).size
+    now = _now()
+    tag = Tag(name, version, created_at=now, updated_at=now, manifest_size=size)
+    store.put_if_absent(tag_path(name), encode_tag(tag))
+    return tag
+
+
+def update_tag(store: Store, name: str, version: int) -> Tag:
+    """Point an existing tag at another version."""
+    found = read_tag(store, name)
+    tag = replace(found, version=version, branch=None, updated_at=_now(), manifest_size=open_version(store, version).size)
+    store.put(tag_path(name), encode_tag(tag))
+    return tag
+
+
+def delete_tag(store: Store, name: str) -> None:
+    """Forget a name; the version stays. NotFoundError when there is no such tag."""
+    read_tag(store, name)
+    store.delete(tag_path(name))
+
+
+def encode_tag(tag: Tag) -> bytes:
+    """The bytes of a tag's file, as the official library writes them."""
+    plain = {
+        "branch": tag.branch,
+        "version": tag.version,
+        "createdAt": tag.created_at,
+        "updatedAt": tag.updated_at,
+        "manifestSize": tag.manifest_size,
+        "metadata": dict(tag.metadata),
+    }
+    return json.dumps(plain, indent=2).encode()
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+class Tags:
+    """`LanceDataset.tags`: names for the versions of one table."""
+
+    def __init__(self, store: Store, version: int) -> None:
+        self._store = store
+        self._version = version
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """All tags: {name: {"version", "branch", "created_at", "updated_at", "manifest_size", "metadata"}}."""
+        return {name: _described(tag) for name, tag in list_tags(self._store).items()}
+
+    def get_version(self, tag: str) -> int:
+        """The version a tag points at."""
+        return read_tag(self._store, tag).version
+
+    def create(self, tag: str, reference: int | str | None = None) -> None:
+        """Name a version (a number or another tag; None: the handle's)."""
+        create_tag(self._store, tag, self._resolve(reference))
+
+    def update(self, tag: str, reference: int | str | None = None) -> None:
+        """Point a tag at another version."""
+        update_tag(self._store, tag, self._resolve(reference))
+
+    def delete(self, tag: str) -> None:
+        """Forget a tag; the version stays."""
+        delete_tag(self._store, tag)
+
+    def _resolve(self, reference: int | str | None) -> int:
+        if reference is None:
+            return self._version
+        if isinstance(reference, int) and not isinstance(reference, bool):
+            return reference
+        if isinstance(reference, str):
+            return read_tag(self._store, reference).version
+        raise InputError(f"a version is a number or a tag, got {reference!r}", cure="Branches are not supported.")
+
+
+def _described(tag: Tag) -> dict[str, Any]:
+    return {
+        "branch": tag.branch,
+        "version": tag.version,
+        "created_at": _moment(tag.created_at),
+        "updated_at": _moment(tag.updated_at),
+        "manifest_size": tag.manifest_size,
+        "metadata": dict(tag.metadata),
+    }
+
+
+_FRACTION = re.compile(r"(\.\d{6})\d+")
+
+
+def _moment(text: str | None) -> dt.datetime | None:
+    """ISO 8601 with up to nanoseconds, which Python's reader does not take."""
+    return None if text is None else dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text).replace("Z", "+00:00"))

@@ -1,0 +1,136 @@
+"""Plan, commit, and plan again when somebody else was faster: what delete, update and merge share.
+
+::
+
+    plan(snapshot of version 4) -> Edit     commit -> RetryableConflictError     plan(snapshot of version 6) -> Edit   …
+
+What a lost try wrote is removed before the next one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from lance_core.commit.commit import commit_transaction
+from lance_core.commit.deletions import deletion_file_path, write_deletions
+from lance_core.dataset.deletions import read_deleted
+from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.rows import Ints
+from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
+from lance_core.dataset.snapshot import Snapshot, snapshot_of
+from lance_core.errors import CommitStateUnknownError, LanceError, RetryableConflictError
+from lance_core.expr import Expr
+from lance_core.format.fragment import Fragment
+from lance_core.table.transaction import Transaction
+
+DEFAULT_RETRIES = 10
+DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A planned edit: its transaction, the files written for it (paths below the table), and what to tell the user."""
+
+    transaction: Transaction
+    files: tuple[str, ...] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run_edit(
+    snapshot: Snapshot,
+    plan: Callable[[Snapshot], Edit],
+    *,
+    retries: int = DEFAULT_RETRIES,
+    timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+) -> tuple[Snapshot, Edit]:
+    """Commit what `plan` makes of a snapshot; on a retryable conflict plan again on the newest version.
+
+    Gives up with the last RetryableConflictError after `retries` more tries or when `timeout` is over.
+    """
+    deadline = time.monotonic() + timeout.total_seconds()
+    current = snapshot
+    for left in range(retries, -1, -1):
+        edit = plan(current)
+        try:
+            manifest = commit_transaction(current.store, edit.transaction)
+        except RetryableConflictError:
+            remove_files(current, edit.files)
+            if left == 0 or time.monotonic() >= deadline:
+                raise
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            remove_files(current, edit.files)
+            raise
+        else:
+            return Snapshot(current.store, manifest, current.storage_options), edit
+        current = snapshot_of(current.store, storage_options=current.storage_options)
+    raise AssertionError("unreachable")
+
+
+def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Remove what was written for an edit that did not land. Never fails: what stays is garbage."""
+    for path in paths:
+        with suppress(LanceError, OSError):
+            snapshot.store.delete(path)
+
+
+def matching_offsets(snapshot: Snapshot, expr: Expr | None) -> dict[int, Ints]:
+    """Physical offsets of the living rows a filter selects (None: all), by fragment id."""
+    schema = snapshot.manifest.schema
+    projection = plan_projection(schema, ["_rowaddr"])
+    found: dict[int, Ints] = {}
+    for fragment in snapshot.manifest.fragments:
+        if expr is None:
+            offsets = living_offsets(snapshot, fragment)
+        else:
+            plan = plan_scan(schema, [fragment], projection, filter=expr)
+            parts = [batch.column(0).to_numpy() for batch in scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS)]
+            # An address is fragment id << 32 | offset.
+            offsets = (np.concatenate(parts) & np.uint64(0xFFFFFFFF)).astype(np.int64) if parts else np.empty(0, np.int64)
+        if len(offsets):
+            found[fragment.id] = offsets
+    return found
+
+
+def living_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
+    """Physical offsets of all living rows of a fragment."""
+    every = np.arange(fragment.physical_rows, dtype=np.int64)
+    return np.setdiff1d(every, read_deleted(snapshot, fragment), assume_unique=True)
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """Fragments with new deletion files, ids of those that lose their last row, files written, rows deleted."""
+
+    updated: tuple[Fragment, ...]
+    removed: tuple[int, ...]
+    files: tuple[str, ...]
+    num_rows: int
+
+
+def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: str | None = None) -> Deletions:
+    """Write the deletion files that take away `gone` (physical offsets of living rows, by fragment id)."""
+    updated: list[Fragment] = []
+    removed: list[int] = []
+    files: list[str] = []
+    for fragment in snapshot.manifest.fragments:
+        offsets = gone.get(fragment.id)
+        if offsets is None or len(offsets) == 0:
+            continue
+        merged = np.union1d(read_deleted(snapshot, fragment), offsets)
+        if len(merged) == fragment.physical_rows:
+            removed.append(fragment.id)
+            continue
+        file = write_deletions(snapshot.store, fragment.id, merged, read_version=snapshot.version, attempt=attempt)
+        files.append(deletion_file_path(fragment.id, file))
+        updated.append(replace(fragment, deletion_file=file))
+    return Deletions(tuple(updated), tuple(removed), tuple(files), sum(len(offsets) for offsets in gone.values()))
