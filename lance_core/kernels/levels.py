@@ -59,24 +59,26 @@ def split_lists(rep: Any, def_: Any, facts: Any, offsets: Any, slot_defs: Any, n
     """One list layer: where its lists begin among the items, their definition levels, and the entries that go on inwards.
 
     `facts`: the least repetition level of a list, that of an item, the largest definition level of an entry that goes on.
-    `offsets` has one place more than there are lists and `slot_defs` as many; the last two have a place for each entry.
-    Returns the number of entries that go on, -1 when there are more lists than room.
+    `offsets` and `slot_defs` have one place more than there are lists, the last two one place for each entry and one more.
+    Returns the number of entries that go on, -1 when there is too little room.
     """
     of_list, of_item, alive = facts[0], facts[1], facts[2]
+    slots = 0
+    for index in range(len(rep)):
+        slots += rep[index] >= of_list
+    if min(len(offsets), len(slot_defs)) < slots + 1 or min(len(next_rep), len(next_def), len(def_) + 1) < len(rep) + 1:
+        return -1
     slots, items, kept = 0, 0, 0
+    # Written always, counted when meant: lengths of lists are too random for branches.
     for index in range(len(rep)):
         level, defined = rep[index], def_[index]
-        if level >= of_list:
-            if slots >= len(slot_defs):
-                return -1
-            offsets[slots] = items
-            slot_defs[slots] = defined
-            slots += 1
-        if defined <= alive:
-            next_rep[kept] = level
-            next_def[kept] = defined
-            kept += 1
-            if level >= of_item:
-                items += 1
+        offsets[slots] = items
+        slot_defs[slots] = defined
+        slots += level >= of_list
+        next_rep[kept] = level
+        next_def[kept] = defined
+        goes_on = defined <= alive
+        kept += goes_on
+        items += goes_on & (level >= of_item)
     offsets[slots] = items
     return kept

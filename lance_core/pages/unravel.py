@@ -134,13 +134,13 @@ class _Walk:
     def _split(self, rep: Levels, def_: Levels, num_slots: int) -> tuple[Ints, Levels]:
         """Offsets and definition levels of the lists; entries that end here are dropped from the walk."""
         facts = np.array([self.inner_lists + 1, self.inner_lists, self.inner_levels], np.int64)
-        offsets, slot_defs = np.empty(num_slots + 1, np.int64), np.empty(num_slots, np.uint16)
-        next_rep, next_def = np.empty(len(rep), np.uint16), np.empty(len(rep), np.uint16)
+        offsets, slot_defs = np.empty(num_slots + 1, np.int64), np.empty(num_slots + 1, np.uint16)
+        next_rep, next_def = np.empty(len(rep) + 1, np.uint16), np.empty(len(rep) + 1, np.uint16)
         rep, def_ = np.ascontiguousarray(rep), np.ascontiguousarray(def_)
         kept = split_lists(rep, def_, facts, offsets, slot_defs, next_rep, next_def)
         if kept < len(rep):
             self.rep, self.def_ = next_rep[:kept], next_def[:kept]
-        return offsets, slot_defs
+        return offsets, slot_defs[:num_slots]
 
     def _slots(self, values: Levels | None, span: int) -> Levels | None:
         if values is None:
