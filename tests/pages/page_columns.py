@@ -65,6 +65,10 @@ def _vectors(dimension: int, count: int, null_rows: bool, null_items: bool, type
     return pa.array(rows, pa.list_(type_, dimension))
 
 
+def _word(rng: np.random.Generator, length: int) -> str:
+    return "".join(rng.choice(list("abcdefgh "), rng.integers(0, length)))
+
+
 def _structs(nulls: float, child_nulls: float) -> pa.Array:
     x, y = _ints(0, 1000, pa.int64(), child_nulls), _text(12, nulls=child_nulls)
     mask = pa.array(_nulls(nulls)[::-1])
@@ -147,9 +151,7 @@ COLUMNS: dict[str, ColumnCase] = {
     "list_null_items": ColumnCase(lambda: _lists(lambda rng: None, _INT_LIST)),
     "list_constant": ColumnCase(lambda: _lists(lambda rng: 7, _INT_LIST)),
     "list_text": ColumnCase(lambda: _lists(lambda rng: _maybe(rng, "t" * int(rng.integers(9))), pa.list_(pa.string()))),
-    "list_text_long": ColumnCase(
-        lambda: _lists(lambda rng: _maybe(rng, "t" * int(rng.integers(400))), pa.list_(pa.string()), 600)
-    ),
+    "list_text_long": ColumnCase(lambda: _lists(lambda rng: _maybe(rng, _word(rng, 400)), pa.list_(pa.string()), 600)),
     "list_vectors_wide": ColumnCase(
         lambda: _lists(
             lambda rng: _maybe(rng, rng.random(80).astype(np.float32).tolist()), pa.list_(pa.list_(pa.float32(), 80)), 200
