@@ -159,3 +159,17 @@ def test_pure_python_moves_are_the_same_moves():
 def test_warmup_compiles_every_variant():
     load_all()
     assert jit.warmup() == sum(len(list(item.keys())) for item in jit.registered())
+
+
+def test_split_lists_counts_items_and_refuses_too_little_room():
+    rep, def_ = np.array([1, 0, 1, 1, 1], np.uint16), np.array([0, 1, 2, 3, 0], np.uint16)
+    facts = np.array([1, 0, 1])
+    for num_slots, kept in ((4, 3), (3, -1)):
+        offsets, defs = np.empty(num_slots + 1, np.int64), np.empty(num_slots + 1, np.uint16)
+        next_rep, next_def = np.empty(6, np.uint16), np.empty(6, np.uint16)
+        assert levels.split_lists(rep, def_, facts, offsets, defs, next_rep, next_def) == kept
+        if kept > 0:
+            assert offsets.tolist() == [0, 2, 2, 2, 3]
+            assert defs[:4].tolist() == [0, 2, 3, 0]
+            assert next_def[:kept].tolist() == [0, 1, 0]
+    assert levels.split_lists(rep, def_, facts, offsets, defs, next_rep[:5], next_def) == -1
