@@ -78,7 +78,12 @@ class FieldReader20:
 
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
         """One reader for the whole field: its columns depend on one another."""
-        return [self._read(self.node, window)]
+        return [self._read_field(window)]
+
+    def _read_field(self, window: RowSelection) -> Fetch[object]:
+        with located(self.path, column=self.node.field.name):
+            array: object = yield from self._read(self.node, window)
+            return array
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
         """The one array the reader made."""

@@ -56,7 +56,8 @@ def _where(path: str, column: str | None, page: int | None) -> str:
 
 
 def _moved(error: FormatError, where: str) -> FormatError:
-    if str(error).startswith(where):
+    # An inner reader may already have said it, and more exactly.
+    if str(error).startswith(where.split(":", 1)[0] + ":"):
         return error
     moved = type(error)(f"{where}: {error}")
     moved.cure = error.cure
