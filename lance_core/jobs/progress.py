@@ -1,7 +1,8 @@
 """How far the tasks of an attempt are, seen by the driver without collecting anything.
 
-A task leaves an empty object whose *name* holds its numbers and replaces it every few seconds; the driver lists one small
-folder. That works on any cluster, through Spark Connect, and after the driver is gone::
+A task leaves an empty object whose *name* holds its numbers, when it starts and every few seconds; the driver lists one
+small folder. That works on any cluster, through Spark Connect, and after the driver is gone. It also tells which tasks were
+ever started, those among them whose result never came included (a lost executor, a speculative copy)::
 
     _lance_core/progress/{attempt}/00003.17.2.25000.1.812345       partition 3, task attempt 17, 2nd report:
                                                                     25,000 rows, 1 fragment, 812,345 bytes
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -50,13 +51,14 @@ class ProgressReport:
         self._due = time.monotonic() + seconds
         self._count = 0
         self._last: str | None = None
+        self.update(0, 0, 0, now=True)
 
-    def update(self, rows: int, fragments: int, size: int, *, final: bool = False) -> None:
-        """Leave the numbers behind when a report is due, or when this is the last one."""
-        now = time.monotonic()
-        if now < self._due and not final:
+    def update(self, rows: int, fragments: int, size: int, *, now: bool = False) -> None:
+        """Leave the numbers behind when a report is due, or `now`."""
+        clock = time.monotonic()
+        if clock < self._due and not now:
             return
-        self._due = now + self._seconds
+        self._due = clock + self._seconds
         self._count += 1
         name = f"{self._stem}.{self._count}.{rows}.{fragments}.{size}"
         try:
@@ -71,23 +73,32 @@ class ProgressReport:
 def read_progress(store: Store, attempt: str) -> Progress:
     """What the tasks have left so far; a retried partition counts once, by the task that got furthest."""
     best: dict[int, tuple[int, int, int]] = {}
-    for entry in store.list(f"{PROGRESS}/{attempt}/"):
-        parts = entry.path.rsplit("/", 1)[-1].split(".")
-        if len(parts) != 6 or not all(part.isdigit() for part in parts):
-            continue
-        partition, numbers = int(parts[0]), (int(parts[3]), int(parts[4]), int(parts[5]))
-        best[partition] = max(best.get(partition, (0, 0, 0)), numbers)
-    rows, fragments, size = (sum(numbers[index] for numbers in best.values()) for index in range(3))
-    return Progress(len(best), rows, fragments, size)
+    for partition, _, *numbers in _reports(store, attempt):
+        rows, fragments, size = (int(number) for number in numbers[-3:])
+        best[int(partition)] = max(best.get(int(partition), (0, 0, 0)), (rows, fragments, size))
+    totals = (sum(numbers[index] for numbers in best.values()) for index in range(3))
+    return Progress(len(best), *totals)
+
+
+def started_tasks(store: Store, attempt: str) -> set[tuple[int, str]]:
+    """(partition, task attempt) of every task that began."""
+    return {(int(report[0]), report[1]) for report in _reports(store, attempt)}
 
 
 def clear_progress(store: Store, attempt: str) -> None:
     """Remove what an attempt's tasks left."""
     try:
-        for entry in list(store.list(f"{PROGRESS}/{attempt}/")):
-            store.delete(entry.path)
+        for name in store.list_names(f"{PROGRESS}/{attempt}/"):
+            store.delete(f"{PROGRESS}/{attempt}/{name}")
     except (LanceError, OSError):
         return
+
+
+def _reports(store: Store, attempt: str) -> Iterator[list[str]]:
+    for name in store.list_names(f"{PROGRESS}/{attempt}/"):
+        parts = name.split(".")
+        if len(parts) == 6 and all(part.isdigit() for part in parts):
+            yield parts
 
 
 class Ticker:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,7 +24,8 @@ from lance_core.commit.ledger import find_landed, recorded_version
 from lance_core.commit.manifests import load_manifest
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.naming import staged_folder
-from lance_core.commit.registry import STARTED, read_finished
+from lance_core.commit.references import data_paths
+from lance_core.commit.registry import STARTED, read_finished, remove_files
 from lance_core.commit.staged import abort_attempt, begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -33,7 +34,7 @@ from lance_core.jobs.base import Outcome, Plan, Runner, Source, TableState, Task
 from lance_core.jobs.failure_record import clear_failure
 from lance_core.jobs.identity import random_identity
 from lance_core.jobs.landed import landed_reference
-from lance_core.jobs.progress import clear_progress, read_progress
+from lance_core.jobs.progress import clear_progress, read_progress, started_tasks
 from lance_core.jobs.spec import JobSpec
 from lance_core.table.transaction import Transaction
 
@@ -157,6 +158,7 @@ def close_attempt(
     transaction = Transaction(
         read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
     )
+    _remove_losers(store, attempt, results, kept=data_paths(transaction, attempt=attempt.attempt))
     size = sum(result.size for result in results)
     staged = finish_attempt(store, attempt, transaction, rows=rows, bytes=size, fragments=outcome.num_fragments)
     clear_progress(store, attempt.attempt)
@@ -190,6 +192,15 @@ def reconcile(results: Sequence[TaskResult], *, fragment_rows: int, source_rows:
             f"the counts of rows do not agree, so nothing is staged: {text}", cure="Did the source change while it was read?"
         )
     return written
+
+
+def _remove_losers(store: Store, attempt: Attempt, results: Sequence[TaskResult], *, kept: Iterable[str]) -> None:
+    """Files of tasks that began and whose result does not count. A folder of data is listed only when there are such."""
+    counted = {(result.partition, result.task_attempt) for result in results}
+    losers = started_tasks(store, attempt.attempt) - counted
+    if losers:
+        removed = remove_files(store, attempt.attempt, keep=frozenset(kept))
+        log.info("%d tasks began in vain; %d of their files removed", len(losers), len(removed))
 
 
 def _on_tick(store: Store, attempt: Attempt) -> Callable[[], None]:

@@ -66,7 +66,7 @@ class WriteWork:
             size=sum(size_of(fragment) for fragment in fragments),
             fragments=tuple(encode_fragment(fragment) for fragment in fragments),
         )
-        report.update(result.rows, len(fragments), result.size, final=True)
+        report.update(result.rows, len(fragments), result.size, now=True)
         return result
 
 

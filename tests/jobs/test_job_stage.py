@@ -269,6 +269,22 @@ def test_nothing_to_append(uri: str) -> None:
     assert lance.dataset(uri).count_rows() == 0
 
 
+def test_only_counted_tasks_leave_files(uri: str) -> None:
+    class Speculating(LocalRunner):
+        """Runs the one task twice and counts the second, as Spark may."""
+
+        def run(self, work, source, shape, on_tick):
+            work(0, "1", source.rows.batches())
+            return [work(0, "2", source.rows.batches())]
+
+    staged = run_job(append(uri, "1", max_rows_per_file=30), runner=Speculating())
+    assert (staged.rows, staged.fragments, len(data_files(uri))) == (100, 4, 4)
+    commit(uri, staged)
+    table = lance.dataset(uri)
+    table.validate()
+    assert table.to_table().to_pydict() == make_table().to_pydict()
+
+
 def test_secrets_stay_out_of_the_registry(uri: str) -> None:
     spec = append(uri, "1", storage_options={"region": Secret(value="hunter2")})
     run_job(spec)

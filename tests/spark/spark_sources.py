@@ -23,8 +23,8 @@ def expected(rows: int = 1000, start: int = 0) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "name": [None if i % 7 == 0 else f"n{i}" for i in ids]})
 
 
-def fails_once(spark: Any, marker: str, rows: int = 1000) -> Any:
-    """`numbers`, of which partition 1 dies halfway the first time it is run."""
+def fails_once(spark: Any, marker: str, rows: int = 1000, how: str = "raise") -> Any:
+    """`numbers`, of which partition 1 fails halfway the first time it is run, or takes its process with it."""
 
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -34,6 +34,8 @@ def fails_once(spark: Any, marker: str, rows: int = 1000) -> Any:
             yield batch.slice(0, half)
             if TaskContext.get().partitionId() == 1 and not Path(marker).exists():
                 Path(marker).touch()
+                if how == "exit":
+                    os._exit(1)
                 raise OSError("the disk went away")
             yield batch.slice(half)
 
@@ -69,8 +71,3 @@ def typed(spark: Any) -> Any:
         from range(0, 10, 1, 2)
         """
     )
-
-
-def process_id() -> int:
-    """Of the interpreter that runs this."""
-    return os.getpid()

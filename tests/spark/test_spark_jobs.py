@@ -130,11 +130,13 @@ def test_sql_and_overwrite(spark, uri: str) -> None:
     assert rows_of(uri).to_pydict() == {"id": list(range(40, 50)), "twice": list(range(80, 100, 2))}
 
 
-def test_a_task_that_dies_halfway_leaves_each_row_once(spark, uri: str, tmp_path) -> None:
+@pytest.mark.parametrize("how", ["raise", "exit"])
+def test_a_task_that_dies_halfway_leaves_each_row_once(spark, uri: str, tmp_path, how: str) -> None:
     marker = str(tmp_path / "died")
-    result = publish(spark, AppendSpec(uri=uri, source=source("fails_once", marker=marker), max_rows_per_file=50))
+    result = publish(spark, AppendSpec(uri=uri, source=source("fails_once", marker=marker, how=how), max_rows_per_file=50))
     assert Path(marker).exists()
     assert result["rows_added"] == 1000
+    assert len(files(uri, "data")) == result["fragments_added"] == 20
     assert rows_of(uri).equals(spark_sources.expected())
 
 
