@@ -101,3 +101,25 @@ def test_rows_of_nested_columns(array: pa.Array, options: EncodingOptions, varia
     index = file.run(load(page))
     got = file.run(read(page, index, RowSelection.indices(rows)))
     assert _rebuild(array.type, [got], dimensions, variable) == array.take(pa.array(rows)).to_pylist()
+
+
+def test_more_levels_than_a_chunk_can_count() -> None:
+    inner = pa.list_(pa.int32())
+    rows = [[[]] * 70_000 + [[1, 2]], [[3]], [None] * 140_000 + [[4], None], None]
+    array = pa.array(rows, pa.list_(inner))
+    leaf, dimensions = _leaf(array, False)
+    for version in (FileVersion.V2_1, FileVersion.V2_2):
+        file, pages = lay_out(encode_pages(leaf, EncodingOptions(version=version)))
+        leaves = [file.run(scan(page)) for page in pages]
+        assert _rebuild(array.type, leaves, dimensions, False) == rows
+
+
+def test_alternating_long_and_short_chunks() -> None:
+    rows = [list(range(n)) for n in (5000, 1, 0, 9000, 3, 4096, 1024)]
+    array = pa.array(rows, pa.list_(pa.int32()))
+    leaf, dimensions = _leaf(array, False)
+    file, (page,) = lay_out(encode_pages(leaf, EncodingOptions()))
+    index = file.run(load(page))
+    for row in range(len(rows)):
+        got = file.run(read(page, index, RowSelection.span(row, row + 1)))
+        assert _rebuild(array.type, [got], dimensions, False) == [rows[row]]
