@@ -324,7 +324,7 @@ class ManifestDraft:
         incoming = self._incoming
         inherited = self.previous if self.source is None else self.source
         reader, writer = next_flags(
-            inherited,
+            [item for item in (self.previous, self.source) if item is not None],
             has_deletions=self._has(FLAG_DELETION_FILES, inherited),
             stable_row_ids=self.uses_stable_row_ids,
             has_config=bool(self.config),

@@ -84,7 +84,7 @@ def _check_known(flags: int, verb: str, manifest: Manifest, uri: str | None) -> 
 
 
 def next_flags(
-    previous: Manifest | None,
+    ancestors: Iterable[Manifest],
     *,
     has_deletions: bool,
     stable_row_ids: bool,
@@ -95,15 +95,18 @@ def next_flags(
     indices: Sequence[IndexMetadata],
     no_transaction_file: bool = False,
 ) -> tuple[int, int]:
-    """(reader word, writer word) of the next version."""
-    both = 0 if previous is None else previous.reader_feature_flags & STICKY_BOTH
+    """(reader word, writer word) of the next version; `ancestors` are the versions whose lasting flags it inherits."""
+    both = writer = 0
+    for manifest in ancestors:
+        both |= manifest.reader_feature_flags & STICKY_BOTH
+        writer |= manifest.writer_feature_flags & _STICKY_WRITER
     both |= FLAG_DELETION_FILES if has_deletions else 0
     both |= FLAG_STABLE_ROW_IDS if stable_row_ids else 0
     both |= FLAG_BASE_PATHS if has_base_paths else 0
     both |= FLAG_DATA_OVERLAYS if has_overlays else 0
     both |= FLAG_MIXED_FILE_VERSIONS if mixed_versions else 0
     both |= FLAG_COVERING_INDEX if any(index.covering_fields for index in indices) else 0
-    writer = both | (0 if previous is None else previous.writer_feature_flags & _STICKY_WRITER)
+    writer |= both
     writer |= FLAG_TABLE_CONFIG if has_config else 0
     writer |= FLAG_NO_TRANSACTION_FILE if no_transaction_file else 0
     return both, writer

@@ -95,7 +95,8 @@ def read_through(indices: tuple[IndexMetadata, ...]) -> tuple[IndexMetadata, ...
     if reuse is None or reuse.details is None:
         return indices
     details = decode_reuse(reuse.details.value)
-    return tuple(index if index.name == FRAGMENT_REUSE else _translated(index, details) for index in indices)
+    # The reuse index's own bitmap is read through it as well.
+    return tuple(_translated(index, details) for index in indices)
 
 
 def _translated(index: IndexMetadata, details: ReuseDetails) -> IndexMetadata:
