@@ -18,9 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.commit.commit import DEFAULT_MAX_RETRIES
 from lance_core.commit.manifests import latest_version
 from lance_core.commit.transactions import load_transaction
 from lance_core.dataset import evolve, history, sampling
+from lance_core.dataset.commit_operation import commit_operation
 from lance_core.dataset.create import write_snapshot
 from lance_core.dataset.delete import delete_rows
 from lance_core.dataset.drop import drop_table
@@ -340,6 +342,29 @@ class LanceDataset:
     def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
         """Rename, retype or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
         self._snapshot = evolve.alter_columns(self._snapshot, alterations)
+
+    @staticmethod
+    def commit(
+        base_uri: Uri | LanceDataset,
+        operation: Any,
+        read_version: int | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+    ) -> LanceDataset:
+        """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict."""
+        snapshot = commit_operation(
+            base_uri._snapshot if isinstance(base_uri, LanceDataset) else base_uri,
+            operation,
+            read_version=read_version,
+            storage_options=storage_options,
+            max_retries=max_retries,
+            commit_message=commit_message,
+            stable_row_ids=bool(enable_stable_row_ids),
+        )
+        return LanceDataset.from_snapshot(snapshot)
 
     @staticmethod
     def drop(base_uri: Uri, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool | None = None) -> None:

@@ -1,0 +1,51 @@
+"""`write_fragments`: fragments for a commit of one's own, as the official library's `lance.fragment.write_fragments`.
+
+::
+
+    fragments = write_fragments(table, "/t.lance")                          unseen files, nothing committed
+    LanceDataset.commit("/t.lance", Append(tuple(fragments)), read_version=3)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.commit.manifests import find_latest_version, load_manifest
+from lance_core.dataset.create import parse_request, stage_write
+from lance_core.dataset.dataset import LanceDataset
+from lance_core.dataset.sources import open_source
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import Manifest
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | LanceDataset,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> list[Fragment] | Transaction:
+    """Write rows as fragments with id 0 that no version has yet; with `return_transaction` the transaction to commit.
+
+    Options as for `write_dataset`. Files that are never committed are garbage: they belong to no version.
+    Raises SchemaMismatchError, InputError.
+    """
+    request = parse_request(mode=mode, **options)
+    if isinstance(dataset_uri, LanceDataset):
+        store: Store = dataset_uri.snapshot.store
+        current: Manifest | None = dataset_uri.snapshot.manifest
+    else:
+        store = resolve_store(dataset_uri, storage_options)
+        current = load_manifest(store) if find_latest_version(store) is not None else None
+    transaction, fragments = stage_write(store, current, open_source(data, schema), request)
+    return transaction if return_transaction else fragments
