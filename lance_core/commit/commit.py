@@ -42,6 +42,7 @@ from lance_core.table.draft import TableOptions, build
 from lance_core.table.features import check_writable
 from lance_core.table.operations import Delete, Overwrite, Restore, Update
 from lance_core.table.transaction import Transaction
+from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
 from lance_core.wire.transaction import encode_transaction
 
 WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
@@ -346,7 +347,8 @@ class _Run:
         if manifest.transaction_file:
             path = naming.transaction_path(manifest.transaction_file)
             self._written.add(path)
-            self._store.put(path, data)
+            # The inline copy is what counts, unless the transaction is too large for one.
+            self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
         self._before_put()
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=_scheme_of(newest))
 

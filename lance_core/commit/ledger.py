@@ -15,7 +15,7 @@ ledger complete.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
@@ -41,12 +41,12 @@ class Landing:
     transaction: str
 
 
-def record_landed(store: Store, identity: str, *, version: int, transaction: str, attempt: str = "") -> None:
+def record_landed(
+    store: Store, identity: str, *, version: int, transaction: str, attempt: str = "", durable: bool = True
+) -> None:
     """Note that an identity landed. The first record stays."""
-    path = naming.ledger_path(identity)
-    if read_record(store, path) is None:
-        record = {"identity": identity, "version": version, "transaction": transaction, "attempt": attempt}
-        add_record(store, path, {**record, "landed_at": time.time()})
+    record = {"identity": identity, "version": version, "transaction": transaction, "attempt": attempt}
+    add_record(store, naming.ledger_path(identity), {**record, "landed_at": time.time()}, durable=durable)
 
 
 def landing_of(store: Store, identity: str) -> Landing | None:
@@ -57,10 +57,20 @@ def landing_of(store: Store, identity: str) -> Landing | None:
     return Landing(identity, int(record["version"]), str(record.get("attempt", "")), str(record.get("transaction", "")))
 
 
-def record_found(store: Store, identity: str, *, version: int, transaction: Transaction) -> None:
-    """Note a landing that a transaction of the log shows."""
-    attempt = str(identities_of(transaction).get(identity, {}).get("attempt", ""))
-    record_landed(store, identity, version=version, transaction=transaction.uuid, attempt=attempt)
+def record_fold(
+    store: Store, identities: Iterable[str], *, version: int, transaction: Transaction, durable: bool = False
+) -> None:
+    """Note the landing of identities that a transaction of the log carries.
+
+    Not forced to the disk unless `durable`: when the machine dies, the log still says the same. Before pruning it must be.
+    """
+    notes = identities_of(transaction)
+
+    def record(store: Store, identity: str) -> None:
+        attempt = str(notes.get(identity, {}).get("attempt", ""))
+        record_landed(store, identity, version=version, transaction=transaction.uuid, attempt=attempt, durable=durable)
+
+    each(store, [*identities], record)
 
 
 def recorded_version(store: Store, identity: str) -> int | None:
@@ -110,8 +120,7 @@ def record_history(store: Store, versions: Sequence[int]) -> None:
         if transaction is None:
             certain = certain and version <= complete
             continue
-        for identity in identities_of(transaction):
-            record_found(store, identity, version=version, transaction=transaction)
+        record_fold(store, identities_of(transaction), version=version, transaction=transaction, durable=True)
     if certain and newest > complete:
         write_record(store, _COMPLETE_PATH, {"version": newest})
 
@@ -133,7 +142,7 @@ def _look_in_log(
         for identity in silent:
             if carries(transaction, identity):
                 found[identity] = version
-                record_found(store, identity, version=version, transaction=transaction)
+                record_fold(store, [identity], version=version, transaction=transaction)
     if unknown:
         open_ends = {item: base for item, base in silent.items() if found[item] is None}
         _refuse_doubt(store, open_ends, unknown, own_commit=own_commit)

@@ -108,7 +108,7 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
 def write_hint(store: Store, version: int) -> None:
     """Leave the hint file that other libraries may use. Best effort: the commit has already happened."""
     with suppress(LanceError):
-        store.put(naming.HINT_PATH, json.dumps({"version": version}, separators=(",", ":")).encode())
+        store.put(naming.HINT_PATH, json.dumps({"version": version}, separators=(",", ":")).encode(), durable=False)
 
 
 def not_a_table(store: Store) -> NotFoundError:

@@ -25,6 +25,8 @@ def read_record(store: Store, path: str) -> Record | None:
         data = store.get(path)
     except NotFoundError:
         return None
+    if not len(data):
+        return None  # a machine died before an undurable write reached the disk
     if len(data) > _MAX_RECORD_SIZE:
         raise CorruptFileError(f"{store.uri}: {path} has {len(data)} bytes, a record has at most {_MAX_RECORD_SIZE}")
     try:
@@ -41,17 +43,20 @@ def write_record(store: Store, path: str, record: Record) -> None:
     store.put(path, _encode(record))
 
 
-def add_record(store: Store, path: str, record: Record) -> Record | None:
+def add_record(store: Store, path: str, record: Record, *, durable: bool = True) -> Record | None:
     """Write a record unless one is there: None when ours is there now, else the one that was.
 
     A lost reply is settled by reading back: if what is there is what we wrote, we wrote it.
     """
     data = _encode(record)
     try:
-        store.put_if_absent(path, data)
+        store.put_if_absent(path, data, durable=durable)
         return None
     except AlreadyExistsError:
         found = read_record(store, path)
+        if found is None:
+            store.put(path, data, durable=durable)
+            return None
     except StoreError:
         found = read_record(store, path)
         if found is None:

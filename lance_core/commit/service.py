@@ -25,14 +25,14 @@ from lance_core.commit.abort import abort_attempt
 from lance_core.commit.claims import Claim, drop_claim, put_claim, renew_claim
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES, Committed, PartlyLandedError, commit_in_detail, fit
 from lance_core.commit.fold import Fold, Loaded, fold_uuid, plan_folds
-from lance_core.commit.ledger import find_landed_many, record_found
+from lance_core.commit.ledger import find_landed_many, record_fold
 from lance_core.commit.manifests import find_latest_version, open_version
 from lance_core.commit.merge_rows import MemberConflictError, merge_rows
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.rebase import Rebased
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, named_fragments
-from lance_core.commit.settle import drain_landed, load_staged
+from lance_core.commit.settle import drain_landed, drain_published, load_staged
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -136,6 +136,7 @@ class _Service:
         self._options = options
         self._max_retries = max_retries
         self._tally = _Tally()
+        self._loaded: dict[str, Loaded] = {}
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS):
@@ -255,13 +256,12 @@ class _Service:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
         version = done.manifest.version
         uuids = [item.ref.uuid for item in fold.members]
-        each(
-            self._store, uuids, lambda store, uuid: record_found(store, uuid, version=version, transaction=fold.transaction)
-        )
-        self._tally.num_versions += not done.already
+        record_fold(self._store, uuids, version=version, transaction=fold.transaction)
+        self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased
         for item in fold.members:
-            self._settle(self._pending.pop(item.ref.uuid), version, ALREADY_LANDED if done.already else LANDED)
+            self._settle(self._pending.pop(item.ref.uuid), version, LANDED)
+            self._loaded[item.ref.uuid] = item
 
     def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
         self._tally.outcome[ref.uuid] = outcome
@@ -296,7 +296,11 @@ class _Service:
 
     def _drain(self) -> None:
         """What has landed needs no records any more. Best effort: garbage collection does the same."""
-        _quietly(lambda: each(self._store, [*self._tally.outcome], drain_landed))
+        known = [self._loaded[ref.uuid] for ref in self._tally.landed]
+        rest = [uuid for uuid in self._tally.outcome if uuid not in self._loaded]
+        versions = self._tally.versions
+        _quietly(lambda: each(self._store, known, lambda store, item: drain_published(store, item, versions[item.ref.uuid])))
+        _quietly(lambda: each(self._store, rest, drain_landed))
         _quietly(lambda: drop_claim(self._store, self.claim))
 
     def _result(self) -> CommitResult:

@@ -63,18 +63,25 @@ def drain_landed(store: Store, identity: str) -> None:
     if landing.attempt and finished.attempt != landing.attempt:
         remove_attempt(store, identity, finished.attempt)
         return
-    for path in _superseded(store, finished, landing.version):
-        store.delete(path)
-    store.delete(finished.transaction_path)
-    registry.forget_attempt(store, identity, finished.attempt)
-
-
-def _superseded(store: Store, finished: StagedTransaction, version: int) -> list[str]:
-    """Deletion files of a landed attempt that a rebase or a fold replaced by others."""
     transaction = read_transaction_file(store, finished.transaction_path)
     if transaction is None:
-        return []
-    staged = data_paths(transaction, attempt=finished.attempt)
+        registry.forget_attempt(store, identity, finished.attempt)
+    else:
+        drain_published(store, Loaded(finished, transaction), landing.version)
+
+
+def drain_published(store: Store, item: Loaded, version: int) -> None:
+    """Remove what a staged transaction left that landed as `version`: the records go last, so a killed drain is resumed."""
+    for path in _superseded(store, item, version):
+        store.delete(path)
+    store.delete(item.ref.transaction_path)
+    store.delete(registry.finished_path(item.ref.uuid))
+    store.delete(registry.record_path(item.ref.uuid, item.ref.attempt, registry.STARTED))
+
+
+def _superseded(store: Store, item: Loaded, version: int) -> list[str]:
+    """Deletion files of a landed attempt that a rebase or a fold replaced by others."""
+    staged = data_paths(item.transaction, attempt=item.ref.attempt)
     deletions = [path for path in staged if path.startswith(f"{naming.DELETIONS}/")]
     if not deletions:
         return []

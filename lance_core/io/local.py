@@ -34,6 +34,7 @@ _MAX_READ = 1 << 30
 _FOLDER_ATTEMPTS = 10
 """Deleting the last file of a folder removes the folder, so a writer beside it may have to make it again."""
 
+_O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 
 
@@ -58,36 +59,48 @@ class LocalStore:
 
     def get(self, path: str) -> Buffer:
         """A whole file."""
-        with self._open(path) as fd:
+        fd = self._open(path)
+        try:
             return _read(fd, path, ByteRange(0, os.fstat(fd).st_size))
+        except OSError as error:
+            raise _as_store_error(error, path) from error
+        finally:
+            os.close(fd)
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """One `pread` per range."""
-        with self._open(path) as fd:
+        fd = self._open(path)
+        try:
             return [_read(fd, path, item) for item in ranges]
+        except OSError as error:
+            raise _as_store_error(error, path) from error
+        finally:
+            os.close(fd)
 
     def size(self, path: str) -> int:
         """Bytes in a file."""
         target = self._full(path)
-        with _typed(path):
+        try:
             status = os.stat(target)
-            if not _is_file(status):
-                raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
-            return status.st_size
+        except OSError as error:
+            raise _as_store_error(error, path) from error
+        if not _is_file(status):
+            raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
+        return status.st_size
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write a temporary file, then rename it over the target."""
         writer = self.open_writer(path)
         with _aborting(writer):
             writer.write(data)
-            writer.close()
+            writer.close(durable=durable)
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write a temporary file, then hard-link it to the target, which fails when the target exists."""
         writer = self.open_writer(path)
         with _aborting(writer):
             writer.write(data)
-            writer.close_if_absent()
+            writer.close_if_absent(durable=durable)
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Copy, then link to the target."""
@@ -140,15 +153,12 @@ class LocalStore:
     def _full(self, path: str) -> str:
         return os.path.join(self._root, checked_path(path))
 
-    @contextlib.contextmanager
-    def _open(self, path: str) -> Iterator[int]:
+    def _open(self, path: str) -> int:
         target = self._full(path)
-        with _typed(path):
-            fd = os.open(target, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            try:
-                yield fd
-            finally:
-                os.close(fd)
+        try:
+            return os.open(target, os.O_RDONLY | _O_CLOEXEC)
+        except OSError as error:
+            raise _as_store_error(error, path) from error
 
     def _walk(self, prefix: str) -> Iterator[StoreEntry]:
         start = os.path.join(self._root, checked_prefix(prefix))
@@ -187,21 +197,22 @@ class LocalWriter:
         with _typed(self._path):
             self._file.write(data)
 
-    def close(self) -> None:
+    def close(self, *, durable: bool = True) -> None:
         """fsync, rename, fsync of the folder. Closing twice is harmless."""
         if self._file is None:
             return
         with _typed(self._path):
-            self._sync()
+            self._finish(durable=durable)
             os.replace(self._temporary, self._target)
-            _sync_folder(os.path.dirname(self._target))
+            if durable:
+                _sync_folder(os.path.dirname(self._target))
 
-    def close_if_absent(self) -> None:
+    def close_if_absent(self, *, durable: bool = True) -> None:
         """fsync, link, fsync of the folder; AlreadyExistsError when the target is there."""
         if self._file is None:
             return
         with _typed(self._path):
-            self._sync()
+            self._finish(durable=durable)
             try:
                 os.link(self._temporary, self._target)
             except FileExistsError:
@@ -211,7 +222,8 @@ class LocalWriter:
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self._temporary)
-            _sync_folder(os.path.dirname(self._target))
+            if durable:
+                _sync_folder(os.path.dirname(self._target))
 
     def abort(self) -> None:
         """Remove the temporary file; a no-op after `close`."""
@@ -222,10 +234,11 @@ class LocalWriter:
         with contextlib.suppress(OSError):
             os.unlink(self._temporary)
 
-    def _sync(self) -> None:
+    def _finish(self, *, durable: bool) -> None:
         assert self._file is not None
         self._file.flush()
-        os.fsync(self._file.fileno())
+        if durable:
+            os.fsync(self._file.fileno())
         self._file.close()
         self._file = None
 

@@ -87,13 +87,13 @@ class MemoryStore:
         """Bytes in an object."""
         return len(self.get(path))
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Replace an object."""
         full = self._full(path)
         with self._objects.lock:
             self._objects.by_path[full] = (bytes(data), time.time())
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Add an object unless one is there."""
         full = self._full(path)
         with self._objects.lock:

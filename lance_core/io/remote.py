@@ -148,12 +148,12 @@ class RemoteStore:
             raise NotFoundError(f"no object {path!r}", uri=self._uri)
         return int(info["size"])
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """One request, or a multipart upload that becomes visible at its end."""
         full = self._full(path)
         self._again(path, lambda: self._fs.pipe_file(full, bytes(data)))
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """The backend's conditional put. Not repeated here: a lost reply is for the caller to settle."""
         full = self._full(path)
         if not self.has_put_if_absent:

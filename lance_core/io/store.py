@@ -58,10 +58,13 @@ class Store(Protocol):
     def size(self, path: str) -> int:
         """Bytes in an object. NotFoundError when there is none."""
 
-    def put(self, path: str, data: Buffer) -> None:
-        """Write an object as a whole, atomically, replacing what was there."""
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """Write an object as a whole, atomically, replacing what was there.
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+        `durable=False`: it may be lost or empty after the machine (not the process) dies; for what can be found out again.
+        """
+
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write an object as a whole unless something is there already: then AlreadyExistsError, nothing changed."""
 
     def copy_if_absent(self, source: str, target: str) -> None:

@@ -57,13 +57,13 @@ class WrappedStore:
         """Forwarded."""
         return self._call("size", path, lambda: self.inner.size(path))
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Forwarded."""
-        self._call("put", path, lambda: self.inner.put(path, data))
+        self._call("put", path, lambda: self.inner.put(path, data, durable=durable))
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Forwarded."""
-        self._call("put_if_absent", path, lambda: self.inner.put_if_absent(path, data))
+        self._call("put_if_absent", path, lambda: self.inner.put_if_absent(path, data, durable=durable))
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Forwarded."""
@@ -154,15 +154,15 @@ class CountingStore(WrappedStore):
             self.counts.ranges += len(ranges)
         return super().get_ranges(path, ranges)
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Counts the bytes written."""
         self._add_written(len(data))
-        super().put(path, data)
+        super().put(path, data, durable=durable)
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Counts the bytes written."""
         self._add_written(len(data))
-        super().put_if_absent(path, data)
+        super().put_if_absent(path, data, durable=durable)
 
     def _around(self, inner: Store) -> CountingStore:
         return CountingStore(inner, shared=self._shared)
