@@ -49,7 +49,9 @@ class ManifestDraft:
         self.config: dict[str, str] = {} if previous is None else dict(previous.config)
         self.table_metadata: dict[str, str] = {} if previous is None else dict(previous.table_metadata)
         self.base_paths: list[BasePath] = [] if previous is None else list(previous.base_paths)
-        self.max_fragment_id = None if previous is None else previous.max_fragment_id
+        # Old releases did not write the mark down.
+        mark = None if previous is None else previous.max_fragment_id
+        self.max_fragment_id = max(self.fragments.ids, default=None) if mark is None else mark
         self.next_row_id = 0 if previous is None else previous.next_row_id
         self.max_allocated_field_id = None if previous is None else previous.max_allocated_field_id
         self.branch = None if previous is None else previous.branch
@@ -321,7 +323,6 @@ class ManifestDraft:
     ) -> Manifest:
         """The manifest."""
         storage_version = self._storage_version()
-        incoming = self._incoming
         inherited = self.previous if self.source is None else self.source
         reader, writer = next_flags(
             [item for item in (self.previous, self.source) if item is not None],
@@ -330,7 +331,7 @@ class ManifestDraft:
             has_config=bool(self.config),
             has_base_paths=bool(self.base_paths),
             has_overlays=self._has(FLAG_DATA_OVERLAYS, inherited),
-            mixed_versions=has_mixed_versions(incoming, data_storage_version=storage_version),
+            mixed_versions=has_mixed_versions(self._incoming, data_storage_version=storage_version),
             indices=self.indices,
             no_transaction_file=self._options.no_transaction_file,
         )

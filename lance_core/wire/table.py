@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_core.format.fragments import FragmentList
-from lance_core.format.manifest import BasePath, Manifest, WriterVersion
+from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
+from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.rowids.walk import encode_varint
 from lance_core.wire.fragments import WireFragments, encode_fragment
 from lance_core.wire.pb import table_pb2
@@ -49,9 +50,10 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
     """Like `decode_manifest`, with the positions of the index section and of the inline transaction."""
     raw, rest = split_repeated(bytes(data), _FRAGMENTS)
     message = parse_message(table_pb2.Manifest, rest, what="manifest")
+    fragments = FragmentList.of_bytes(raw, WireFragments())
     manifest = Manifest(
         schema=decode_schema(message.fields, message.schema_metadata),
-        fragments=FragmentList.of_bytes(raw, WireFragments()),
+        fragments=fragments,
         version=message.version,
         timestamp_ns=message.timestamp.seconds * _NS + message.timestamp.nanos,
         writer_version=_decode_writer(message),
@@ -60,8 +62,8 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
         max_fragment_id=message.max_fragment_id if message.HasField("max_fragment_id") else None,
         transaction_file=message.transaction_file,
         next_row_id=message.next_row_id,
-        data_storage_version=message.data_format.version,
-        file_format=message.data_format.file_format,
+        data_storage_version=message.data_format.version or _infer_storage_version(message, fragments),
+        file_format=message.data_format.file_format or "lance",
         config=dict(message.config),
         table_metadata=dict(message.table_metadata),
         base_paths=tuple(decode_base_path(item) for item in message.base_paths),
@@ -76,6 +78,15 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
         index_section=message.index_section if message.HasField("index_section") else None,
         transaction_section=_transaction_section(message),
     )
+
+
+def _infer_storage_version(message: Any, fragments: FragmentList) -> str:
+    """Releases before 0.16 did not write it down: the files tell, and where there are none, a flag of that time."""
+    versions = [file.version for fragment in fragments for file in fragment.files]
+    if versions:
+        return min(versions).text
+    is_v2 = message.writer_feature_flags & FLAG_V2_FORMAT_DEPRECATED
+    return DEFAULT_VERSION.text if is_v2 else FileVersion.V0_1.text
 
 
 def _transaction_section(message: Any) -> int | None:

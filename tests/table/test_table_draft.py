@@ -124,6 +124,12 @@ def test_an_empty_table_has_no_mark() -> None:
     assert apply(empty, ReserveFragments(2)).max_fragment_id == 2
 
 
+def test_a_mark_that_nobody_wrote_down() -> None:
+    old = replace(table(3), max_fragment_id=None)
+    made = apply(old, Append((fragment(),)))
+    assert (ids(made), made.max_fragment_id) == ([0, 1, 2, 3], 3)
+
+
 def test_nothing_of_the_previous_version_is_changed() -> None:
     before = table(3)
     expected = list(before.fragments)

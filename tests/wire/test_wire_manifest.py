@@ -140,6 +140,16 @@ def test_official_library_opens_manifests_we_wrote(written: Path) -> None:
 # -- the lazy list
 
 
+@pytest.mark.parametrize(
+    ("numbers", "flags", "expected"),
+    [((0, 2), 0, "0.1"), ((0, 3), 0, "2.0"), ((2, 1), 0, "2.1"), (None, 0, "0.1"), (None, 4, "2.2")],
+)
+def test_storage_version_of_old_manifests(numbers: tuple[int, int] | None, flags: int, expected: str) -> None:
+    files = [] if numbers is None else [Fragment(0, (DataFile("f", (0,), (), *numbers),), 1)]
+    old = replace(manifest_of(files), data_storage_version="", file_format="", writer_feature_flags=flags)
+    assert decode_manifest(encode_manifest(old)).data_storage_version == expected
+
+
 def test_untouched_fragments_are_not_decoded() -> None:
     raw = [encode_fragment(plain(i)) for i in range(1000)]
     fragments = FragmentList.of_bytes(raw, Counting())
