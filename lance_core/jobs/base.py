@@ -72,6 +72,12 @@ class Runner(Protocol):
     def open_source(self, spec: SourceSpec) -> Source:
         """A source, checked but not read. InputError when it is wrong."""
 
+    def open_tasks(self, num_tasks: int) -> Source:
+        """No rows, but one partition per task: each gets one batch with one row, its number in the column `id` (int64).
+
+        For work that carries its own list of tasks, such as the fragment groups of a compaction.
+        """
+
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """Every partition of the source through `work`; exactly one result per partition that had a task.
 

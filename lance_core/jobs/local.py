@@ -19,6 +19,7 @@ class LocalRows:
 
     rows: LocalSource
     strict_nullability: bool = True
+    num_tasks: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -40,9 +41,16 @@ class LocalRunner(Runner):
         """A source read through pyarrow."""
         return LocalRows(open_local_source(spec))
 
+    def open_tasks(self, num_tasks: int) -> LocalRows:
+        """Task numbers, each a partition of its own, done one after the other."""
+        numbers = pa.table({"id": pa.array(range(num_tasks), pa.int64())})
+        return LocalRows(LocalSource(numbers.schema, lambda: iter(numbers.to_batches(max_chunksize=1))), num_tasks=num_tasks)
+
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
-        """One task over the whole source."""
+        """One task over the whole source, or one for each number of `open_tasks`."""
         if not isinstance(source, LocalRows):
             raise TypeError(f"not a source of the local runner: {type(source).__name__}")
         with Ticker(shape.tick_seconds, on_tick):
-            return [work(0, "0", source.rows.batches())]
+            if source.num_tasks is None:
+                return [work(0, "0", source.rows.batches())]
+            return [work(number, "0", iter([batch])) for number, batch in enumerate(source.rows.batches())]

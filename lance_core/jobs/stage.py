@@ -85,7 +85,7 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
 def clear_dead(store: Store, identity: str) -> list[str]:
     """Abort every attempt of an identity that never finished; returns the files removed.
 
-    A zombie of such an attempt that still runs is refused when it tries to finish.
+    A zombie of such an attempt that still runs is refused when it tries to finish, or handed the reference of its retry.
     """
     removed: list[str] = []
     finished = read_finished(store, identity)

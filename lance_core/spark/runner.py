@@ -75,6 +75,10 @@ class SparkRunner(Runner):
         """A source through the session."""
         return SparkRows(open_spark_source(self._session(), spec))
 
+    def open_tasks(self, num_tasks: int) -> SparkRows:
+        """Task numbers, each a partition of its own."""
+        return SparkRows(self._session().range(0, num_tasks, 1, max(num_tasks, 1)))
+
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
         if not isinstance(source, SparkRows):

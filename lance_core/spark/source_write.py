@@ -57,6 +57,9 @@ class _Planner:
         """The rows that Spark will hand over."""
         return _Written(self._schema)
 
+    def open_tasks(self, num_tasks: int) -> Any:  # pragma: no cover - a write has rows
+        raise NotImplementedError
+
     def run(self, *_: Any) -> Any:  # pragma: no cover - Spark runs the tasks itself
         raise NotImplementedError
 

@@ -131,6 +131,31 @@ def test_two_first_appends_become_one_table(uri: str) -> None:
     assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == list(range(300))
 
 
+def test_first_appends_that_were_staged_together_land_one_after_the_other(uri: str) -> None:
+    staged = [run_job(append(uri, str(i), source=source(start=100 * i))) for i in range(3)]
+    versions = [commit(uri, item)["version"] for item in staged]
+    assert versions == [1, 2, 3]
+    table = lance.dataset(uri)
+    table.validate()
+    assert sorted(table.to_table()["id"].to_pylist()) == list(range(300))
+
+
+def test_a_zombie_yields_to_its_retry(uri: str) -> None:
+    class Overtaken(LocalRunner):
+        """While its task runs, a retry of the same work starts, runs and finishes."""
+
+        def run(self, work, source, shape, on_tick):
+            results = super().run(work, source, shape, on_tick)
+            winners.append(run_job(append(uri, "1")))
+            return results
+
+    winners: list[object] = []
+    assert [run_job(append(uri, "1"), runner=Overtaken())] == winners
+    assert len(data_files(uri)) == 1
+    commit(uri, *winners)
+    assert lance.dataset(uri).to_table().to_pydict() == make_table().to_pydict()
+
+
 def test_a_failing_source_leaves_nothing(uri: str) -> None:
     commit(uri, run_job(append(uri, "1")))
     before = files(uri)

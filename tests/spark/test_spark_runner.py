@@ -11,6 +11,7 @@ import pytest
 
 from lance_core.errors import InputError, LanceError, SchemaMismatchError, StoreError
 from lance_core.jobs.base import Shape, TaskResult
+from lance_core.jobs.local import LocalRunner
 from lance_core.jobs.spec import SourceSpec
 from lance_core.spark.runner import SparkRunner, one_per_partition
 
@@ -51,6 +52,26 @@ def test_one_result_per_partition(spark) -> None:
     assert sum(result.rows for result in results) == 1000
     assert results[2].fragments == (b"f2",)
     assert ticks
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Work that brings its own tasks."""
+
+    tasks: tuple[str, ...]
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        (number,) = [value for batch in batches for value in batch["id"].to_pylist()]
+        return TaskResult(partition, task_attempt, fragments=(self.tasks[number].encode(),))
+
+
+@pytest.mark.parametrize("where", ["spark", "local"])
+def test_tasks_of_the_works_own(where: str, request: pytest.FixtureRequest) -> None:
+    runner = LocalRunner() if where == "local" else SparkRunner(lambda: request.getfixturevalue("spark"))
+    work = Listing(("a", "b", "c"))
+    results = runner.run(work, runner.open_tasks(3), Shape(), lambda: None)
+    assert [result.fragments for result in results] == [(b"a",), (b"b",), (b"c",)]
+    assert [result.partition for result in results] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
