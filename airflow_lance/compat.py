@@ -9,6 +9,7 @@ No other file of this package imports `airflow` names that differ between the ve
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,23 @@ def mask_secret(secret: object, name: str | None = None) -> None:
     module.mask_secret(secret, name)
 
 
+def count(name: str, value: int) -> None:
+    """Add to a counter of the deployment's metrics."""
+    _stats().incr(name, value)
+
+
+def record_seconds(name: str, seconds: float) -> None:
+    """Add a timing to the deployment's metrics."""
+    _stats().timing(name, seconds * 1000.0)
+
+
+def _stats() -> Any:
+    # Airflow 3.3 has a module for tasks; before it, one class serves everybody.
+    with suppress(ImportError):
+        return import_module("airflow.sdk.observability.stats")
+    return import_module("airflow.stats").Stats
+
+
 def deferrable_by_default() -> bool:
     """The deployment's `[operators] default_deferrable`."""
     module = import_module("airflow.sdk.configuration" if AIRFLOW_3 else "airflow.configuration")
@@ -61,6 +79,8 @@ __all__ = [
     "Context",
     "TaskGroup",
     "TriggerEvent",
+    "count",
     "deferrable_by_default",
     "mask_secret",
+    "record_seconds",
 ]

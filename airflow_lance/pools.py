@@ -3,15 +3,17 @@
 ::
 
     pool_of("s3://lake/flights.lance")  ->  "lance_flights_3f9a1c"      a readable name, and a hash that keeps it apart
-    airflow pools set lance_flights_3f9a1c 1 "lane of s3://lake/flights.lance"
+    python -m airflow_lance.pools s3://lake/flights.lance                          creates it, or checks it
+    airflow pools set lance_flights_3f9a1c 1 "lane of s3://lake/flights.lance"     the same with Airflow's own command
 
-Tasks may not touch the metadata database, so a pool is made by an operator of the deployment: by the command above, or
+Tasks may not touch the metadata database, so a pool is made by an operator of the deployment: by the commands above, or
 by calling `ensure_pool` from a script that can reach the database. A missing pool leaves its tasks in state `scheduled`;
 the commit's correctness never depends on the lane, only its speed does.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import re
 
@@ -35,6 +37,15 @@ def explain_pool(pool: str, uri: str = "") -> str:
     )
 
 
+def main() -> None:
+    """`python -m airflow_lance.pools s3://lake/flights.lance [--pool NAME]`: create or check a table's lane."""
+    parser = argparse.ArgumentParser(prog="python -m airflow_lance.pools", description="The one-slot pool of a table.")
+    parser.add_argument("uri", help="the table's uri")
+    parser.add_argument("--pool", help="the pool's name; by default the conventional one")
+    given = parser.parse_args()
+    print(ensure_pool(given.pool or pool_of(given.uri), uri=given.uri))
+
+
 def ensure_pool(pool: str, *, uri: str = "") -> str:
     """Create the one-slot pool, or check that it has one slot; returns what was found or done.
 
@@ -53,3 +64,7 @@ def ensure_pool(pool: str, *, uri: str = "") -> str:
             f"Set it to one: airflow pools set {pool} 1 lane"
         )
     return f"pool {pool!r} is there, with one slot"
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.compat import BaseOperator, Context
+from airflow_lance.compat import AirflowException, BaseOperator, Context
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
 from lance_core.errors import InputError
@@ -104,6 +104,7 @@ class LanceStageOperator(LanceTableOperator):
         self._spec: JobSpec | None = None
         self._options: dict[str, Any] = {}
         self._submit: SparkSubmitRun | None = None
+        self._runs_here = False
 
     @abstractmethod
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
@@ -130,7 +131,10 @@ class LanceStageOperator(LanceTableOperator):
         return reference
 
     def on_kill(self) -> None:
-        """Stop the Spark job and abort its attempt; its files become collectable at once."""
+        """Stop the Spark job and abort its attempt: its files are removed by name."""
+        if self._runs_here:
+            # This is a signal handler in the middle of the work: unwinding it stops and aborts the attempt in one go.
+            raise AirflowException(f"{self.task_id} was stopped while it staged")
         if self._submit is not None:
             self._submit.kill()
         if self._spec is not None:
@@ -142,7 +146,11 @@ class LanceStageOperator(LanceTableOperator):
         from airflow_lance.execution.staging import run_here, telling_failures
 
         if self.execution == "local":
-            run_here(spec, options=options)
+            self._runs_here = True
+            try:
+                run_here(spec, options=options)
+            finally:
+                self._runs_here = False
             return
         from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from airflow_lance.compat import Asset, Context
+from airflow_lance.compat import Asset, Context, count, record_seconds
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.operators.base import LanceTableOperator
 from airflow_lance.pools import explain_pool, pool_of
@@ -55,8 +55,20 @@ class LanceCommitOperator(LanceTableOperator):
             if self.pool == _DEFAULT_POOL:
                 self.log.info(explain_pool(pool_of(uri), uri))
             result = commit(uri, references, options=self.store_options(), max_attempts=self.max_attempts)
+        self._tell(uri, result)
         self._tell_outlets(context, uri, result)
         return result
+
+    def _tell(self, uri: str, result: Mapping[str, Any]) -> None:
+        outcomes = list(result["identities"].values())
+        landed, before = outcomes.count("landed"), outcomes.count("already_landed")
+        self.log.info(
+            "%s is at version %s: %d writes landed now with %d rows, %d had landed before",
+            uri, result["version"], landed, result["rows_added"], before,
+        )  # fmt: skip
+        for name, value in (("landed", landed), ("already_landed", before), ("rows_added", int(result["rows_added"]))):
+            count(f"lance.commit.{name}", value)
+        record_seconds("lance.commit.duration", float(result["seconds"]))
 
     def _only_table(self, references: Sequence[Mapping[str, Any]]) -> str:
         from lance_core.jobs.identity import canonical_uri

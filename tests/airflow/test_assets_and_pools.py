@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from airflow_lance.assets import asset_uri, create_asset, table_uri
-from airflow_lance.pools import ensure_pool, explain_pool, pool_of
+from airflow_lance.pools import ensure_pool, explain_pool, main, pool_of
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,9 @@ def test_the_lane_is_named_after_the_place_not_its_spelling() -> None:
     assert len(pool_of("s3://b/" + "x" * 500)) < 60
 
 
-def test_ensure_pool_creates_checks_and_explains(airflow_database: None) -> None:
+def test_ensure_pool_creates_checks_and_explains(
+    airflow_database: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from airflow.models.pool import Pool
 
     assert "created" in ensure_pool("lane_a", uri="/data/t.lance")
@@ -52,4 +56,7 @@ def test_ensure_pool_creates_checks_and_explains(airflow_database: None) -> None
     Pool.create_or_update_pool("lane_b", slots=3, description="", include_deferred=False)
     with pytest.raises(ValueError, match="has 3 slots"):
         ensure_pool("lane_b")
+    monkeypatch.setattr(sys, "argv", ["pools", "/data/t.lance"])
+    main()
+    assert f"pool {pool_of('/data/t.lance')!r} created" in capsys.readouterr().out
     assert "airflow pools set lane_a 1" in explain_pool("lane_a", "/data/t.lance")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,6 +140,27 @@ def test_airflows_own_command_tests_the_connection(tmp_path: Path, connection: D
         json.dumps({"conn_type": "lance", "host": str(tmp_path)}), "lake"
     ).test_connection()
     assert worked, message
+
+
+def test_the_command_line_tests_the_connection(tmp_path: Path, connection: Define, airflow_database: None) -> None:
+    connection("lake", json.dumps({"conn_type": "lance", "host": str(tmp_path)}))
+    shown = subprocess.run(
+        [sys.executable, "-m", "airflow", "connections", "test", "lake"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Connection success" in shown.stdout, shown.stdout + shown.stderr[-2000:]
+
+
+def test_a_connection_may_come_from_a_file(tmp_path: Path) -> None:
+    from airflow.secrets.local_filesystem import load_connections_dict
+
+    path = tmp_path / "connections.json"
+    path.write_text(json.dumps({"lake": {"conn_type": "lance", "extra": EXTRA}}))
+    parsed = parse_connection(load_connections_dict(str(path))["lake"])
+    assert (parsed.base_uri, parsed.storage_options, parsed.spark_conn_id) == ("s3://lake/tables", OPTIONS, "cluster")
 
 
 def test_secrets_are_masked_in_logs(connection: Define) -> None:

@@ -179,6 +179,37 @@ def test_skipped_staging_commits_nothing(lake: Path, run_dag: RunDag) -> None:
     assert not (lake / "t.lance").exists()
 
 
+def test_killing_a_local_run_unwinds_and_aborts_it(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import signal
+
+    from airflow.sdk.exceptions import AirflowException
+
+    from lance_core.jobs import local
+
+    class Ti:
+        dag_id, run_id, task_id, map_index = "killed", "r", "a", -1
+
+    operator = LanceAppendOperator(
+        task_id="a", uri="t.lance", lance_conn_id="lake", execution="local", source=_source(lake, 0)
+    )
+    before = signal.signal(signal.SIGTERM, lambda *_: operator.on_kill())
+    work = local.LocalRunner.run
+
+    def killed_after_its_work(*arguments: Any) -> Any:
+        results = work(*arguments)
+        assert len(list((lake / "t.lance" / "data").iterdir())) == 1
+        signal.raise_signal(signal.SIGTERM)
+        return results
+
+    monkeypatch.setattr(local.LocalRunner, "run", killed_after_its_work)
+    try:
+        with pytest.raises(AirflowException, match="was stopped"):
+            operator.execute({"ti": Ti()})  # type: ignore[typeddict-item]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert list((lake / "t.lance").rglob("*.lance")) == []
+
+
 def test_killing_a_task_leaves_no_file(lake: Path) -> None:
 
     from lance_core.commit.staged import begin_attempt

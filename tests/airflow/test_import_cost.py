@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from airflow_lance.get_provider_info import get_provider_info
@@ -44,6 +45,16 @@ def _probe() -> dict[str, Any]:
     shown = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=120)
     found: dict[str, Any] = json.loads(shown.stdout.splitlines()[-1])
     return found
+
+
+def test_the_example_dags_parse_light() -> None:
+    folder = Path(__file__).resolve().parents[2] / "dags_examples"
+    names = sorted(path.stem for path in folder.glob("*.py"))
+    assert names
+    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n" + _PROBE.format(modules=names)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    new = json.loads(shown.stdout.splitlines()[-1])["new"]
+    assert [name for name in new if name.startswith(HEAVY)] == []
 
 
 def test_a_dag_file_pulls_in_nothing_heavy() -> None:

@@ -48,7 +48,8 @@ def _same_rows(ours: pa.Table, theirs: pa.Table) -> bool:
 
 
 def _data_files(uri: Path) -> set[str]:
-    return {path.name for path in (uri / "data").iterdir()}
+    # A folder disappears with its last file.
+    return {path.name for path in (uri / "data").glob("*")}
 
 
 def _referenced_files(uri: Path) -> set[str]:
@@ -110,30 +111,48 @@ def test_a_standalone_cluster_and_mapped_tasks(stack: AirflowStack, place: Path)
     stack.wait_for_runs("lance_cluster", num_runs=1, timeout=240)
     table = lance.dataset(place / "cluster.lance")
     table.validate()
-    ids = table.to_table(columns=["id"])["id"].to_pylist()
-    assert sorted(ids) == sorted([*range(1000), *range(500)])
+    assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(1000))
     assert table.version == 1
     result = stack.xcom("lance_cluster", run_id, "load.commit")
-    assert (result["rows_added"], len(result["identities"])) == (1500, 2)
+    assert (result["rows_added"], list(result["identities"].values())) == (1000, ["landed"])
 
 
 def test_a_driver_that_is_killed_halfway(stack: AirflowStack, place: Path) -> None:
-    stack.wait_for_dag("lance_kill")
-    stack.unpause("lance_kill")
-    run_id = stack.trigger("lance_kill")
+    stack.wait_for_dag("lance_killed")
+    stack.unpause("lance_killed")
+    run_id = stack.trigger("lance_killed")
     uri = place / "killed.lance"
-    left = _kill_when_files_appear(uri)
-    assert left, "the driver was killed before it wrote anything"
-    stack.wait_for_runs("lance_kill", num_runs=1, timeout=240)
-    (append,) = [task for task in stack.tasks("lance_kill", run_id) if task["task_id"] == "load.append"]
+    drivers = _wait_for_files(uri)
+    for driver in drivers:
+        os.kill(driver.pid, signal.SIGKILL)
+    left = _data_files(uri)
+    stack.wait_for_runs("lance_killed", num_runs=1, timeout=240)
+    (append,) = [task for task in stack.tasks("lance_killed", run_id) if task["task_id"] == "load.append"]
     assert append["try_number"] == 2
 
     table = lance.dataset(uri)
     table.validate()
-    assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(80_000))
-    assert (table.version, pc.sum(table.to_table(columns=["day"])["day"]).as_py()) == (1, sum(n % 7 for n in range(80_000)))
+    assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(40_000))
+    assert (table.version, pc.sum(table.to_table(columns=["day"])["day"]).as_py()) == (1, sum(n % 7 for n in range(40_000)))
     assert not left & _referenced_files(uri), "a file of the dead attempt is in use"
     assert _data_files(uri) == _referenced_files(uri), "files of the dead attempt were left behind"
+
+
+def test_a_task_that_is_stopped_by_a_person(stack: AirflowStack, place: Path) -> None:
+    stack.wait_for_dag("lance_stopped")
+    stack.unpause("lance_stopped")
+    run_id = stack.trigger("lance_stopped")
+    uri = place / "stopped.lance"
+    drivers = _wait_for_files(uri, num_files=1)
+    path = f"dags/lance_stopped/dagRuns/{run_id}/taskInstances/load.append"
+    stack.call("PATCH", path, {"new_state": "failed", "include_downstream": True})
+    _, alive = psutil.wait_procs(drivers, timeout=60)
+    assert not alive, "the Spark job outlived its task"
+    deadline = time.monotonic() + 30
+    while _data_files(uri) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert _data_files(uri) == set(), "files of the aborted attempt were left behind"
+    assert not (uri / "_versions").exists()
 
 
 def test_a_missing_source_fails_at_once_and_says_so(stack: AirflowStack, place: Path) -> None:
@@ -154,18 +173,16 @@ def test_we_read_what_the_official_library_wrote(tmp_path: Path, flights: pa.Tab
     assert lance_core.dataset(str(tmp_path / "theirs.lance")).to_table().equals(flights)
 
 
-def _kill_when_files_appear(uri: Path, *, num_files: int = 4) -> set[str]:
-    """kill -9 the Spark driver (the JVM and its Python) once it has written a few files; what was there then."""
+def _wait_for_files(uri: Path, *, num_files: int = 4) -> list[Any]:
+    """The processes of a Spark driver (the JVM and its Python) that has written a few files and is at work."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if (uri / "data").is_dir() and len(_data_files(uri)) >= num_files:
             drivers = list(_drivers(str(uri)))
-            for driver in drivers:
-                os.kill(driver.pid, signal.SIGKILL)
             if drivers:
-                return _data_files(uri)
+                return drivers
         time.sleep(0.1)
-    raise AssertionError("the driver wrote nothing")
+    raise AssertionError(f"no driver wrote {num_files} files to {uri}")
 
 
 def _drivers(uri: str) -> Iterator[Any]:

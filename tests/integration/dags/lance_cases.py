@@ -17,37 +17,31 @@ CONF = {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.sql
 
 
 with (
-    DAG("lance_cluster", schedule=None, start_date=START, max_active_runs=1),
+    DAG("lance_cluster", schedule=None, start_date=START),
     LanceTransaction("load", uri="cluster.lance", pool="lance_flights"),
 ):
-    # Two mapped appends, one with everything after March, the other with the rest: one new version.
     LanceAppendOperator.partial(
         task_id="append",
         uri="cluster.lance",
         spark_conn_id="spark_cluster",
         conf=CONF,
         spark_submit={"driver_memory": "512m"},
-        max_active_tis_per_dagrun=1,
-    ).expand(
-        source=[
-            {"callable": "slow_source:slow_rows", "kwargs": {"rows": rows, "partitions": 2, "seconds": 0.0}}
-            for rows in (1000, 500)
-        ]
-    )
+    ).expand(source=[{"callable": "slow_source:slow_rows", "kwargs": {"rows": 1000, "partitions": 2, "seconds": 0.0}}])
 
-with (
-    DAG("lance_kill", schedule=None, start_date=START),
-    LanceTransaction("load", uri="killed.lance"),
-):
-    LanceAppendOperator(
-        task_id="append",
-        uri="killed.lance",
-        source={"callable": "slow_source:slow_rows", "kwargs": {"rows": 80_000, "partitions": 8, "seconds": 2.0}},
-        max_rows_per_file=2_000,
-        conf=CONF,
-        retries=1,
-        retry_delay=timedelta(seconds=1),
-    )
+for name, seconds in (("killed", 2.0), ("stopped", 60.0)):
+    with (
+        DAG(f"lance_{name}", schedule=None, start_date=START),
+        LanceTransaction("load", uri=f"{name}.lance"),
+    ):
+        LanceAppendOperator(
+            task_id="append",
+            uri=f"{name}.lance",
+            source={"callable": "slow_source:slow_rows", "kwargs": {"rows": 40_000, "partitions": 4, "seconds": seconds}},
+            max_rows_per_file=1_000 if name == "killed" else 100,
+            conf=CONF,
+            retries=1,
+            retry_delay=timedelta(seconds=1),
+        )
 
 with (
     DAG("lance_missing", schedule=None, start_date=START),
