@@ -27,10 +27,13 @@ WITHDRAWN = "withdrawn"
 _FINISHED_NAME = "finished.json"
 
 
-def list_staged(store: Store, *, now: float | None = None) -> list[StagedEntry]:
-    """Every attempt on record, oldest first; `now` (seconds since the epoch) decides which leases are over."""
+def list_staged(store: Store, *, now: float | None = None, identity: str | None = None) -> list[StagedEntry]:
+    """Every attempt on record, or those of one identity, oldest first.
+
+    `now` (seconds since the epoch) decides which leases are over.
+    """
     at = time.time() if now is None else now
-    started, finished = _read_registry(store)
+    started, finished = _read_registry(store, naming.STAGED if identity is None else naming.staged_folder(identity))
     entries = []
     for record in started:
         attempt = Attempt.from_dict(record["attempt"])
@@ -105,9 +108,9 @@ def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
     write_record(store, path, {"attempt": attempt.to_dict(), "renewed": renewed})
 
 
-def _read_registry(store: Store) -> tuple[list[Record], dict[str, StagedTransaction]]:
+def _read_registry(store: Store, folder: str) -> tuple[list[Record], dict[str, StagedTransaction]]:
     started_suffix = f".{STARTED}.json"
-    paths = [entry.path for entry in store.list(f"{naming.STAGED}/")]
+    paths = [entry.path for entry in store.list(f"{folder}/")]
     wanted = [path for path in paths if path.endswith((started_suffix, f"/{_FINISHED_NAME}"))]
     started, finished = [], {}
     for path, record in zip(wanted, each(store, wanted, read_record), strict=True):

@@ -99,7 +99,8 @@ class _Shared:
 
     def __init__(self) -> None:
         self._cache: LruCache | None = None
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
 
     def get(self) -> LruCache:
         if self._cache is None:

@@ -32,7 +32,8 @@ class _LazyPool:
         self._pool: ThreadPoolExecutor | None = None
         self._local = threading.local()
         # A forked child inherits the object but none of its threads, and maybe a held lock.
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
 
     def get(self) -> ThreadPoolExecutor:
         pool = self._pool
