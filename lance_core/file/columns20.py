@@ -97,6 +97,11 @@ class FieldReader20:
         return sum(sizes) / max(1, self.num_rows or 0)
 
     @property
+    def num_columns(self) -> int:
+        """Columns that are read for this field."""
+        return len(self.columns)
+
+    @property
     def num_rows(self) -> int | None:
         """Rows of the file, if one of this field's columns tells."""
         found = _row_column(self.node, self.columns)

@@ -20,7 +20,7 @@ from lance_core.file.blobs import BLOB_ROW_SIZE, descriptors, fetch_values
 from lance_core.file.located import located
 from lance_core.file.rows import clip, scale
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, leaves
-from lance_core.format.layout import BlobLayout, Column, ConstantLayout, Page
+from lance_core.format.layout import BlobLayout, Column, Page
 from lance_core.io.cache import LruCache
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.registry import load, read, scan
@@ -140,19 +140,45 @@ class FieldReader:
 
     def row_size(self) -> float:
         """About how many bytes a row of this field takes once decoded."""
-        return sum(_row_size(column) for column in self.columns)
+        types = {leaf.column: leaf.type for leaf in leaves(self.node)}
+        return sum(_row_size(column, types[column.index]) for column in self.columns)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns that are read for this field."""
+        return len(self.columns)
 
 
-def _row_size(column: ColumnReader) -> float:
+def _row_size(column: ColumnReader, arrow_type: pa.DataType) -> float:
     rows = int(column.starts[-1])
     if not rows:
         return 0.0
-    if any(isinstance(page.layout, BlobLayout) for page in column.column.pages):
+    pages = column.column.pages
+    if any(isinstance(page.layout, BlobLayout) for page in pages):
         return BLOB_ROW_SIZE
-    stored = sum(item.size for page in column.column.pages for item in page.buffers)
-    constant = sum(page.num_rows for page in column.column.pages if isinstance(page.layout, ConstantLayout))
-    # Encodings save about half on typical data; constants expand to full values.
-    return 2.0 * stored / rows + 8.0 * constant / rows
+    items = sum(getattr(page.layout, "num_items", page.num_rows) for page in pages)
+    width = fixed_size(arrow_type)
+    if width is not None:
+        return width * items / rows
+    stored = sum(item.size for page in pages for item in page.buffers)
+    # Offsets, and bytes that are about half as many once encoded.
+    return 8.0 * items / rows + 2.0 * stored / rows
+
+
+def fixed_size(arrow_type: pa.DataType) -> float | None:
+    """Bytes of a value when all values of the type have the same width, else None."""
+    types = pa.types
+    if types.is_fixed_size_list(arrow_type):
+        item = fixed_size(arrow_type.value_type)
+        return None if item is None else item * arrow_type.list_size
+    if types.is_dictionary(arrow_type):
+        return fixed_size(arrow_type.index_type)
+    if types.is_null(arrow_type) or types.is_nested(arrow_type):
+        return 0.0 if types.is_null(arrow_type) else None
+    try:
+        return max(1.0, float(arrow_type.bit_width) / 8)
+    except ValueError:
+        return None
 
 
 def row_scales(node: Node, factor: int = 1, *, in_list: bool = False) -> Iterator[tuple[LeafNode, int]]:

@@ -30,6 +30,7 @@ from lance_core.pages.rows import RowSelection
 
 DEFAULT_BATCH_SIZE = 8192
 WINDOW_BYTES = 32 << 20
+_COLUMN_WINDOW_BYTES = 96 << 10
 _MAX_WINDOW_ROWS = 1 << 20
 _WINDOWS_AHEAD = 2
 
@@ -49,6 +50,11 @@ class Reader(Protocol):
         """About how many bytes a row takes once decoded."""
         ...
 
+    @property
+    def num_columns(self) -> int:
+        """Columns of the file that are read."""
+        ...
+
 
 class Projection:
     """Fields of a file that can be read as batches. Made by `OpenFile.project`; safe to share between threads."""
@@ -64,6 +70,7 @@ class Projection:
         self._readers = readers
         self._tail = tail
         self._row_size = sum(reader.row_size() for reader in readers)
+        self._num_columns = sum(reader.num_columns for reader in readers)
 
     def read(self, *, ranges: Ranges | None = None, batch_size: int = DEFAULT_BATCH_SIZE) -> Iterator[pa.RecordBatch]:
         """Batches of `batch_size` rows (the last may be smaller) of the rows in `ranges`, in order.
@@ -93,7 +100,9 @@ class Projection:
         return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
 
     def _window_rows(self, batch_size: int) -> int:
-        rows = int(WINDOW_BYTES / self._row_size) if self._row_size > 0 else _MAX_WINDOW_ROWS
+        # Wide tables get larger windows: a column is not worth a visit for a few rows.
+        size = max(WINDOW_BYTES, _COLUMN_WINDOW_BYTES * self._num_columns)
+        rows = int(size / self._row_size) if self._row_size > 0 else _MAX_WINDOW_ROWS
         return max(1, min(rows, _MAX_WINDOW_ROWS) // batch_size) * batch_size
 
     def _batches(self, selection: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:

@@ -165,6 +165,11 @@ class _FieldReader:
         """About how many bytes a row takes: legacy files are not compressed, but only their size as a whole is known."""
         return _type_size(self.node.type)
 
+    @property
+    def num_columns(self) -> int:
+        """One, whatever is below."""
+        return 1
+
 
 def _type_size(arrow_type: pa.DataType) -> float:
     types = pa.types
