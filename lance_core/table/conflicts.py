@@ -26,6 +26,7 @@ _LETTERS: dict[str, Rule] = {
     "n": rules.nullability,
     "o": rules.overlap,
     "d": rules.deletions,
+    "e": rules.rewrites,
     "k": rules.inserted_keys,
     "a": rules.appended_keys,
     "g": rules.generations,
@@ -54,7 +55,7 @@ Append             .  .  X  .  .  n  X  .  .  n  .  .  X  .  .  .
 Delete             .  d  X  .  o  R  X  .  d  .  .  o  X  .  .  .
 Overwrite          .  .  O  .  .  .  .  .  .  .  K  .  X  .  .  .
 CreateIndex        .  .  X  i  c  w  X  .  u  .  .  f  l  .  .  .
-Rewrite            .  o  X  c  o  R  X  .  o  .  .  o  .  .  .  o
+Rewrite            .  o  X  c  e  R  X  .  o  .  .  o  .  .  .  o
 Merge              R  R  X  w  R  R  X  .  R  X  S  R  X  .  .  R
 Restore            .  .  .  .  .  .  .  .  .  .  M  .  X  .  .  .
 ReserveFragments   .  .  X  .  .  .  X  .  .  .  .  .  .  .  .  .

@@ -62,6 +62,16 @@ def overlap(mine: Any, theirs: Any, known: Known) -> Verdict:
     return retry(f"fragment(s) {both} were changed by a concurrent {theirs.name}") if both else OK
 
 
+def rewrites(mine: Any, theirs: Any, known: Known) -> Verdict:
+    """Rewrite against Rewrite: as for overlap; and two that defer the translation of indices would lose one reuse index.
+
+    The log does not say whether theirs deferred, only that it translated something; if it did not, it may have deferred.
+    """
+    if mine.frag_reuse_index is not None and not theirs.rewritten_indices:
+        return retry("a concurrent Rewrite may have changed the fragment reuse index")
+    return overlap(mine, theirs, known)
+
+
 def deletions(mine: Any, theirs: Any, known: Known) -> Verdict:
     """Both delete rows of the same fragment: their deletion vectors can be merged while the files stay the same."""
     both = mine.touches().fragments & theirs.touches().fragments

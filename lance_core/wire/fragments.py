@@ -17,6 +17,7 @@ from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, 
 from lance_core.rowids.walk import read_varint, walk_fields
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
+from lance_core.wire.walk import last_values
 
 _DELETION_TYPES = {0: "array", 1: "bitmap"}
 _DELETION_NUMBERS = {name: number for number, name in _DELETION_TYPES.items()}
@@ -83,7 +84,7 @@ def _encode_deletion_file(file: DeletionFile) -> table_pb2.DeletionFile:
     )
 
 
-def _decode_sequence(message: table_pb2.DataFragment, oneof: Any, name: str) -> bytes | ExternalFile | None:
+def _decode_sequence(message: table_pb2.DataFragment, oneof: Any) -> bytes | ExternalFile | None:
     arm = message.WhichOneof(oneof)
     if arm is None:
         return None
@@ -101,19 +102,23 @@ def _encode_sequence(message: table_pb2.DataFragment, name: str, value: bytes | 
         setattr(message, f"inline_{name}", value)
 
 
+def _decode_overlays(messages: Any) -> tuple[DataOverlayFile, ...]:
+    return tuple(DataOverlayFile(raw=item.SerializeToString(deterministic=True)) for item in messages)
+
+
 def decode_fragment_message(message: table_pb2.DataFragment) -> Fragment:
     """The noun of one DataFragment message."""
     return Fragment(
         id=message.id,
-        files=tuple(decode_data_file(file) for file in message.files),
+        files=tuple([decode_data_file(file) for file in message.files]),
         physical_rows=message.physical_rows,
         deletion_file=_decode_deletion_file(message.deletion_file) if message.HasField("deletion_file") else None,
-        row_ids=_decode_sequence(message, "row_id_sequence", "row_ids"),
-        last_updated_at_versions=_decode_sequence(message, "last_updated_at_version_sequence", "last_updated_at_versions"),
-        created_at_versions=_decode_sequence(message, "created_at_version_sequence", "created_at_versions"),
-        overlays=tuple(DataOverlayFile(raw=overlay.SerializeToString(deterministic=True)) for overlay in message.overlays),
+        row_ids=_decode_sequence(message, "row_id_sequence"),
+        last_updated_at_versions=_decode_sequence(message, "last_updated_at_version_sequence"),
+        created_at_versions=_decode_sequence(message, "created_at_version_sequence"),
+        overlays=_decode_overlays(message.overlays) if message.overlays else (),
         clustering_id=message.clustering_id if message.HasField("clustering_id") else None,
-        metadata=dict(message.metadata) or _EMPTY,
+        metadata=dict(message.metadata) if message.metadata else _EMPTY,
         unknown=unknown_bytes(message),
     )
 
@@ -160,18 +165,12 @@ class WireFragments:
         """Field 1; writers put it first, and leave it out when it is 0."""
         if raw[:1] == b"\x08":
             return raw[1] if len(raw) > 1 and raw[1] < 0x80 else read_varint(raw, 1)[0]
-        return next((value for number, value in walk_fields(raw) if number == 1 and isinstance(value, int)), 0)
+        return last_values(raw, 1, 0)[0]
 
     def peek_num_rows(self, raw: bytes) -> int:
         """Field 4 less the deletion file's count."""
-        rows = deleted = 0
-        for number, value in walk_fields(raw):
-            if number == 4 and isinstance(value, int):
-                rows = value
-            elif number == 3 and isinstance(value, memoryview):
-                inner = (item for item_number, item in walk_fields(value) if item_number == 4)
-                deleted = next((item for item in inner if isinstance(item, int)), 0)
-        return rows - deleted
+        rows, deletion_file = last_values(raw, 4, 3)
+        return rows if not deletion_file else rows - last_values(deletion_file, 4, 3)[0]
 
     def peek_has(self, raw: bytes, name: str) -> bool:
         """Whether field 3 or 11 occurs."""

@@ -58,3 +58,29 @@ def _skip(data: bytes, position: int) -> int:
     if size > total - position or tag < 8:
         raise damaged(start, total)
     return position + size
+
+
+def last_values(data: bytes, number: int, message: int) -> tuple[int, bytes]:
+    """(varint field `number`, length-delimited field `message`) of a message, 0 and empty where absent; both numbers < 16.
+
+    Called for each fragment of a table, hence one loop without calls for the headers that occur.
+    """
+    wanted, nested = number << 3 | VARINT, message << 3 | BYTES
+    value, inner = 0, b""
+    position, total = 0, len(data)
+    while position < total:
+        tag = data[position]
+        if tag >= 0x80 or tag & 7 not in (VARINT, BYTES) or tag < 8:
+            position = _skip(data, position)
+            continue
+        found, stop = _size(data, position + 1)
+        if tag & 7 == BYTES:
+            stop += found
+            if stop > total:
+                raise damaged(position, total)
+            if tag == nested:
+                inner = data[stop - found : stop]
+        elif tag == wanted:
+            value = found
+        position = stop
+    return value, inner

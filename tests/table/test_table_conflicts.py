@@ -31,6 +31,7 @@ from lance_core.table.operations import (
     Restore,
     Rewrite,
     RewriteGroup,
+    RewrittenIndex,
     Update,
     UpdateBases,
     UpdateConfig,
@@ -256,6 +257,14 @@ def test_reuse_index_lets_whole_groups_pass() -> None:
     assert outcome(deferred, CreateIndex((index("y", {0, 1, 2}),))) is Outcome.OK
     assert outcome(deferred, CreateIndex((index("y", {1, 2}),))) is Outcome.RETRY
     assert outcome(CreateIndex((index("y", {1, 2}),)), deferred) is Outcome.OK
+
+
+def test_two_deferred_rewrites_would_lose_a_reuse_index() -> None:
+    reuse = IndexMetadata("f", "__lance_frag_reuse", (), 1, frozenset())
+    deferred = Rewrite(rewrite(0).groups, frag_reuse_index=reuse)
+    assert outcome(deferred, rewrite(2)) is Outcome.RETRY
+    assert outcome(deferred, Rewrite(rewrite(2).groups, (RewrittenIndex("a", "b"),))) is Outcome.OK
+    assert outcome(rewrite(2), deferred) is Outcome.OK
 
 
 def test_index_on_an_updated_column_is_rebased() -> None:
