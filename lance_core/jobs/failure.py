@@ -25,6 +25,12 @@ EXIT_RETRYABLE = 75
 """Exit statuses of a job's process, after sysexits.h: EX_SOFTWARE, EX_DATAERR, EX_TEMPFAIL."""
 
 
+class ForeignError(LanceError):
+    """Something that is not this library's failed (an executor was lost, a user's function raised); worth another try."""
+
+    retryable = True
+
+
 def failure_to_plain(error: BaseException) -> dict[str, Any]:
     """JSON data of an error. Messages of LanceErrors never carry credentials."""
     plain: dict[str, Any] = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
@@ -37,12 +43,13 @@ def failure_to_plain(error: BaseException) -> dict[str, Any]:
 
 
 def failure_from_plain(plain: Mapping[str, Any]) -> LanceError:
-    """The error again, as the class it was; a class this library does not have becomes a LanceError that names it."""
+    """The error again, as the class it was; a class this library does not have becomes one that names it and keeps
+    whether it may be retried."""
     kind = {cls.__name__: cls for cls in _all_errors(LanceError)}.get(str(plain.get("type")))
     facts = {name: plain[name] for name in _FACTS if name in plain}
     message = str(plain.get("message", "unknown failure"))
     if kind is None:
-        return LanceError(f"{plain.get('type')}: {message}", **facts)
+        return (ForeignError if plain.get("retryable") else LanceError)(f"{plain.get('type')}: {message}", **facts)
     return kind(message, **facts)
 
 

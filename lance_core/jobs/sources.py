@@ -1,8 +1,9 @@
 """A source's rows without Spark: files through pyarrow.dataset, a function that returns Arrow, SQL when DuckDB is installed.
 
 The same `SourceSpec` runs under Spark, so options carry Spark's names and defaults: a CSV has no header unless
-`header` says so and its columns are text unless `inferSchema` or `schema` says otherwise. Nothing is read before
-`batches()` is called, except what a schema needs.
+`header` says so and its columns are text unless `inferSchema` or `schema` says otherwise. (What `inferSchema` finds may be
+wider here than in Spark, int64 for int32; a `schema` is exact.) Nothing is read before `batches()`, except what a schema
+needs.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lance_core.errors import InputError
 from lance_core.jobs.identity import make_identity
@@ -114,3 +116,33 @@ def test_specs_are_light_to_import() -> None:
         "sys.exit(str(heavy) if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+TEXT = st.text(max_size=20)
+SOURCES = st.recursive(
+    st.builds(
+        SourceSpec,
+        format=st.sampled_from(["csv", "parquet"]),
+        paths=st.lists(TEXT).map(tuple),
+        options=st.dictionaries(TEXT, st.one_of(TEXT, st.booleans(), st.integers())),
+    ),
+    lambda inner: st.builds(SourceSpec, sql=TEXT.filter(bool), views=st.dictionaries(TEXT, inner, max_size=3)),
+    max_leaves=4,
+)
+
+
+@given(
+    spec=st.builds(
+        AppendSpec,
+        uri=TEXT.filter(str.strip),
+        source=SOURCES,
+        identity=TEXT,
+        max_rows_per_file=st.none() | st.integers(1, 10**9),
+        create=st.booleans(),
+        schema_drift=st.sampled_from(["fail", "fill_missing", "drop_extra", "fill_and_drop"]),
+        storage_options=st.dictionaries(TEXT, st.builds(Secret, value=TEXT) | st.builds(Secret, env=TEXT, key=TEXT)),
+        properties=st.dictionaries(TEXT, TEXT),
+    )
+)
+def test_any_spec_survives_json(spec: AppendSpec) -> None:
+    assert spec_from_json(spec.to_json()) == spec
