@@ -161,8 +161,8 @@ def test_finish_against_gc_of_the_expired(store: Store, seed: int) -> None:
         lambda place: finish(place, attempt, (7,)),
         lambda place: collect_garbage(place, now=time.time() + 10),
     )
-    staged = find_staged(store, "job")
-    if isinstance(finished, StagedTransaction) and staged is not None:
+    if isinstance(finished, StagedTransaction):
+        assert find_staged(store, "job") == finished
         commit_staged(store, [finished])
         assert check(store) == [1, 2, 3, 7]
     else:
