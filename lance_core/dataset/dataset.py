@@ -11,7 +11,6 @@ A handle stands on one version; verbs that write move it to the version they mad
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,23 +20,20 @@ import pyarrow as pa
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES
 from lance_core.commit.manifests import latest_version
 from lance_core.commit.transactions import load_transaction
-from lance_core.dataset import evolve, history, sampling
+from lance_core.dataset import history, sampling
 from lance_core.dataset.commit_operation import commit_operation
-from lance_core.dataset.create import write_snapshot
-from lance_core.dataset.delete import delete_rows
 from lance_core.dataset.drop import drop_table
-from lance_core.dataset.edit import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
+from lance_core.dataset.editing import EditingVerbs
 from lance_core.dataset.fragment import LanceFragment
 from lance_core.dataset.log import read_transactions
+from lance_core.dataset.optimize import DatasetOptimizer
 from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.projection import Columns, plan_projection
-from lance_core.dataset.restore import restore_snapshot
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot, snapshot_of
 from lance_core.dataset.stats import LanceStats
 from lance_core.dataset.tags import Tags
 from lance_core.dataset.take import take_rows
-from lance_core.dataset.update import update_rows
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
 from lance_core.table.transaction import Transaction
@@ -45,7 +41,7 @@ from lance_core.table.transaction import Transaction
 Uri = str | os.PathLike[str]
 
 
-class LanceDataset:
+class LanceDataset(EditingVerbs):
     """One version of a Lance table."""
 
     def __init__(
@@ -123,6 +119,15 @@ class LanceDataset:
         """The largest field id of the schema."""
         return self._snapshot.manifest.schema.max_field_id
 
+    def move_to(self, snapshot: Snapshot) -> None:
+        """Stand on another version of the same table: what verbs do that write."""
+        self._snapshot = snapshot
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Verbs that change how rows are stored: `compact_files`."""
+        return DatasetOptimizer(self)
+
     @property
     def stats(self) -> LanceStats:
         """Figures about the fragments."""
@@ -155,10 +160,6 @@ class LanceDataset:
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
         self._snapshot = snapshot_of(self._snapshot.store, storage_options=self._snapshot.storage_options)
-
-    def restore(self) -> None:
-        """Make this version the newest again, as a new version, and move to it."""
-        self._snapshot = restore_snapshot(self._snapshot)
 
     @property
     def tags(self) -> Tags:
@@ -293,55 +294,7 @@ class LanceDataset:
 
         check_snapshot(self._snapshot)
 
-    # Writing
-
-    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
-        """Write rows to this table and move to the new version; options as for `write_dataset`."""
-        self._snapshot = write_snapshot(data, self._snapshot, mode=mode, **options)
-
-    def delete(
-        self,
-        predicate: Any,
-        *,
-        conflict_retries: int = DEFAULT_RETRIES,
-        retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
-    ) -> dict[str, int]:
-        """Delete the rows a filter selects: {"num_deleted_rows": n}. Raises FilterError, CommitError."""
-        self._snapshot, result = delete_rows(
-            self._snapshot, predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout
-        )
-        return result
-
-    def update(
-        self,
-        updates: Mapping[str, str],
-        where: Any = None,
-        conflict_retries: int = DEFAULT_RETRIES,
-        retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
-    ) -> dict[str, int]:
-        """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}."""
-        self._snapshot, result = update_rows(
-            self._snapshot, updates, where=where, conflict_retries=conflict_retries, retry_timeout=retry_timeout
-        )
-        return result
-
-    def truncate_table(self) -> None:
-        """Delete all rows; schema and history stay."""
-        self._snapshot, _ = delete_rows(self._snapshot, "true")
-
-    def add_columns(
-        self, transforms: Any, read_columns: Sequence[str] | None = None, *, batch_size: int | None = None
-    ) -> None:
-        """Add columns: a dict of name to SQL, pyarrow fields (null columns), or a function of record batches."""
-        self._snapshot = evolve.add_columns(self._snapshot, transforms, read_columns=read_columns, batch_size=batch_size)
-
-    def drop_columns(self, columns: Sequence[str]) -> None:
-        """Drop columns, or fields of structs by dotted path."""
-        self._snapshot = evolve.drop_columns(self._snapshot, columns)
-
-    def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
-        """Rename, retype or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
-        self._snapshot = evolve.alter_columns(self._snapshot, alterations)
+    # Writing: see also `EditingVerbs`
 
     @staticmethod
     def commit(

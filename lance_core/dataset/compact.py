@@ -1,0 +1,167 @@
+"""Compaction: the living rows of small or much deleted fragments, written again into fewer fragments.
+
+::
+
+    compact_files(snapshot, CompactionOptions(target_rows_per_fragment=1000))
+    -> ReserveFragments (version n + 1), Rewrite (version n + 2), CompactionMetrics(fragments_removed=10, …)
+
+Row ids, where the table keeps them, and the versions rows were made and changed in move along. Fragments that an index
+refers to by address stay as they are: moving them would leave the index pointing at nothing.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lance_core.commit.commit import commit_transaction
+from lance_core.commit.naming import data_path
+from lance_core.dataset.compact_plan import CompactionOptions, CompactionPlan, plan_compaction
+from lance_core.dataset.edit import Edit, living_offsets, run_edit
+from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.write import discard_fragments, stage_fragments
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.format.fragment import Fragment
+from lance_core.rowids.message import encode_row_ids, encode_versions
+from lance_core.rowids.sequence import sequence_of
+from lance_core.rowids.versions import versions_of
+from lance_core.table.coverage import is_address_based
+from lance_core.table.operations.reserve_fragments import ReserveFragments
+from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
+from lance_core.table.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionMetrics:
+    """What a compaction did; files count data files and deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+
+def compact_files(snapshot: Snapshot, options: CompactionOptions) -> tuple[Snapshot, CompactionMetrics]:
+    """Plan, rewrite and commit; the same snapshot and zeros when there is nothing to do. Raises CommitError."""
+    if not plan_snapshot(snapshot, options).groups:
+        return snapshot, CompactionMetrics()
+    landed, edit = run_edit(snapshot, lambda current: stage_compaction(current, options))
+    return landed, CompactionMetrics(**edit.result)
+
+
+def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
+    """What a compaction of this version would rewrite, and why it leaves the rest alone."""
+    manifest = snapshot.manifest
+    for field in manifest.schema.fields:
+        if field.metadata.get("lance-encoding:blob") == b"true" or field.extension_name.startswith("lance.blob"):
+            raise UnsupportedFeatureError(f"column {field.name!r} holds blobs; tables with blobs are not compacted yet")
+    pinned: set[int] = set()
+    for index in manifest.indices:
+        if not manifest.uses_stable_row_ids or is_address_based(index):
+            everything = frozenset(fragment.id for fragment in manifest.fragments)
+            pinned |= everything if index.fragment_bitmap is None else index.fragment_bitmap
+
+    def coverage(fragment: Fragment) -> frozenset[str]:
+        # A group must lie inside or outside of every index, so that its bitmap can follow.
+        return frozenset(index.uuid for index in manifest.indices if fragment.id in (index.fragment_bitmap or ()))
+
+    return plan_compaction(manifest.fragments, options, read_version=snapshot.version, pinned=pinned, coverage=coverage)
+
+
+def stage_compaction(snapshot: Snapshot, options: CompactionOptions) -> Edit:
+    """Rewrite the groups, reserve ids for their fragments, and describe the commit."""
+    plan = plan_snapshot(snapshot, options)
+    groups: list[RewriteGroup] = []
+    written: list[Fragment] = []
+    try:
+        for group in plan.groups:
+            new = rewrite_group(snapshot, group, options)
+            written.extend(new)
+            groups.append(RewriteGroup(group, tuple(new)))
+        numbered = _with_ids(snapshot, groups)
+    except BaseException:
+        discard_fragments(snapshot.store, written)
+        raise
+    transaction = Transaction(snapshot.version, str(uuids.uuid4()), Rewrite(tuple(numbered)))
+    old = [fragment for group in plan.groups for fragment in group]
+    metrics = {
+        "fragments_removed": len(old),
+        "fragments_added": len(written),
+        "files_removed": sum(len(item.files) + (item.deletion_file is not None) for item in old),
+        "files_added": sum(len(item.files) for item in written),
+    }
+    return Edit(transaction, tuple(data_path(file.path) for item in written for file in item.files), metrics)
+
+
+def rewrite_group(
+    snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions, *, attempt: str | None = None
+) -> list[Fragment]:
+    """Write the living rows of a group into as few fragments of about the target size as there can be."""
+    manifest = snapshot.manifest
+    rows = sum(fragment.num_rows for fragment in group)
+    num_files = max(1, rows // options.target_rows_per_fragment)
+    plan = plan_scan(manifest.schema, group, plan_projection(manifest.schema, None))
+    fragments = stage_fragments(
+        snapshot.store,
+        scan(snapshot, plan, batch_size=options.batch_size or LARGE_BATCH_ROWS),
+        manifest.schema,
+        version=manifest.file_version,
+        max_rows_per_file=max(1, -(-rows // num_files)),
+        max_bytes_per_file=options.max_bytes_per_file,
+        attempt=attempt,
+    )
+    return _with_identity(snapshot, group, fragments) if manifest.uses_stable_row_ids else fragments
+
+
+def _with_identity(snapshot: Snapshot, group: Sequence[Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
+    """Row ids and versions of the rows, carried over."""
+    ids: Any = _gather(snapshot, group, "row_ids")
+    created: Any = _gather(snapshot, group, "created_at")
+    updated: Any = _gather(snapshot, group, "last_updated_at")
+    result, start = [], 0
+    for fragment in fragments:
+        mine = slice(start, start + fragment.physical_rows)
+        start += fragment.physical_rows
+        result.append(
+            replace(
+                fragment,
+                row_ids=encode_row_ids(sequence_of(ids[mine])),
+                created_at_versions=None if created is None else encode_versions(versions_of(created[mine])),
+                last_updated_at_versions=None if updated is None else encode_versions(versions_of(updated[mine])),
+            )
+        )
+    return result
+
+
+def _gather(snapshot: Snapshot, group: Sequence[Fragment], name: str) -> Any:
+    """One value per living row of a group; None when a fragment does not record them."""
+    parts = []
+    for fragment in group:
+        values = getattr(reader_of(snapshot, fragment), name)
+        if values is None:
+            return None
+        parts.append(values[living_offsets(snapshot, fragment)])
+    return np.concatenate(parts)
+
+
+def _with_ids(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> list[RewriteGroup]:
+    """Groups whose new fragments have real ids, which are reserved by a commit of their own."""
+    count = sum(len(group.new_fragments) for group in groups)
+    if count == 0:
+        return [*groups]
+    reserve = Transaction(snapshot.version, str(uuids.uuid4()), ReserveFragments(count))
+    highest = commit_transaction(snapshot.store, reserve).max_fragment_id
+    assert highest is not None
+    ids = iter(range(highest - count + 1, highest + 1))
+    return [
+        replace(group, new_fragments=tuple(replace(fragment, id=next(ids)) for fragment in group.new_fragments))
+        for group in groups
+    ]

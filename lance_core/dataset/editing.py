@@ -1,0 +1,100 @@
+"""The verbs of a handle that change the table: each commits and moves the handle to the version it made.
+
+::
+
+    dataset.delete("id < 100")      dataset.update({"x": "x + 1"}, where="id = 7")      dataset.add_columns({"y": "2 * x"})
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_core.dataset import evolve
+from lance_core.dataset.cleanup import CleanupStats, plan_cleanup, run_cleanup
+from lance_core.dataset.create import write_snapshot
+from lance_core.dataset.delete import delete_rows
+from lance_core.dataset.edit import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
+from lance_core.dataset.restore import restore_snapshot
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.update import update_rows
+
+
+class EditingVerbs:
+    """What `LanceDataset` can do to its table."""
+
+    _snapshot: Snapshot
+
+    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
+        """Write rows to this table and move to the new version; options as for `write_dataset`."""
+        self._snapshot = write_snapshot(data, self._snapshot, mode=mode, **options)
+
+    def delete(
+        self,
+        predicate: Any,
+        *,
+        conflict_retries: int = DEFAULT_RETRIES,
+        retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    ) -> dict[str, int]:
+        """Delete the rows a filter selects: {"num_deleted_rows": n}. Raises FilterError, CommitError."""
+        self._snapshot, result = delete_rows(
+            self._snapshot, predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout
+        )
+        return result
+
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: Any = None,
+        conflict_retries: int = DEFAULT_RETRIES,
+        retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    ) -> dict[str, int]:
+        """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}."""
+        self._snapshot, result = update_rows(
+            self._snapshot, updates, where=where, conflict_retries=conflict_retries, retry_timeout=retry_timeout
+        )
+        return result
+
+    def truncate_table(self) -> None:
+        """Delete all rows; schema and history stay."""
+        self._snapshot, _ = delete_rows(self._snapshot, "true")
+
+    def add_columns(
+        self, transforms: Any, read_columns: Sequence[str] | None = None, *, batch_size: int | None = None
+    ) -> None:
+        """Add columns: a dict of name to SQL, pyarrow fields (null columns), or a function of record batches."""
+        self._snapshot = evolve.add_columns(self._snapshot, transforms, read_columns=read_columns, batch_size=batch_size)
+
+    def drop_columns(self, columns: Sequence[str]) -> None:
+        """Drop columns, or fields of structs by dotted path."""
+        self._snapshot = evolve.drop_columns(self._snapshot, columns)
+
+    def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
+        """Rename, retype or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
+        self._snapshot = evolve.alter_columns(self._snapshot, alterations)
+
+    def cleanup_old_versions(
+        self,
+        older_than: dt.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        versions: Sequence[int] | None = None,
+    ) -> CleanupStats:
+        """Remove versions older than `older_than` (14 days when nothing is given) and the files only they need."""
+        store = self._snapshot.store
+        plan = plan_cleanup(
+            store,
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        return run_cleanup(store, plan)
+
+    def restore(self) -> None:
+        """Make this version the newest again, as a new version, and move to it."""
+        self._snapshot = restore_snapshot(self._snapshot)

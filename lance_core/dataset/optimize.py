@@ -1,0 +1,69 @@
+"""`LanceDataset.optimize`: keep a table in shape.
+
+::
+
+    dataset.optimize.compact_files(target_rows_per_fragment=1_000_000)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lance_core.dataset.compact import CompactionMetrics, compact_files, plan_snapshot
+from lance_core.dataset.compact_plan import TARGET_ROWS, CompactionOptions, CompactionPlan
+from lance_core.dataset.options import check_options
+
+if TYPE_CHECKING:
+    from lance_core.dataset.dataset import LanceDataset
+
+_HINTS = frozenset({"max_rows_per_group", "num_threads", "io_buffer_size", "binary_copy_read_batch_bytes"})
+_REFUSED: Mapping[str, tuple[object, ...]] = {
+    "defer_index_remap": (False,),
+    "compaction_mode": ("reencode", "try_binary_copy"),
+    "data_storage_version": (),
+}
+
+
+class DatasetOptimizer:
+    """Verbs that change how rows are stored, not which rows there are."""
+
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        batch_size: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        **options: Any,
+    ) -> CompactionMetrics:
+        """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version."""
+        check_options("compact_files", options, hints=_HINTS, refused=_REFUSED)
+        bounds = CompactionOptions(
+            target_rows_per_fragment=TARGET_ROWS if target_rows_per_fragment is None else target_rows_per_fragment,
+            max_bytes_per_file=max_bytes_per_file,
+            materialize_deletions=materialize_deletions is not False,
+            materialize_deletions_threshold=(
+                0.1 if materialize_deletions_threshold is None else materialize_deletions_threshold
+            ),
+            max_source_fragments=max_source_fragments,
+            max_source_rows=max_source_rows,
+            max_source_bytes=max_source_bytes,
+            excluded_fragment_ids=tuple(excluded_fragment_ids or ()),
+            batch_size=batch_size,
+        )
+        landed, metrics = compact_files(self._dataset.snapshot, bounds)
+        self._dataset.move_to(landed)
+        return metrics
+
+    def plan_compaction(self, options: CompactionOptions | None = None) -> CompactionPlan:
+        """What `compact_files` would rewrite, and why it leaves the rest alone. Ours; nothing is written."""
+        return plan_snapshot(self._dataset.snapshot, options or CompactionOptions())
