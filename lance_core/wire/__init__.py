@@ -1,0 +1,1 @@
+"""Nouns to bytes and back: the only room that knows protobuf."""
