@@ -75,10 +75,6 @@ class SparkSubmitRun:
                 if hidden.text:
                     path = stack.enter_context(private_file(name, hidden.text))
                     arguments["files"] = ",".join(filter(None, [arguments.get("files"), str(path)]))
-                if self._settings.is_yarn and not arguments.get("yarn_track_via_rm_api"):
-                    # The provider re-attaches on YARN through the resource manager only; without it a retry submits
-                    # again, which the identity makes harmless.
-                    arguments.setdefault("durable", False)
             else:
                 hidden = hide_in_environment(options)
                 stack.enter_context(environment(_client_environment(hidden.text, self._settings.runs_here)))
@@ -92,6 +88,10 @@ class SparkSubmitRun:
     def _submit(self, spec: JobSpec, arguments: dict[str, Any], context: Context) -> None:
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+        if self._settings.is_yarn and not arguments.get("yarn_track_via_rm_api") and _knows(SparkSubmitOperator, "durable"):
+            # The provider re-attaches on YARN through the resource manager only, and refuses otherwise; without it a
+            # retry submits again, which the identity makes harmless.
+            arguments.setdefault("durable", False)
         self._operator = SparkSubmitOperator(
             task_id=self._task_id.replace(".", "_"),
             application=application_path(),
@@ -103,6 +103,10 @@ class SparkSubmitRun:
         )
         # Not through the guard around `execute`, which warns about operators run by operators: this one is our tool.
         inspect.unwrap(SparkSubmitOperator.execute)(self._operator, context)
+
+
+def _knows(operator: type[Any], argument: str) -> bool:
+    return argument in inspect.signature(operator.__init__).parameters
 
 
 def application_path() -> str:

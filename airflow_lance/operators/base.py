@@ -14,7 +14,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.compat import AirflowException, BaseOperator, Context
+from airflow_lance.compat import AirflowException, BaseOperator, Context, mask_secret
+from airflow_lance.connection import LanceConnection
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
 from lance_core.errors import InputError
@@ -64,6 +65,9 @@ class LanceTableOperator(BaseOperator):
 
     def store_options(self) -> dict[str, Any]:
         """The connection's options and over them this operator's; values are text or references."""
+        literals = {name: str(value) for name, value in self.storage_options.items() if not isinstance(value, Mapping)}
+        for secret in LanceConnection(storage_options=literals).secrets:
+            mask_secret(secret)
         return {**self.lance_hook.storage_options(self.uri), **self.storage_options}
 
 

@@ -163,6 +163,21 @@ def test_a_connection_may_come_from_a_file(tmp_path: Path) -> None:
     assert (parsed.base_uri, parsed.storage_options, parsed.spark_conn_id) == ("s3://lake/tables", OPTIONS, "cluster")
 
 
+def test_an_operators_own_secrets_are_masked_too() -> None:
+    from airflow.sdk.log import redact
+
+    from airflow_lance.operators.append import LanceAppendOperator
+
+    operator = LanceAppendOperator(
+        task_id="a",
+        uri="/data/t.lance",
+        source={"format": "csv", "paths": ["x"]},
+        storage_options={"account_key": "quiet-quiet-quiet", "token": {"env": "TOKEN"}, "region": "eu-west-2"},
+    )
+    assert operator.store_options() == operator.storage_options
+    assert redact("quiet-quiet-quiet in eu-west-2") == "*** in eu-west-2"
+
+
 def test_secrets_are_masked_in_logs(connection: Define) -> None:
     from airflow.sdk.log import redact
 
