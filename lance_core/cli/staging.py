@@ -73,15 +73,29 @@ def show(table: Table, output: Output, identity: str) -> None:
 @table_command("abort", versioned=False)
 @click.argument("identity")
 @click.option("--attempt", help="One attempt only; else all of the identity.")
-def abort(table: Table, output: Output, identity: str, attempt: str | None) -> None:
+@click.option("--certain", is_flag=True, help="You looked: its rows are not in the table, though the history cannot tell.")
+def abort(table: Table, output: Output, identity: str, attempt: str | None, certain: bool) -> None:
     """Remove the files and the record of attempts that have not landed."""
     from lance_core.commit.abort import abort_attempt
 
     store = table.store()
     removed = [
-        path for entry in _entries(store, identity, attempt) for path in abort_attempt(store, entry.identity, entry.attempt)
+        path
+        for entry in _entries(store, identity, attempt)
+        for path in abort_attempt(store, entry.identity, entry.attempt, certain=certain)
     ]
     output.message(f"removed {len(removed)} files", files=removed)
+
+
+@table_command("settle", versioned=False)
+@click.argument("identity")
+@click.option("--version", "landed", type=int, required=True, help="The version its rows came with.")
+def settle(table: Table, output: Output, identity: str, landed: int) -> None:
+    """Record that an identity has landed, where the history that would show it is gone and you looked."""
+    from lance_core.commit.ledger import record_landed
+
+    record_landed(table.store(), identity, version=landed, transaction="settled by hand")
+    output.message(f"{identity} is recorded as landed in version {landed}")
 
 
 @table_command("gc", versioned=False)
@@ -100,7 +114,7 @@ def gc(table: Table, output: Output, dry_run: bool) -> None:
         click.echo(f"  {path}")
 
 
-for _command in (list_, show, abort, gc):
+for _command in (list_, show, abort, settle, gc):
     staged.add_command(_command)
 
 COMMANDS = (staged,)

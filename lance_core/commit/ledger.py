@@ -173,7 +173,7 @@ def _unknown(store: Store, identity: str, gone: Sequence[int]) -> CommitStateUnk
         f"a commit of it had begun, and the history of version {shown} is gone",
         uri=store.uri,
         version=gone[0],
-        cure="Look whether its rows are in the table; then run `lance staged abort` (they are not) or "
+        cure="Look whether its rows are in the table; then run `lance staged abort --certain` (they are not) or "
         "`lance staged settle --version N` (they are).",
     )
 

@@ -17,7 +17,7 @@ from commit_support import CONTENT, append, create, finish, live_rows, paths, st
 from lance_core.commit.abort import abort_attempt
 from lance_core.commit.claims import list_claims
 from lance_core.commit.garbage import collect_garbage
-from lance_core.commit.ledger import find_landed, record_history, recorded_version
+from lance_core.commit.ledger import find_landed, record_history, record_landed, recorded_version
 from lance_core.commit.manifests import latest_version, list_versions, load_manifest
 from lance_core.commit.references import referenced_files
 from lance_core.commit.service import commit_staged
@@ -384,3 +384,50 @@ def run_and_kill(store: LocalStore, identity: str, *, fail_at: int, when: str) -
             os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_person_settles_what_nobody_can_know(landed: bool) -> None:
+    """Killed around the publication, history pruned: refused, until somebody looks and says."""
+    store = memory()
+    create(store)
+    staged = stage(store, (7,))
+
+    def is_publication(name: str, path: str) -> bool:
+        return name == "put_if_absent" and path.startswith("_versions/")
+
+    with contextlib.suppress(Killed):
+        when = "after" if landed else "before"
+        commit_staged(FaultyStore(store, fail_at=1, when=when, error=Killed, matches=is_publication), [staged])
+    append(store, (9,))
+    append(store, (10,))
+    prune(store)
+    for refused in (
+        lambda: commit_staged(store, [staged]),
+        lambda: find_landed(store, staged.uuid, staged.read_version),
+        lambda: abort_attempt(store, staged.uuid, staged.attempt),
+    ):
+        with pytest.raises(CommitStateUnknownError):
+            refused()
+    gc_late(store)
+    with pytest.raises(CommitStateUnknownError):
+        commit_staged(store, [staged])
+    if landed:
+        record_landed(store, staged.uuid, version=2, transaction="settled by hand")
+        assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
+    else:
+        expire_claims(store)
+        abort_attempt(store, staged.uuid, staged.attempt, certain=True)
+        commit_staged(store, [stage(store, (7,), identity=staged.uuid)])
+    gc_late(store)
+    assert live_rows(store) == [1, 2, 3, 7, 9, 10]
+    assert list_claims(store) == []
+
+
+def expire_claims(store: Store) -> None:
+    from dataclasses import asdict, replace
+
+    from lance_core.commit.records import write_record
+
+    for claim in list_claims(store):
+        write_record(store, claim.path, asdict(replace(claim, since=0.0)))
