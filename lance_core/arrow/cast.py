@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.extension import BLOB_V2, EXTENSION_NAME
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import Schema
@@ -35,9 +36,25 @@ def _column(batch: pa.RecordBatch, field: pa.Field, *, first_row: int) -> pa.Arr
     index = batch.schema.get_field_index(field.name)
     if index < 0:
         raise SchemaMismatchError(f"column {field.name!r} ({field.type}) is missing from the data")
-    array = cast_array(batch.column(index), field.type, path=field.name)
+    given = batch.column(index)
+    if _is_blob(field) and (str(given.type) in _BYTES):
+        given = _as_blob(given)
+    array = cast_array(given, field.type, path=field.name)
     check_nulls(array, field, path=field.name, first_row=first_row)
     return array
+
+
+def _is_blob(field: pa.Field) -> bool:
+    if isinstance(field.type, pa.BaseExtensionType):
+        return bool(field.type.extension_name == BLOB_V2)
+    return (field.metadata or {}).get(EXTENSION_NAME.encode()) == BLOB_V2.encode()
+
+
+def _as_blob(array: pa.Array) -> pa.Array:
+    """Plain bytes as blob v2 values."""
+    data = array.cast(pa.large_binary())
+    mask = data.is_null() if data.null_count else None
+    return pa.StructArray.from_arrays([data, pa.nulls(len(data), pa.string())], names=["data", "uri"], mask=mask)
 
 
 def cast_array(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:

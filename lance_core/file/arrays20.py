@@ -39,7 +39,7 @@ class ArrayPage:
 
     def add(self, data: npt.NDArray[np.generic] | bytes) -> enc.BufferRef:
         """Store a buffer; says how to point at it."""
-        self.buffers.append(data if isinstance(data, bytes) else np.ascontiguousarray(data).view(np.uint8).data)
+        self.buffers.append(data if isinstance(data, bytes) else np.ascontiguousarray(data).reshape(-1).view(np.uint8).data)
         return enc.BufferRef(len(self.buffers) - 1)
 
     def encode(self, array: pa.Array) -> enc.ArrayEncoding:

@@ -91,7 +91,7 @@ class FieldReader20:
 
     def row_size(self) -> float:
         """About how many bytes a row of this field takes once decoded."""
-        if any(found.is_blob for found in self.columns.values()):
+        if any(found.is_blob for found in self.columns.values()) and not pa.types.is_struct(self.node.type):
             return BLOB_ROW_SIZE
         sizes = [item.size for found in self.columns.values() for page in found.column.pages for item in page.buffers]
         return sum(sizes) / max(1, self.num_rows or 0)
@@ -127,7 +127,7 @@ class FieldReader20:
             leaf: Leaf = yield from read_array(
                 page, rows, zero_is_null=not pa.types.is_dictionary(node.type), item_bits=_item_bits(node.type)
             )
-            if column.is_blob:
+            if column.is_blob and not pa.types.is_struct(node.type):
                 return (yield from self._blobs(leaf, node))
             return flat_array(leaf, node.type)
 

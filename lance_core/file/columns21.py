@@ -43,6 +43,7 @@ class ColumnReader:
     cache: LruCache
     key: tuple[object, ...]
     file_size: int
+    described: bool = False
 
     def parts(self, window: RowSelection) -> Iterator[tuple[int, RowSelection]]:
         """(page, rows of the page as the page counts them) of every page with selected rows."""
@@ -64,7 +65,7 @@ class ColumnReader:
             else:
                 index = yield from self._index(number, page)
                 leaf = yield from read(page, index, rows)
-            if isinstance(page.layout, BlobLayout):
+            if isinstance(page.layout, BlobLayout) and not self.described:
                 values = yield from fetch_values(*descriptors(leaf.values), file_size=self.file_size)
                 return replace(leaf, values=values)
             return leaf
@@ -99,7 +100,8 @@ def column_reader(
     if len(counts) and (int(counts.min()) < 0 or bool((counts % row_scale).any())):
         raise CorruptFileError(f"{path}: column {leaf.field.name!r} has pages of {counts[:5].tolist()}... items")
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts // row_scale)))
-    return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key, file_size)
+    described = pa.types.is_struct(leaf.type)
+    return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key, file_size, described)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +156,7 @@ def _row_size(column: ColumnReader, arrow_type: pa.DataType) -> float:
     if not rows:
         return 0.0
     pages = column.column.pages
-    if any(isinstance(page.layout, BlobLayout) for page in pages):
+    if not column.described and any(isinstance(page.layout, BlobLayout) for page in pages):
         return BLOB_ROW_SIZE
     items = sum(getattr(page.layout, "num_items", page.num_rows) for page in pages)
     width = fixed_size(arrow_type)

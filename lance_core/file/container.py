@@ -62,7 +62,8 @@ class ContainerWriter:
 
     def _write(self, data: Buffer) -> None:
         self._out.write(data)
-        self.position += len(data)
+        # The length of a view counts its items, which need not be bytes.
+        self.position += len(data) if isinstance(data, bytes) else memoryview(data).nbytes
 
 
 def _table(ranges: Sequence[ByteRange]) -> bytes:

@@ -18,10 +18,12 @@ from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.file.arrays20 import ArrayPage
 from lance_core.file.assemble import concat
+from lance_core.file.blob_write import is_blob
 from lance_core.file.blocks_of import validity_of
 from lance_core.file.columns20 import assign_columns20
 from lance_core.file.tree import LeafNode, Node, StructNode, build_tree
 from lance_core.format import encoding20 as enc
+from lance_core.format.encoding20 import BlobColumn
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
@@ -76,6 +78,7 @@ class ArrayEncoder:
         columns = assign_columns20(self._nodes)
         self._ids = tuple(columns)
         by_id = schema.by_id
+        self._blobs = [is_blob(by_id[item], FileVersion.V2_0) for item in self._ids]
         self._options = [EncodingOptions.parse(by_id[item].metadata, FileVersion.V2_0) for item in self._ids]
 
     @property
@@ -102,6 +105,10 @@ class ArrayEncoder:
         layout, count = _encode(page, slices)
         described: Any = layout
         return [EncodedPage(described, tuple(page.buffers), count)]
+
+    def column_encoding(self, column: int) -> object:
+        """Blob columns say so."""
+        return BlobColumn() if self._blobs[column] else None
 
 
 def _split(node: Node, array: pa.Array, num_rows: int) -> Iterator[Slice]:

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from lance_core.arrow import field_to_arrow
+from lance_core.arrow.extension import BLOB_V2
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
+from lance_core.file.blob_read import BlobReader, own_schema
 from lance_core.file.columns20 import FieldReader20, assign_columns20, own_fields, paged
 from lance_core.file.columns21 import field_readers, wanted_columns
 from lance_core.file.footer import parse_version
 from lance_core.file.located import located
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
 from lance_core.file.opened import OpenFile
-from lance_core.file.projection import Projection, Reader
+from lance_core.file.projection import Blobs, Projection, Reader
 from lance_core.file.tree import Node, assign_columns, build_tree
 from lance_core.file.v1.reader import open_legacy
 from lance_core.format.fragment import DataFile
@@ -82,7 +85,7 @@ class ContainerFile(OpenFile):
     @property
     def schema(self) -> Schema:
         """The file's own schema, from its global buffer 0 (one request more unless the file is small)."""
-        return self._drive(self.metadata.load_descriptor()).schema
+        return own_schema(self._drive(self.metadata.load_descriptor()).schema)
 
     @property
     def num_rows(self) -> int:
@@ -106,14 +109,17 @@ class ContainerFile(OpenFile):
         with located(self.path):
             return drive_one(self.store, self.path, fetch)
 
-    def _project(self, schema: Schema) -> Projection:
+    def _project(self, schema: Schema, blobs: Blobs) -> Projection:
         mapping = self._mapping()
-        nodes = [build_tree(schema, field, mapping) for field in schema.top_level]
+        described = blobs == "descriptions"
+        nodes = [build_tree(schema, field, mapping, described=described) for field in schema.top_level]
         readers: Sequence[Reader]
         if self.version is FileVersion.V2_0:
             readers, num_rows = self._readers20(nodes, mapping)
         else:
             readers, num_rows = self._readers21(nodes)
+        if not described:
+            readers = [self._with_values(schema, reader) for reader in readers]
         return Projection(
             store=self.store,
             path=self.path,
@@ -121,7 +127,14 @@ class ContainerFile(OpenFile):
             readers=readers,
             num_rows=self.num_rows if num_rows is None else num_rows,
             tail=self._tail,
+            blobs=blobs,
         )
+
+    def _with_values(self, schema: Schema, reader: Reader) -> Reader:
+        field = reader.node.field
+        if field.extension_name != BLOB_V2:
+            return reader
+        return BlobReader(reader, self.store, self.path, self.file_size, field_to_arrow(schema, field).type)
 
     def _readers21(self, nodes: Sequence[Node]) -> tuple[Sequence[Reader], int | None]:
         wanted = wanted_columns(nodes)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.file.located import located
-from lance_core.file.projection import DEFAULT_BATCH_SIZE, Projection
+from lance_core.file.projection import DEFAULT_BATCH_SIZE, Blobs, Projection
 from lance_core.file.rows import Ranges
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -51,18 +51,19 @@ class OpenFile(ABC):
         """One global buffer; 0 is the descriptor."""
 
     @abstractmethod
-    def _project(self, schema: Schema) -> Projection:
+    def _project(self, schema: Schema, blobs: Blobs) -> Projection:
         """The readers of some fields."""
 
-    def project(self, schema: Schema) -> Projection:
+    def project(self, schema: Schema, *, blobs: Blobs = "binary") -> Projection:
         """The fields of `schema` (a table's schema, or a part of it), ready to be read.
 
-        Fields that have no column in this file read as null.
+        Fields that have no column in this file read as null. `blobs` says what top-level blob columns give: their bytes,
+        or only the descriptors that say where the bytes are.
         """
         last = self._last
-        if last is None or (last.schema is not schema and last.schema != schema):
+        if last is None or last.blobs != blobs or (last.schema is not schema and last.schema != schema):
             with located(self.path):
-                last = self._project(schema)
+                last = self._project(schema, blobs)
             self._last = last
         return last
 

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from lance_core.errors import InputError
 from lance_core.file.assemble import copied
+from lance_core.file.blob_read import stored_schema
+from lance_core.file.blob_write import check_blobs, is_blob, store_blobs
 from lance_core.file.container import ContainerWriter
 from lance_core.file.encode20 import ArrayEncoder
 from lance_core.file.encode21 import LeafEncoder
@@ -48,6 +50,10 @@ class Encoder(Protocol):
         """Pages of some rows of a column."""
         ...
 
+    def column_encoding(self, column: int) -> object:
+        """What the column says of itself beside its pages; usually None."""
+        ...
+
 
 @dataclass
 class _Column:
@@ -73,8 +79,10 @@ class PagedBody:
     def __init__(
         self, out: StoreWriter, schema: Schema, version: FileVersion, *, max_page_bytes: int, max_buffered_bytes: int
     ) -> None:
+        check_blobs(schema, version)
         self._schema = schema
         self._version = version
+        self._blobs = [is_blob(field, version) for field in schema.top_level]
         self._encoder = encoder_for(schema, version)
         self._columns = [_Column() for _ in range(self._encoder.num_columns)]
         self._max_page_bytes = max_page_bytes
@@ -107,7 +115,13 @@ class PagedBody:
         count = max(1, -(-largest // self._max_page_bytes))
         step = max(1, -(-num_rows // count))
         for start in range(0, num_rows, step):
-            self._append([array.slice(start, step) for array in arrays])
+            self._append([self._described(number, array.slice(start, step)) for number, array in enumerate(arrays)])
+
+    def _described(self, number: int, array: pa.Array) -> pa.Array:
+        """The array, or what stands for its values when they are kept out of line."""
+        if not self._blobs[number]:
+            return array
+        return store_blobs(array, self._version, self._container.add_buffer)
 
     def add_global_buffer(self, data: bytes) -> int:
         """Store bytes beside the pages; returns their number."""
@@ -116,8 +130,11 @@ class PagedBody:
     def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
         """Encode what waits and write the tables; returns the file's size."""
         self._flush([number for number, column in enumerate(self._columns) if column.waiting])
-        descriptor = FileDescriptor(Schema(self._schema.fields, schema_metadata), num_rows)
-        columns = [Column(tuple(column.pages)) for column in self._columns]
+        descriptor = FileDescriptor(stored_schema(Schema(self._schema.fields, schema_metadata)), num_rows)
+        columns = [
+            Column(tuple(column.pages), encoding=self._encoder.column_encoding(number))
+            for number, column in enumerate(self._columns)
+        ]
         return self._container.finish(columns, encode_file_descriptor(descriptor), self._version)
 
     def _append(self, arrays: Sequence[pa.Array]) -> None:

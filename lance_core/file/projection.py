@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,9 +20,11 @@ import pyarrow as pa
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
+from lance_core.file.blob_read import described_schema
 from lance_core.file.finish import finish
 from lance_core.file.metadata import Tail
 from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
+from lance_core.file.tree import Node
 from lance_core.format.schema import Schema
 from lance_core.io.drive import drive
 from lance_core.io.store import Store
@@ -35,8 +37,17 @@ _MAX_WINDOW_ROWS = 1 << 20
 _WINDOWS_AHEAD = 2
 
 
+Blobs = Literal["binary", "descriptions"]
+"""What a blob column gives: its bytes, or where they are."""
+
+
 class Reader(Protocol):
     """What a version of the format offers for one top-level field."""
+
+    @property
+    def node(self) -> Node:
+        """The field."""
+        ...
 
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
         """Readers whose results `assemble` takes, in order."""
@@ -60,10 +71,19 @@ class Projection:
     """Fields of a file that can be read as batches. Made by `OpenFile.project`; safe to share between threads."""
 
     def __init__(
-        self, *, store: Store, path: str, schema: Schema, readers: Sequence[Reader], num_rows: int, tail: Tail | None
+        self,
+        *,
+        store: Store,
+        path: str,
+        schema: Schema,
+        readers: Sequence[Reader],
+        num_rows: int,
+        tail: Tail | None,
+        blobs: Blobs = "binary",
     ) -> None:
         self.schema = schema
-        self.arrow_schema = schema_to_arrow(schema)
+        self.blobs = blobs
+        self.arrow_schema = schema_to_arrow(schema) if blobs == "binary" else described_schema(schema)
         self.num_rows = num_rows
         self._store = store
         self._path = path

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.arrow.extension import BLOB_V2, is_true
+from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.logical import LIST_TYPES, MAP, STRUCT
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import FormatError
+from lance_core.file.blobs import DESCRIPTOR, PAIR
 from lance_core.format.schema import Field, Schema
 
 _FSL_OF_STRUCT = "fixed_size_list:struct:"
@@ -56,13 +57,20 @@ class ListNode:
 Node = LeafNode | StructNode | ListNode
 
 
-def build_tree(schema: Schema, field: Field, columns: Mapping[int, int]) -> Node:
-    """The tree of one field. `columns` maps field ids to columns of the file."""
+def build_tree(schema: Schema, field: Field, columns: Mapping[int, int], *, described: bool = False) -> Node:
+    """The tree of one field. `columns` maps field ids to columns of the file.
+
+    `described`: the values of an old blob column are its (position, size) pairs, not the bytes they point at.
+    """
+    if field.extension_name == BLOB_V2:
+        return LeafNode(field, DESCRIPTOR, columns.get(field.id))
+    if described and is_old_blob(field):
+        return LeafNode(field, PAIR, columns.get(field.id))
     arrow_type = storage_type(schema, field)
     children = schema.children(field.id)
     logical = field.logical_type
     if logical == STRUCT:
-        if is_packed(field) or not children or field.extension_name == BLOB_V2:
+        if is_packed(field) or not children:
             return LeafNode(field, arrow_type, columns.get(field.id))
         return StructNode(field, arrow_type, tuple(build_tree(schema, child, columns) for child in children))
     if logical in LIST_TYPES or logical == MAP:
@@ -82,6 +90,11 @@ def _only(field: Field, children: tuple[Field, ...]) -> Field:
 def is_packed(field: Field) -> bool:
     """Whether a struct's fields are stored together, row by row, in one column."""
     return any(is_true(field.metadata.get(key)) for key in ("packed", "lance-encoding:packed"))
+
+
+def is_old_blob(field: Field) -> bool:
+    """Whether a binary column keeps its values out of line, as 2.0 and 2.1 do."""
+    return is_true(field.metadata.get(BLOB_METADATA)) and field.logical_type in ("large_binary", "binary")
 
 
 def leaves(node: Node) -> Iterator[LeafNode]:

@@ -18,7 +18,7 @@ from lance_core.file.footer import parse_legacy_footer
 from lance_core.file.located import located
 from lance_core.file.metadata import Tail
 from lance_core.file.opened import OpenFile
-from lance_core.file.projection import Projection
+from lance_core.file.projection import Blobs, Projection
 from lance_core.file.rows import clip
 from lance_core.file.tree import Node, build_tree
 from lance_core.file.v1.pages import LegacyPages, Part
@@ -116,13 +116,19 @@ class LegacyFile(OpenFile):
         """Always an InputError: legacy files have no global buffers."""
         raise InputError(f"{self.path}: legacy files have no global buffers")
 
-    def _project(self, schema: Schema) -> Projection:
+    def _project(self, schema: Schema, blobs: Blobs) -> Projection:
         pages = LegacyPages(self._stored, self.tables.table, self.file_size)
         starts = np.array(self.tables.metadata.batch_offsets, np.int64)
         nodes = [build_tree(schema, field, {}) for field in schema.top_level]
         readers = [_FieldReader(self.path, node, pages, starts) for node in nodes]
         return Projection(
-            store=self.store, path=self.path, schema=schema, readers=readers, num_rows=self.num_rows, tail=self._tail
+            store=self.store,
+            path=self.path,
+            schema=schema,
+            readers=readers,
+            num_rows=self.num_rows,
+            tail=self._tail,
+            blobs=blobs,
         )
 
 
