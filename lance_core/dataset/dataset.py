@@ -12,7 +12,7 @@ A handle stands on one version; verbs that write move it to the version they mad
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from lance_core.dataset.drop import drop_table
 from lance_core.dataset.editing import EditingVerbs
 from lance_core.dataset.fragment import LanceFragment
 from lance_core.dataset.log import read_transactions
+from lance_core.dataset.merge_builder import MergeInsertBuilder
 from lance_core.dataset.optimize import DatasetOptimizer
 from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.projection import Columns, plan_projection
@@ -295,6 +296,10 @@ class LanceDataset(EditingVerbs):
         check_snapshot(self._snapshot)
 
     # Writing: see also `EditingVerbs`
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Begin a merge by key columns: see `MergeInsertBuilder`."""
+        return MergeInsertBuilder(self, on)
 
     @staticmethod
     def commit(

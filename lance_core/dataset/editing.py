@@ -11,11 +11,14 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from lance_core.dataset import evolve
 from lance_core.dataset.cleanup import CleanupStats, plan_cleanup, run_cleanup
 from lance_core.dataset.create import write_snapshot
 from lance_core.dataset.delete import delete_rows
 from lance_core.dataset.edit import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
+from lance_core.dataset.replace_where import replace_rows
 from lance_core.dataset.restore import restore_snapshot
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.update import update_rows
@@ -54,6 +57,11 @@ class EditingVerbs:
         self._snapshot, result = update_rows(
             self._snapshot, updates, where=where, conflict_retries=conflict_retries, retry_timeout=retry_timeout
         )
+        return result
+
+    def replace_where(self, predicate: Any, data: Any, schema: pa.Schema | None = None) -> dict[str, int]:
+        """Replace the rows a filter selects by others, which must all satisfy it, in one commit. (Ours.)"""
+        self._snapshot, result = replace_rows(self._snapshot, predicate, data, schema)
         return result
 
     def truncate_table(self) -> None:

@@ -1,0 +1,208 @@
+"""Merge rows into a table by key: update what matches, insert what does not, delete what the source lacks.
+
+::
+
+    on k     table k=1 2 3     source k=2 5     update matched, insert not matched
+    -> 2 is deleted where it was and written again with the source's values; 5 is new
+
+Null keys match nothing. The source is held in memory, of the table only the keys and the rows that change.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.arrow import check_compatible, schema_from_arrow
+from lance_core.commit.naming import data_path
+from lance_core.dataset.edit import Edit, matching_offsets, remove_files, stage_deletions
+from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.rows import Ints
+from lance_core.dataset.scanner import as_filter
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.tables import scan_table
+from lance_core.dataset.take import take_addresses
+from lance_core.dataset.update import stage_moved
+from lance_core.errors import InputError
+from lance_core.expr import Expr, evaluate, parse_filter
+from lance_core.table.operations.update import Update
+from lance_core.table.transaction import Transaction
+
+Addresses = npt.NDArray[np.uint64]
+_ROW = "__lance_core_row"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSpec:
+    """What to do. `matched` is "keep", "update", "delete" or "fail"; `condition` (of an update) speaks of `source.x` and
+    `target.x`; `delete_missing` is True, or a filter, for rows of the table that the source does not match."""
+
+    on: tuple[str, ...]
+    matched: str = "keep"
+    condition: str | None = None
+    insert: bool = False
+    delete_missing: bool | str = False
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether no row could change."""
+        return self.matched in ("keep", "fail") and not self.insert and self.delete_missing is False
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Matches: row `source[i]` of the source is the table's row at address `target[i]`; ascending by address."""
+
+    target: Addresses
+    source: Ints
+
+
+def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None) -> Edit:
+    """Write what a merge changes and describe its commit. Raises InputError for ambiguous or forbidden matches."""
+    _check(snapshot, source, spec)
+    pairs = _match(snapshot, source, spec)
+    if spec.matched == "fail" and len(pairs.target):
+        raise InputError(f"{len(pairs.target)} rows match, the first with {_key(source, pairs.source[0], spec)}")
+    updated = _Pairs(pairs.target[:0], pairs.source[:0])
+    if spec.matched == "update":
+        updated = _satisfying(snapshot, source, pairs, spec)
+    _refuse_ambiguous(source, updated, spec)
+    moved = _by_fragment(updated.target)
+    gone = _union(moved, _by_fragment(np.unique(pairs.target)) if spec.matched == "delete" else {})
+    gone = _union(gone, _missing(snapshot, pairs, spec))
+    inserted = _unmatched(source, pairs) if spec.insert else source.slice(0, 0)
+    deletions = stage_deletions(snapshot, gone, attempt=attempt)
+    try:
+        batches = _rows(snapshot, source, updated, inserted)
+        fragments = stage_moved(snapshot, moved, batches, attempt=attempt)
+    except BaseException:
+        remove_files(snapshot, deletions.files)
+        raise
+    operation = Update(
+        removed_fragment_ids=deletions.removed,
+        updated_fragments=deletions.updated,
+        new_fragments=tuple(fragments),
+        fields_for_preserving_frag_bitmap=tuple(item.id for item in snapshot.manifest.schema.fields),
+    )
+    written = tuple(data_path(file.path) for fragment in fragments for file in fragment.files)
+    result = {
+        "num_inserted_rows": inserted.num_rows,
+        "num_updated_rows": len(updated.target),
+        "num_deleted_rows": deletions.num_rows - len(updated.target),
+    }
+    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), deletions.files + written, result)
+
+
+def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
+    names = snapshot.arrow_schema.names
+    for key in spec.on:
+        if key not in names or key not in source.column_names:
+            where = "the table" if key not in names else "the source"
+            raise InputError(f"no column {key!r} in {where} to merge on", cure=f"Columns of the table: {', '.join(names)}.")
+    if spec.changes_nothing:
+        raise InputError("the merge would change nothing", cure="Say what happens to rows that match or do not.")
+    check_compatible(snapshot.manifest.schema, schema_from_arrow(source.schema, version=snapshot.manifest.file_version))
+
+
+def _match(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> _Pairs:
+    schema = snapshot.manifest.schema
+    plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*spec.on, "_rowaddr"]))
+    target = scan_table(snapshot, plan)
+    keys = source.select([*spec.on]).append_column(_ROW, pa.array(np.arange(source.num_rows)))
+    try:
+        joined = target.join(keys, keys=[*spec.on], join_type="inner")
+    except pa.ArrowException as error:
+        raise InputError(f"cannot merge on {', '.join(spec.on)}: {error}") from error
+    addresses, rows = (joined.column(name).to_numpy() for name in ("_rowaddr", _ROW))
+    order = np.argsort(addresses, kind="stable")
+    return _Pairs(addresses[order].astype(np.uint64), rows[order].astype(np.int64))
+
+
+def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: MergeSpec) -> _Pairs:
+    """The pairs for which the update's condition is true."""
+    if spec.condition is None or len(pairs.target) == 0:
+        return pairs
+    target = _old(snapshot, pairs.target, snapshot.arrow_schema.names)
+    both = {"source": source.take(pa.array(pairs.source)), "target": target}
+    structs = [pa.chunked_array([_struct(table)]) for table in both.values()]
+    (batch,) = pa.table(structs, names=[*both]).combine_chunks().to_batches()
+    expr: Expr = parse_filter(spec.condition, batch.schema)
+    chosen = evaluate(expr, batch).fill_null(False).to_numpy(zero_copy_only=False)
+    return _Pairs(pairs.target[chosen], pairs.source[chosen])
+
+
+def _struct(table: pa.Table) -> Any:
+    combined = table.combine_chunks()
+    arrays = [combined.column(name).chunk(0) for name in combined.column_names]
+    return pa.StructArray.from_arrays(arrays, fields=[*combined.schema])
+
+
+def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergeSpec) -> None:
+    twice = np.flatnonzero(updated.target[1:] == updated.target[:-1])
+    if len(twice):
+        raise InputError(
+            f"several rows of the source match one row of the table: {_key(source, updated.source[twice[0]], spec)}",
+            cure="Leave one row per key in the source.",
+        )
+
+
+def _key(source: pa.Table, row: int, spec: MergeSpec) -> str:
+    return ", ".join(f"{name} = {source.column(name)[int(row)].as_py()!r}" for name in spec.on)
+
+
+def _by_fragment(addresses: Addresses) -> dict[int, Ints]:
+    owners = (addresses >> np.uint64(32)).astype(np.int64)
+    offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    return {int(number): offsets[owners == number] for number in np.unique(owners)}
+
+
+def _union(left: dict[int, Ints], right: dict[int, Ints]) -> dict[int, Ints]:
+    none = np.empty(0, np.int64)
+    return {number: np.union1d(left.get(number, none), right.get(number, none)) for number in {*left, *right}}
+
+
+def _missing(snapshot: Snapshot, pairs: _Pairs, spec: MergeSpec) -> dict[int, Ints]:
+    """Rows of the table that no row of the source matches and that shall go."""
+    if spec.delete_missing is False:
+        return {}
+    condition = None if spec.delete_missing is True else as_filter(spec.delete_missing, snapshot.arrow_schema)
+    matched = _by_fragment(np.unique(pairs.target))
+    candidates = matching_offsets(snapshot, condition)
+    none = np.empty(0, np.int64)
+    left = {number: np.setdiff1d(found, matched.get(number, none)) for number, found in candidates.items()}
+    return {number: offsets for number, offsets in left.items() if len(offsets)}
+
+
+def _unmatched(source: pa.Table, pairs: _Pairs) -> pa.Table:
+    mask = np.ones(source.num_rows, np.bool_)
+    mask[pairs.source] = False
+    return source.filter(pa.array(mask))
+
+
+def _rows(snapshot: Snapshot, source: pa.Table, updated: _Pairs, inserted: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Updated rows in the order of the table, then inserted ones; columns the source lacks keep values, or are null."""
+    target = snapshot.arrow_schema
+    lacking = [name for name in target.names if name not in source.column_names]
+    if len(updated.target):
+        new = source.take(pa.array(updated.source))
+        old = _old(snapshot, updated.target, lacking) if lacking else None
+        columns = [old.column(name) if old is not None and name in lacking else new.column(name) for name in target.names]
+        yield from pa.Table.from_arrays(columns, names=target.names).to_batches()
+    if inserted.num_rows:
+        nulls: Any = pa.nulls
+        columns = [
+            nulls(inserted.num_rows, target.field(name).type) if name in lacking else inserted.column(name)
+            for name in target.names
+        ]
+        yield from pa.Table.from_arrays(columns, names=target.names).to_batches()
+
+
+def _old(snapshot: Snapshot, addresses: Addresses, columns: Sequence[str]) -> pa.Table:
+    return take_addresses(snapshot, addresses, plan_projection(snapshot.manifest.schema, [*columns]))
