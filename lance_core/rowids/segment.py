@@ -109,6 +109,9 @@ class Array:
 Segment = Range | RangeWithHoles | RangeWithBitmap | SortedArray | Array
 
 
+MAX_ID = (1 << 64) - 1
+
+
 def check_span(start: int, end: int) -> None:
     """Refuse a range that runs backwards or that no table could have, before anything is allocated for it."""
     if end < start or end - start > MAX_SPAN:
@@ -126,6 +129,8 @@ def segment_of(values: UInt64Array) -> Segment:
     first, last = int(values[0]), int(values[-1])
     if not bool(np.all(values[1:] > values[:-1])):
         return Array(values)
+    if last == MAX_ID:  # an exclusive end behind it does not fit in 64 bits
+        return SortedArray(values)
     span, count = last - first + 1, len(values)
     if span == count:
         return Range(first, last + 1)

@@ -76,7 +76,7 @@ def _segments(array: UInt64Array) -> Iterable[Segment]:
     for run in long_runs.tolist():
         begin, end = int(bounds[run]), int(bounds[run + 1])
         yield from _between(array[cursor:begin])
-        yield Range(int(array[begin]), int(array[end - 1]) + 1)
+        yield segment_of(array[begin:end])
         cursor = end
     yield from _between(array[cursor:])
 
