@@ -191,4 +191,22 @@ def indices(table: Table, output: Output) -> None:
     )
 
 
-COMMANDS = (info, versions, log, schema, head, count, fragments, files, indices)
+@table_command("diff", versioned=False)
+@click.argument("old")
+@click.argument("new", required=False)
+def diff(table: Table, output: Output, old: str, new: str | None) -> None:
+    """What changed from one version to another (by default the newest): rows, fragments, columns, indices."""
+    from dataclasses import asdict
+
+    from lance_core.dataset.diff import diff_manifests
+
+    first, second = (_at(table, text).open().manifest for text in (old, new))
+    found = diff_manifests(first, second)
+    output.record({"from": first.version, "to": second.version, **asdict(found)})
+
+
+def _at(table: Table, text: str | None) -> Table:
+    return Table(table.uri, table.options, int(text) if text is not None and text.isdigit() else text)
+
+
+COMMANDS = (info, versions, log, schema, head, count, fragments, files, indices, diff)

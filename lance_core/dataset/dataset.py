@@ -21,6 +21,7 @@ from lance_core.commit.commit import DEFAULT_MAX_RETRIES
 from lance_core.commit.manifests import latest_version
 from lance_core.commit.transactions import load_transaction
 from lance_core.dataset import history, sampling
+from lance_core.dataset.annotating import AnnotatingVerbs
 from lance_core.dataset.commit_operation import commit_operation
 from lance_core.dataset.drop import drop_table
 from lance_core.dataset.editing import EditingVerbs
@@ -42,7 +43,7 @@ from lance_core.table.transaction import Transaction
 Uri = str | os.PathLike[str]
 
 
-class LanceDataset(EditingVerbs):
+class LanceDataset(EditingVerbs, AnnotatingVerbs):
     """One version of a Lance table."""
 
     def __init__(
@@ -133,15 +134,6 @@ class LanceDataset(EditingVerbs):
     def stats(self) -> LanceStats:
         """Figures about the fragments."""
         return LanceStats(self._snapshot)
-
-    def config(self) -> dict[str, str]:
-        """The table's configuration."""
-        return dict(self._snapshot.manifest.config)
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        """The table's own metadata."""
-        return dict(self._snapshot.manifest.table_metadata)
 
     # Versions
 

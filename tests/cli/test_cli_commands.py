@@ -125,6 +125,57 @@ def test_staged(uri: str) -> None:
     assert isinstance(run("staged", "show", uri, "3f").exception, LanceError)
 
 
+def test_diff(uri: str) -> None:
+    found = plain("diff", uri, "1")
+    assert (found["from"], found["to"], found["rows"]) == (1, 4, 3)
+    assert (found["added"], found["changed"]) == ([1], {"0": "deletions 0 -> 2"})
+    assert found["indices_added"] == ["id_idx"]
+    lance_core.dataset(uri).add_columns({"twice": "id * 2"})
+    assert plain("diff", uri, "good", "5")["columns_added"] == ["twice: int64"]
+    assert "columns_added" in run("diff", uri, "4", "5").output
+
+
+def test_delete_and_restore(uri: str) -> None:
+    assert plain("delete", uri, "--where", "id < 5", "--dry-run") == {"num_deleted_rows": 3, "dry_run": True}
+    assert plain("delete", uri, "--where", "id < 5") == {"version": 5, "num_deleted_rows": 3}
+    assert plain("restore", uri, "good") == {"version": 6, "restored": 2}
+    assert plain("count", uri) == {"rows": 15}
+    assert run("delete", uri).exit_code == 2
+
+
+def test_compact_and_cleanup(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(table(100), path, max_rows_per_file=10)
+    plan = plain("compact", path, "--target-rows", "50", "--dry-run")
+    assert [len(group) for group in plan["groups"]] == [5, 5]
+    assert "would rewrite 10 fragments in 2 groups" in run("compact", path, "--target-rows", "50", "--dry-run").output
+    assert plain("compact", path, "--target-rows", "50") == {"version": 3, "fragments_removed": 10, "fragments_added": 2}
+    would = plain("cleanup", path, "--older-than", "0s", "--dry-run")
+    assert (would["versions"], len(would["files"])) == ([1, 2], 12)
+    assert plain("cleanup", path)["versions"] == []
+    assert plain("cleanup", path, "--older-than", "0s")["bytes"] == would["bytes"]
+    assert [item["version"] for item in plain("versions", path)] == [3]
+    assert plain("validate", path)["rows"] == 100
+    assert run("cleanup", path, "--older-than", "soon").exit_code == 2
+
+
+def test_tags(uri: str) -> None:
+    assert [(item["tag"], item["version"]) for item in plain("tags", "list", uri)] == [("good", 2)]
+    assert plain("tags", "create", uri, "new") == {"tag": "new", "version": 4}
+    assert plain("tags", "create", uri, "first", "1") == {"tag": "first", "version": 1}
+    assert plain("tags", "update", uri, "first", "3") == {"tag": "first", "version": 3}
+    assert run("tags", "delete", uri, "good").exit_code == 0
+    assert sorted(item["tag"] for item in plain("tags", "list", uri)) == ["first", "new"]
+    assert isinstance(run("tags", "delete", uri, "good").exception, LanceError)
+
+
+@pytest.mark.slow
+def test_warmup_compiles_every_kernel() -> None:
+    result = run("warmup")
+    assert result.exit_code == 0
+    assert "kernels ready" in result.output
+
+
 def test_entry_point(uri: str, tmp_path: Path) -> None:
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "lance_core.cli.main", *arguments]

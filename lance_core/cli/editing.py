@@ -1,0 +1,197 @@
+"""Commands that change a table: delete, restore, compact, cleanup, tags."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+import click
+
+from lance_core.cli.output import Output, size_text
+from lance_core.cli.table import Table, table_command
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def _age(_: click.Context, __: click.Parameter, value: str | None) -> dt.timedelta | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"(\d+)([smhdw])", value)
+    if match is None:
+        raise click.BadParameter(f"{value!r} is not an age; write 30m, 12h, 14d or 2w")
+    return dt.timedelta(**{_UNITS[match.group(2)]: int(match.group(1))})
+
+
+@table_command("delete", versioned=False)
+@click.option("--where", required=True, help="An SQL filter; what it selects goes.")
+@click.option("--dry-run", is_flag=True, help="Only count the rows.")
+def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
+    """Delete the rows that match."""
+    from lance_core.dataset.delete import delete_rows
+    from lance_core.dataset.inspect import count_matching
+
+    snapshot = table.open()
+    if dry_run:
+        rows = count_matching(snapshot, where)
+        output.message(f"would delete {rows} of {snapshot.manifest.num_rows} rows", num_deleted_rows=rows, dry_run=True)
+        return
+    landed, result = delete_rows(snapshot, where)
+    output.message(f"deleted {result['num_deleted_rows']} rows: version {landed.version}", version=landed.version, **result)
+
+
+@table_command("restore", versioned=False)
+@click.argument("version")
+def restore(table: Table, output: Output, version: str) -> None:
+    """Make an old version (a number or a tag) the newest again, as a new version."""
+    from lance_core.dataset.restore import restore_snapshot
+
+    old = Table(table.uri, table.options, int(version) if version.isdigit() else version).open()
+    landed = restore_snapshot(old)
+    output.message(
+        f"version {landed.version} has the rows of version {old.version}", version=landed.version, restored=old.version
+    )
+
+
+@table_command("compact", versioned=False)
+@click.option("--target-rows", type=int, help="Rows per fragment to aim for; else 1,048,576.")
+@click.option("--max-bytes", type=int, help="Bytes per file at most.")
+@click.option("--max-source-bytes", type=int, help="Read no more than this in one run.")
+@click.option("--deleted-share", type=float, default=0.1, show_default=True, help="Rewrite fragments above this share.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be rewritten, and why the rest would not.")
+def compact(
+    table: Table,
+    output: Output,
+    target_rows: int | None,
+    max_bytes: int | None,
+    max_source_bytes: int | None,
+    deleted_share: float,
+    dry_run: bool,
+) -> None:
+    """Rewrite small and much deleted fragments into fewer ones."""
+    from lance_core.dataset.compact import compact_files, plan_snapshot
+    from lance_core.dataset.compact_plan import TARGET_ROWS, CompactionOptions
+
+    options = CompactionOptions(
+        target_rows_per_fragment=TARGET_ROWS if target_rows is None else target_rows,
+        max_bytes_per_file=max_bytes,
+        max_source_bytes=max_source_bytes,
+        materialize_deletions_threshold=deleted_share,
+    )
+    snapshot = table.open()
+    if dry_run:
+        plan = plan_snapshot(snapshot, options)
+        groups = [[fragment.id for fragment in group] for group in plan.groups]
+        skipped = [{"fragment": number, "why": reason} for number, reason in plan.skipped]
+        fragments, size = sum(len(group) for group in groups), size_text(plan.num_bytes)
+        output.message(
+            f"would rewrite {fragments} fragments in {len(groups)} groups, {plan.num_rows} rows, {size}",
+            groups=groups,
+            rows=plan.num_rows,
+            bytes=plan.num_bytes,
+            skipped=skipped,
+            dry_run=True,
+        )
+        if not output.as_json:
+            output.rows(skipped, empty="no fragment is left alone")
+        return
+    landed, done = compact_files(snapshot, options)
+    output.message(
+        f"{done.fragments_removed} fragments became {done.fragments_added}: version {landed.version}",
+        version=landed.version,
+        fragments_removed=done.fragments_removed,
+        fragments_added=done.fragments_added,
+    )
+
+
+@table_command("cleanup", versioned=False)
+@click.option("--older-than", callback=_age, metavar="AGE", help="Versions older than 30m, 12h, 14d, 2w; else 14d.")
+@click.option("--retain", type=int, help="Keep this many of the newest versions.")
+@click.option("--keep-tagged", is_flag=True, help="Keep tagged versions instead of refusing.")
+@click.option("--delete-unverified", is_flag=True, help="Also files of no version that are younger than 7 days.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+def cleanup(
+    table: Table,
+    output: Output,
+    older_than: dt.timedelta | None,
+    retain: int | None,
+    keep_tagged: bool,
+    delete_unverified: bool,
+    dry_run: bool,
+) -> None:
+    """Remove old versions and the files only they need."""
+    from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
+
+    store = table.open().store
+    plan = plan_cleanup(
+        store,
+        older_than=older_than,
+        retain_versions=retain,
+        delete_unverified=delete_unverified,
+        error_if_tagged_old_versions=not keep_tagged,
+    )
+    stats = plan.stats if dry_run else run_cleanup(store, plan)
+    facts: dict[str, Any] = {
+        "versions": [entry.version for entry in plan.versions],
+        "files": [item.path for item in plan.files],
+        "bytes": stats.bytes_removed,
+        "kept": [{"version": number, "why": reason} for number, reason in plan.kept],
+        "dry_run": dry_run,
+    }
+    verb = "would remove" if dry_run else "removed"
+    output.message(
+        f"{verb} {stats.old_versions} versions, {len(plan.files)} files, {size_text(stats.bytes_removed)}", **facts
+    )
+
+
+@click.group("tags")
+def tags() -> None:
+    """Names for versions: list, create, update, delete."""
+
+
+@table_command("list", versioned=False)
+def list_tags(table: Table, output: Output) -> None:
+    """All tags and the versions they point at."""
+    from lance_core.dataset.tags import list_tags as read_all
+
+    found = read_all(table.open().store).values()
+    output.rows(({"tag": tag.name, "version": tag.version, "updated": tag.updated_at} for tag in found), empty="no tags")
+
+
+@table_command("create", versioned=False)
+@click.argument("name")
+@click.argument("version", type=int, required=False)
+def create_tag(table: Table, output: Output, name: str, version: int | None) -> None:
+    """Name a version, by default the newest."""
+    from lance_core.dataset.tags import create_tag as create
+
+    snapshot = table.open()
+    tag = create(snapshot.store, name, snapshot.version if version is None else version)
+    output.message(f"{name} is version {tag.version}", tag=name, version=tag.version)
+
+
+@table_command("update", versioned=False)
+@click.argument("name")
+@click.argument("version", type=int)
+def update_tag(table: Table, output: Output, name: str, version: int) -> None:
+    """Point a tag at another version."""
+    from lance_core.dataset.tags import update_tag as update
+
+    tag = update(table.open().store, name, version)
+    output.message(f"{name} is version {tag.version}", tag=name, version=tag.version)
+
+
+@table_command("delete", versioned=False)
+@click.argument("name")
+def delete_tag(table: Table, output: Output, name: str) -> None:
+    """Forget a tag; the version stays."""
+    from lance_core.dataset.tags import delete_tag as remove
+
+    remove(table.open().store, name)
+    output.message(f"{name} is no tag any more", tag=name)
+
+
+for _command in (list_tags, create_tag, update_tag, delete_tag):
+    tags.add_command(_command)
+
+COMMANDS = (delete, restore, compact, cleanup, tags)
