@@ -54,6 +54,51 @@ def decode_block(encoding: InlineBitpacking | OutOfLineBitpacking, piece: Pieces
     return _decode_inline(bits, piece, counts)
 
 
+def decode_at(
+    encoding: InlineBitpacking | OutOfLineBitpacking,
+    buffers: tuple[memoryview, ...],
+    count: int,
+    position: int,
+    codecs: Codecs,
+) -> Block:
+    """One value of one chunk, without compiled kernels."""
+    bits = _word_bits(encoding.uncompressed_bits)
+    if len(buffers) != 1:
+        raise CorruptFileError(f"bit packing with {len(buffers)} value buffers, expected 1")
+    if isinstance(encoding, OutOfLineBitpacking):
+        value = _one_out_of_line(buffers[0], bits, _packed_width(encoding, bits), count, position)
+    elif encoding.compression is not None:
+        raise UnsupportedEncodingError("InlineBitpacking with a buffer compression of its own is not supported")
+    else:
+        value = _one_inline(buffers[0], bits, position)
+    return FixedBlock(bits, np.frombuffer(value.to_bytes(bits // 8, "little"), np.uint8), 1)
+
+
+def _one_inline(data: memoryview, bits: int, position: int) -> int:
+    size, at = bits // 8, 0
+    for left in range(position // BLOCK, -1, -1):
+        width = int.from_bytes(data[at : at + size], "little")
+        end = at + size + width * (BLOCK // 8)
+        if width > bits or at + size > len(data) or end > len(data):
+            raise CorruptFileError(f"InlineBitpacking({bits}): a chunk of {len(data)} bytes with a width of {width} bits")
+        if left:
+            at = end
+    return kernels.unpack_one(data, at + size, width, bits, position % BLOCK) if width else 0
+
+
+def _one_out_of_line(data: memoryview, bits: int, width: int, count: int, position: int) -> int:
+    size, per_block, rest = bits // 8, BLOCK * width // bits, count % BLOCK
+    whole, num_words = count // BLOCK * per_block, len(data) // size
+    is_plain = num_words == whole + rest
+    if num_words < whole + (0 if not rest else rest if is_plain else per_block):
+        raise CorruptFileError(f"OutOfLineBitpacking({bits} to {width} bits): {len(data)} bytes for {count} values")
+    block, within = divmod(position, BLOCK)
+    start = block * per_block * size
+    if is_plain and position >= count - rest:
+        return int.from_bytes(data[start + within * size : start + (within + 1) * size], "little")
+    return kernels.unpack_one(data, start, width, bits, within) if width else 0
+
+
 def decode_values(encoding: InlineBitpacking | OutOfLineBitpacking, payload: Values, codecs: Codecs) -> Block:
     """Single values are never bit packed."""
     raise UnsupportedEncodingError(f"{type(encoding).__name__} is not a full-zip encoding")

@@ -77,6 +77,20 @@ class Codecs:
             check_pieces(pieces, counts)
         return codec.decode(encoding, buffers, counts, self)
 
+    def can_decode_at(self, encoding: CompressiveEncoding) -> bool:
+        """Whether the codec, and the one inside it if it has one, decodes single values (has a function `decode_at`)."""
+        inner = getattr(encoding, "values", None)
+        return hasattr(self._find(encoding), "decode_at") and (inner is None or self.can_decode_at(inner))
+
+    def decode_at(self, encoding: CompressiveEncoding, buffers: tuple[memoryview, ...], count: int, position: int) -> Block:
+        """One value of one mini-block chunk of `count` values, as a block of one; see `can_decode_at`.
+
+        `buffers` are the value buffers of the chunk (uint8), `position` counts from 0 and is below `count`.
+        """
+        codec: Any = self._find(encoding)
+        found: Block = codec.decode_at(encoding, buffers, count, position, self)
+        return found
+
     def decode_block(self, encoding: CompressiveEncoding, piece: Pieces, counts: Ints) -> Block:
         """Values of one or more buffers in block form (levels of many chunks, a dictionary); joined.
 

@@ -46,6 +46,17 @@ def decode_block(encoding: Flat, piece: Pieces, counts: Ints, codecs: Codecs) ->
     return FixedBlock(bits, data, count)
 
 
+def decode_at(encoding: Flat, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+    """One value of one chunk."""
+    bits = _width(encoding)
+    if len(buffers) != 1 or len(buffers[0]) < (count * bits + 7) >> 3:
+        raise CorruptFileError(f"Flat({bits}): {count} values in {[len(buffer) for buffer in buffers]} bytes")
+    if bits == 1:
+        return FixedBlock(1, np.array([buffers[0][position >> 3] >> (position & 7) & 1], np.uint8), 1)
+    size = bits >> 3
+    return FixedBlock(bits, np.frombuffer(buffers[0], np.uint8, size, position * size), 1)
+
+
 def decode_values(encoding: Flat, payload: Values, codecs: Codecs) -> Block:
     """A flat payload is the value."""
     bits = _width(encoding)

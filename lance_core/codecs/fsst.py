@@ -28,6 +28,8 @@ MAGIC = 0x46535354
 TABLE_BYTES = 2312
 SAMPLE_BYTES = 32_768
 _SAMPLE_RUN = 512
+_SHORT = 64
+"""Bytes of codes up to which plain Python is faster than a call of a kernel."""
 _INT32_MAX = 2**31 - 1
 
 
@@ -45,6 +47,40 @@ def decode(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, codecs: Co
 def decode_block(encoding: Fsst, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
     """The same around a block form."""
     return _spell(encoding, codecs.decode_block(encoding.values, piece, counts))
+
+
+def decode_at(encoding: Fsst, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+    """One value of one chunk; short ones without compiled kernels."""
+    codes = codecs.decode_at(encoding.values, buffers, count, position)
+    if not isinstance(codes, VariableBlock) or len(codes.data) > _SHORT:
+        return _spell(encoding, codes)
+    table = encoding.symbol_table
+    head = int.from_bytes(table[:8], "little")
+    num_symbols = head & 255
+    if len(table) < 8 + num_symbols * 9 or head >> 32 != MAGIC or not head >> 24 & 1:
+        return _spell(encoding, codes)
+    text = _spell_short(codes.data.tobytes(), table, num_symbols)
+    offsets: Any = np.array([0, len(text)], codes.offsets.dtype)
+    return VariableBlock(offsets, np.frombuffer(text, np.uint8))
+
+
+def _spell_short(codes: bytes, table: bytes, num_symbols: int) -> bytes:
+    lengths = 8 + num_symbols * 8
+    out = bytearray()
+    numbers = iter(codes)
+    for code in numbers:
+        if code == kernels.ESCAPE:
+            plain = next(numbers, None)
+            if plain is None:
+                raise CorruptFileError("FSST: a string ends within an escaped byte")
+            out.append(plain)
+            continue
+        size = table[lengths + code] if code < num_symbols else 0
+        if not 0 < size <= 8:
+            raise CorruptFileError(f"FSST: code {code} is not in the table of {num_symbols} symbols")
+        at = 8 + code * 8
+        out += table[at : at + size]
+    return bytes(out)
 
 
 def decode_values(encoding: Fsst, payload: Values, codecs: Codecs) -> Block:

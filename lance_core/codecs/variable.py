@@ -12,6 +12,7 @@ The chunk form is padded with 0x48 to its offset width. In full-zip pages a payl
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,18 @@ def decode_block(encoding: Variable, piece: Pieces, counts: Ints, codecs: Codecs
             f"Variable block: header {head[0].tolist()}, expected [{width * 8}, {int(starts[0]) if len(starts) else 0}]"
         )
     return _join(piece, piece.starts + 2 * width, counts, width, bytes_at=starts)
+
+
+def decode_at(encoding: Variable, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+    """One value of one chunk."""
+    width = _width(encoding)
+    if len(buffers) != 1 or len(buffers[0]) < (count + 1) * width:
+        raise CorruptFileError(f"Variable: {count} values in {[len(buffer) for buffer in buffers]} bytes")
+    start, end = struct.unpack_from("<II" if width == 4 else "<QQ", buffers[0], position * width)
+    if not (count + 1) * width <= start <= end <= len(buffers[0]):
+        raise CorruptFileError(f"Variable: a value at bytes {start}..{end} of a chunk of {len(buffers[0])}")
+    offsets: Offsets = np.array([0, end - start], np.int32 if width == 4 else np.int64)
+    return VariableBlock(offsets, np.frombuffer(buffers[0], np.uint8, end - start, start))
 
 
 def decode_values(encoding: Variable, payload: Values, codecs: Codecs) -> Block:

@@ -62,6 +62,24 @@ def unpack(words: Any, starts: Any, widths: Any, counts: Any, scratch: Any, out:
     return at
 
 
+def unpack_one(data: memoryview, start: int, width: int, bits: int, position: int) -> int:
+    """One of the 1,024 numbers of a block whose words begin at byte `start`: plain Python, for reads of single rows.
+
+    The caller has checked that the block lies inside `data` (uint8) and that the width is 1 to `bits`.
+    """
+    lanes, size = BLOCK // bits, bits // 8
+    group, rest = divmod(position, 128)
+    # ORDER is its own inverse.
+    row = ORDER[rest // lanes * (lanes // 16)] * 8 + group
+    at = start + (row * width // bits * lanes + rest % lanes) * size
+    shift = row * width % bits
+    value = int.from_bytes(data[at : at + size], "little") >> shift
+    if shift + width > bits:
+        at += lanes * size
+        value |= int.from_bytes(data[at : at + size], "little") << (bits - shift)
+    return value & ((1 << width) - 1)
+
+
 @kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS)
 def pack(values: Any, counts: Any, starts: Any, widths: Any, scratch: Any, out: Any) -> Any:
     """Pack blocks of `counts[b]` (at most 1,024, zero padded) values, back to back in `values`, to word `starts[b]`.

@@ -22,6 +22,7 @@ from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import join, part, request, require_buffers
 from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers, read_table
 from lance_core.pages.leaf import Leaf, Levels, max_rep
+from lance_core.pages.point import can_read_row, read_row
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
 
@@ -46,6 +47,8 @@ def read(layout: MiniBlockLayout, page: Page, index: ChunkTable, rows: RowSelect
     if rows.covers(page.num_rows):
         (data,) = yield from request([part(page, 1)])
         return _decode_all(layout, page, index, data, codecs)
+    if rows.num_rows == 1 and can_read_row(layout, codecs):
+        return (yield from read_row(layout, page, index, int(rows.starts[0]), codecs))
     chunks = chunks_of_rows(layout, index, rows) if rows.num_rows else np.empty(0, np.int64)
     data = join((yield from request(_chunk_ranges(page, index, chunks))))
     return _decode_some(layout, page, index, chunks, data, rows, codecs)

@@ -52,6 +52,8 @@ class RowSelection:
         rows = np.asarray(indices, np.int64)
         if len(rows) == 0:
             return cls.span(0, 0)
+        if len(rows) == 1:
+            return cls(rows, rows + 1)
         steps = np.diff(rows)
         if len(steps) and steps.min() <= 0:
             raise InputError("row indices of one page must be sorted and unique", cure="Sort and deduplicate them first.")
@@ -61,6 +63,8 @@ class RowSelection:
     @property
     def num_rows(self) -> int:
         """Number of selected rows."""
+        if len(self.starts) == 1:
+            return int(self.ends[0]) - int(self.starts[0])
         return int((self.ends - self.starts).sum())
 
     @property
@@ -80,7 +84,10 @@ class RowSelection:
         """Refuse rows the page does not have."""
         if len(self.starts) == 0:
             return
-        bad_order = bool((self.ends <= self.starts).any() or (self.starts[1:] < self.ends[:-1]).any())
+        if len(self.starts) == 1:
+            bad_order = int(self.ends[0]) <= int(self.starts[0])
+        else:
+            bad_order = bool((self.ends <= self.starts).any() or (self.starts[1:] < self.ends[:-1]).any())
         if bad_order or self.starts[0] < 0 or self.ends[-1] > num_rows:
             raise InputError(
                 f"rows {int(self.starts[0])}..{int(self.ends[-1])} were asked of a page that has {num_rows}",
