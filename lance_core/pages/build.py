@@ -100,13 +100,16 @@ def _flat(steps: Sequence[Step], num_rows: int) -> BuiltLevels:
         own = own if own is not None and own.any() else None
         seen.append(own)
         outer = own if outer is None else outer if own is None else outer | own
-    for own in reversed(seen):
-        layers.append(RepDefLayer.ALL_VALID_ITEM if own is None else RepDefLayer.NULLABLE_ITEM)
+    first = next((number for number, own in enumerate(seen) if own is not None), len(seen))
+    for number, own in reversed(list(enumerate(seen))):
+        layers.append(RepDefLayer.NULLABLE_ITEM if number >= first else RepDefLayer.ALL_VALID_ITEM)
         if own is not None:
             level = sum(layer.num_def_levels for layer in layers)
             # Entries of different steps do not overlap (`own` excludes what an outer step made null).
             part = own.view(np.uint8).astype(np.uint16)
-            def_ = part if def_ is None else def_ + part * np.uint16(level)
+            if level != 1:
+                part *= np.uint16(level)
+            def_ = part if def_ is None else def_ + part
     return BuiltLevels(None, def_, tuple(layers), None, num_rows, num_rows)
 
 
@@ -210,13 +213,23 @@ class _Walk:
             self.rep = rep
 
 
+def _nullable(steps: Sequence[Step], codes: Bools) -> list[bool]:
+    """Which layers may be null: children of a null struct are, and the official reader counts on their layers to say so."""
+    result: list[bool] = []
+    for number in range(len(steps)):
+        inherited = number > 0 and isinstance(steps[number - 1], ItemStep) and result[-1]
+        result.append(inherited or bool(codes[_null_code(number)]))
+    return result
+
+
 def _number(steps: Sequence[Step], codes: Bools) -> tuple[tuple[RepDefLayer, ...], Levels]:
     """Layers (innermost first) and the definition level of each code that occurs."""
     layers: list[RepDefLayer] = []
     numbers = np.zeros(len(codes), np.uint16)
     level = 0
+    nullable = _nullable(steps, codes)
     for number in reversed(range(len(steps))):
-        has_null, has_empty = bool(codes[_null_code(number)]), bool(codes[_empty_code(number)])
+        has_null, has_empty = nullable[number], bool(codes[_empty_code(number)])
         if isinstance(steps[number], ListStep):
             layers.append(_LIST_LAYERS[has_null, has_empty])
         else:

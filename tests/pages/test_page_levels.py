@@ -70,7 +70,7 @@ def test_levels_as_the_format_numbers_them() -> None:
 def test_null_struct_keeps_its_slot_but_not_above_a_list() -> None:
     flat, _, _ = steps_of(pa.array([{"f": 1}, None], pa.struct([("f", pa.int32())])))
     built = build_levels(flat, 2)
-    assert (built.num_visible, built.slots, built.layers) == (2, None, (R.ALL_VALID_ITEM, R.NULLABLE_ITEM))
+    assert (built.num_visible, built.slots, built.layers) == (2, None, (R.NULLABLE_ITEM, R.NULLABLE_ITEM))
     above, _, _ = steps_of(pa.array([{"f": [1]}, None], pa.struct([("f", pa.list_(pa.int32()))])))
     assert build_levels(above, 2).num_visible == 1
 
@@ -82,7 +82,7 @@ def test_no_nulls_means_no_levels() -> None:
 
 def test_fixed_size_list_of_structs_repeats_its_null() -> None:
     built = build_levels([ItemStep(np.array([True, False]), 2), ItemStep(), ItemStep()], 2)
-    assert built.def_ is not None and built.def_.tolist() == [0, 0, 1, 1]
+    assert built.def_ is not None and built.def_.tolist() == [0, 0, 3, 3]
     assert built.num_rows == 4
     nestings = unravel(None, built.def_, built.layers, 4, dimensions=(1, 1, 2))
     assert nestings[0].validity is not None and nestings[0].validity.tolist() == [True, False]
