@@ -15,7 +15,7 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Lance tables: stage work with Spark or locally, commit it exactly once.",
         "integrations": [{"integration-name": _NAME, "external-doc-url": "https://lance.org/", "tags": ["software"]}],
         "operators": [_modules("operators", "append", "commit", "overwrite", "transaction")],
-        "sensors": [_modules("sensors", "version")],
+        "sensors": [_modules("sensors", "health", "index", "rows", "staged", "tag", "version")],
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "version")],
         "connection-types": [_CONNECTION],

@@ -119,7 +119,7 @@ class AirflowStack:
 
     # -- processes ---------------------------------------------------------------------------------------------------
 
-    def airflow(self, *arguments: str, timeout: float = 180) -> str:
+    def airflow(self, *arguments: str, timeout: float = 600) -> str:
         """Run one `airflow` command to its end and return what it printed. StackError when it fails."""
         done = subprocess.run(
             [sys.executable, "-m", "airflow", *arguments],
@@ -137,7 +137,7 @@ class AirflowStack:
         self._say("starting api-server, scheduler, dag processor, triggerer")
         for component in COMPONENTS:
             self._spawn(component)
-        self._until(self._is_healthy, what="Airflow to become healthy", timeout=180)
+        self._until(self._is_healthy, what="Airflow to become healthy", timeout=600)
         for name, slots in self._pools.items():
             self.call("POST", "pools", {"name": name, "slots": slots, "description": "lane of a Lance table"})
 
@@ -197,7 +197,7 @@ class AirflowStack:
             text = response.read()
         return json.loads(text) if text else None
 
-    def wait_for_dag(self, dag_id: str, *, timeout: float = 120) -> None:
+    def wait_for_dag(self, dag_id: str, *, timeout: float = 600) -> None:
         """Until the dag processor has stored a DAG."""
 
         def known() -> bool:
@@ -271,7 +271,7 @@ class AirflowStack:
         while not condition():
             if time.monotonic() > deadline:
                 raise StackError(f"waited {timeout:.0f} s for {what}\nscheduler:\n{self.log_tail('scheduler')}")
-            time.sleep(0.5)
+            time.sleep(1.0)
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

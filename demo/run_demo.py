@@ -16,6 +16,8 @@ import argparse
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -87,11 +89,11 @@ def ingest(stack: AirflowStack) -> list[dict[str, Any]]:
     say(f"running {INGEST}: {MONTHS} monthly runs, two at a time")
     stack.unpause(INGEST)
     runs = stack.wait_for_runs(
-        INGEST, num_runs=MONTHS, timeout=900, progress=lambda done: say(f"{done} of {MONTHS} months done")
+        INGEST, num_runs=MONTHS, timeout=1800, progress=lambda done: say(f"{done} of {MONTHS} months done")
     )
     commits = [stack.xcom(INGEST, run["dag_run_id"], "month.commit") for run in runs]
     say(f"waiting for {REPORT}")
-    stack.wait_for_runs(REPORT, num_runs=1, timeout=120)
+    stack.wait_for_runs(REPORT, num_runs=1, timeout=600)
     return commits
 
 
@@ -115,13 +117,24 @@ def main() -> None:
     # Airflow starts over each time: only the table remembers. That is the point of the second run.
     shutil.rmtree(PLACE / "airflow", ignore_errors=True)
     say(f"table {TABLE} ({'is there already' if TABLE.exists() else 'not there yet'})")
+    # A plain `kill` unwinds like Ctrl-C does, so that everything started here is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    env = environment()
+    # The kernels are compiled once, while Airflow starts, instead of by the first Spark workers side by side.
+    warm_up = subprocess.Popen(
+        [sys.executable, "-m", "lance_core.cli.main", "warmup"], env={**os.environ, **env}, stdout=subprocess.DEVNULL
+    )
     try:
-        with AirflowStack(PLACE / "airflow", dags=DAGS, env=environment(), pools={POOL: 1}, parallelism=6, say=say) as stack:
+        with AirflowStack(PLACE / "airflow", dags=DAGS, env=env, pools={POOL: 1}, parallelism=6, say=say) as stack:
+            warm_up.wait(timeout=600)
             commits = ingest(stack)
             report = str(stack.xcom(REPORT, "report", "report"))
             say("stopping Airflow")
     except StackError as error:
         raise SystemExit(f"The demo failed: {error}") from None
+    finally:
+        warm_up.kill()
+        warm_up.wait()
     print(f"\n{report}\n\n{summary(commits)}")
     print(f"Done in {time.monotonic() - _STARTED:.0f} s. Open the table yourself:\n    {sys.executable} -c "
           f"\"import lance_core; print(lance_core.dataset('{TABLE}').count_rows())\"")  # fmt: skip

@@ -19,6 +19,7 @@ from airflow_lance.compat import AirflowFailException, BaseSensorOperator, Conte
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.facts import look
 from airflow_lance.hooks.lance import LanceHook
+from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from airflow_lance.triggers.condition import LanceConditionTrigger
@@ -99,3 +100,11 @@ class LanceSensor(BaseSensorOperator):
         facts: dict[str, Any] = dict(event["facts"])
         self.log.info("%s is at version %s", facts.get("uri"), facts.get("version"))
         return facts
+
+
+def whole(value: int | str, name: str) -> int:
+    """A number that a template may have rendered as text. InputError for anything else."""
+    try:
+        return int(value)
+    except ValueError:
+        raise InputError(f"{name}: expected a whole number, got {value!r}") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.sensors.base import LanceSensor
+from airflow_lance.sensors.base import LanceSensor, whole
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,12 +41,5 @@ class LanceVersionSensor(LanceSensor):
         from lance_core.watch import VersionAtLeast, VersionChangedSince
 
         if self.changed_since is not None:
-            return VersionChangedSince(version=_whole(self.changed_since, "changed_since"))
-        return VersionAtLeast(version=1 if self.min_version is None else _whole(self.min_version, "min_version"))
-
-
-def _whole(value: int | str, name: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise InputError(f"{name}: expected a version number, got {value!r}") from None
+            return VersionChangedSince(version=whole(self.changed_since, "changed_since"))
+        return VersionAtLeast(version=1 if self.min_version is None else whole(self.min_version, "min_version"))

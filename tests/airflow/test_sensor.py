@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, TaskDeferred
 
+from airflow_lance.sensors.health import LanceFragmentHealthSensor
+from airflow_lance.sensors.index import LanceIndexCoverageSensor
+from airflow_lance.sensors.rows import LanceRowsSensor
+from airflow_lance.sensors.staged import LanceStagedSensor
+from airflow_lance.sensors.tag import LanceTagSensor
 from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers.condition import LanceConditionTrigger
 from airflow_lance.triggers.version import LanceVersionTrigger
+from lance_core import watch
 from lance_core.errors import CorruptFileError, InputError, LanceError, StoreError
 from lance_core.watch import TableFacts, VersionAtLeast, VersionChangedSince
 
@@ -110,10 +119,57 @@ def test_what_waiting_does_not_mend_fails_the_task(looks: Looks) -> None:
         _sensor().execute({})  # type: ignore[typeddict-item]
 
 
+@pytest.mark.parametrize(
+    ("sensor", "arguments", "condition"),
+    [
+        (LanceRowsSensor, {"min_rows": "7", "filter": "id > 3"}, watch.RowsAtLeast(rows=7, predicate="id > 3")),
+        (LanceFragmentHealthSensor, {"max_fragments": 9}, watch.NeedsMaintenance(max_fragments=9)),
+        (LanceIndexCoverageSensor, {"index": "i", "min_ratio": 0.5}, watch.IndexCovers(index="i", ratio=0.5)),
+        (LanceStagedSensor, {}, watch.StagedDrained(at_most=0)),
+        (LanceTagSensor, {"tag": "t", "min_version": "2"}, watch.TagReached(tag="t", version=2)),
+    ],
+)
+def test_every_sensor_is_a_condition(sensor: Any, arguments: dict[str, Any], condition: watch.Condition) -> None:
+    made = sensor(task_id="wait", uri=URI, **arguments)
+    assert made.make_condition() == condition
+    assert made.make_trigger().condition == condition.to_dict()
+    assert all(hasattr(made, field) for field in made.template_fields)
+
+
+def test_sensors_on_a_real_table(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    waiting = LanceRowsSensor(task_id="wait", uri=uri, min_rows=2, filter="id > 3")
+    assert waiting.poke({}) is False  # type: ignore[typeddict-item]
+    lance.write_dataset(pa.table({"id": list(range(10))}), uri, max_rows_per_file=2)
+    lance.dataset(uri).tags.create("good", 1)
+    lance.dataset(uri).delete("id = 9")
+    for sensor in (
+        waiting,
+        LanceRowsSensor(task_id="rows", uri=uri, min_rows=9),
+        LanceFragmentHealthSensor(task_id="health", uri=uri, max_small_fragments=3),
+        LanceStagedSensor(task_id="staged", uri=uri),
+        LanceTagSensor(task_id="tag", uri=uri, tag="good", min_version=1),
+        LanceVersionSensor(task_id="version", uri=uri, changed_since=1),
+    ):
+        assert sensor.poke({}) is True, sensor.task_id  # type: ignore[typeddict-item]
+    for sensor in (
+        LanceRowsSensor(task_id="rows", uri=uri, min_rows=10),
+        LanceFragmentHealthSensor(task_id="health", uri=uri, max_deleted_ratio=0.5),
+        LanceTagSensor(task_id="tag", uri=uri, tag="good", min_version=2),
+        LanceIndexCoverageSensor(task_id="index", uri=uri, index="none"),
+    ):
+        assert sensor.poke({}) is False, sensor.task_id  # type: ignore[typeddict-item]
+
+
+def test_a_health_sensor_needs_a_bound() -> None:
+    with pytest.raises(InputError, match="max_fragments"):
+        LanceFragmentHealthSensor(task_id="h", uri=URI)
+
+
 def test_arguments() -> None:
     assert _sensor(min_version="12").make_condition() == VersionAtLeast(version=12)
     assert _sensor(changed_since=7).make_condition() == VersionChangedSince(version=7)
     with pytest.raises(InputError, match="not both"):
         _sensor(min_version=1, changed_since=1)
-    with pytest.raises(InputError, match="expected a version number"):
+    with pytest.raises(InputError, match="expected a whole number"):
         _sensor(min_version="latest").make_condition()

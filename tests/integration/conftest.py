@@ -74,12 +74,14 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "sources")]),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(local),
         "AIRFLOW_CONN_SPARK_CLUSTER": json.dumps(standalone),
-        "AIRFLOW_CONN_LANCE_DEFAULT": json.dumps({"conn_type": "lance", "host": str(place)}),
         # A standalone master does not know this environment's interpreter.
         "PYSPARK_PYTHON": sys.executable,
     }
     pools = {"lance_flights": 1}
     with AirflowStack(place / "airflow", dags=dags, env=env, pools=pools, parallelism=6) as running:
+        # In the database, where tasks and the triggerer ask their supervisor for it.
+        lance = {"connection_id": "lance_default", "conn_type": "lance", "extra": json.dumps({"base_uri": str(place)})}
+        running.call("POST", "connections", lance)
         yield running
 
 

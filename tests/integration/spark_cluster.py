@@ -81,7 +81,7 @@ class SparkCluster:
         return log
 
     def _wait(self, log: Path, pattern: str) -> str:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             match = re.search(pattern, log.read_text(errors="replace"))
             if match:

@@ -1,0 +1,50 @@
+"""Waits until a table needs maintenance: too many fragments, too many small ones, too many deleted rows.
+
+::
+
+    LanceFragmentHealthSensor(task_id="needs_work", uri="flights.lance", max_small_fragments=50, max_deleted_ratio=0.1)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.sensors.base import LanceSensor
+from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from lance_core.watch import Condition
+
+
+class LanceFragmentHealthSensor(LanceSensor):
+    """Arguments of `LanceSensor`, and at least one bound; it is done when one of them is exceeded.
+
+    :param max_fragments: fragments in all.
+    :param max_small_fragments: fragments of fewer than 1,024 rows.
+    :param max_deleted_ratio: deleted rows as a share of the physical rows, 0 to 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_fragments: int | None = None,
+        max_small_fragments: int | None = None,
+        max_deleted_ratio: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if max_fragments is None and max_small_fragments is None and max_deleted_ratio is None:
+            raise InputError(f"{self.task_id}: give max_fragments, max_small_fragments or max_deleted_ratio")
+        self.max_fragments = max_fragments
+        self.max_small_fragments = max_small_fragments
+        self.max_deleted_ratio = max_deleted_ratio
+
+    def make_condition(self) -> Condition:
+        """NeedsMaintenance."""
+        from lance_core.watch import NeedsMaintenance
+
+        return NeedsMaintenance(
+            max_fragments=self.max_fragments,
+            max_small_fragments=self.max_small_fragments,
+            max_deleted_ratio=self.max_deleted_ratio,
+        )

@@ -1,0 +1,37 @@
+"""Waits until an index covers a table.
+
+::
+
+    LanceIndexCoverageSensor(task_id="indexed", uri="flights.lance", index="carrier_idx", min_ratio=0.95)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.sensors.base import LanceSensor
+
+if TYPE_CHECKING:
+    from lance_core.watch import Condition
+
+
+class LanceIndexCoverageSensor(LanceSensor):
+    """Arguments of `LanceSensor`, and
+
+    :param index: the index's name. (templated)
+    :param min_ratio: the share of fragments that it must cover, 0 to 1.
+    """
+
+    template_fields: Sequence[str] = (*LanceSensor.template_fields, "index")
+
+    def __init__(self, *, index: str, min_ratio: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.index = index
+        self.min_ratio = min_ratio
+
+    def make_condition(self) -> Condition:
+        """IndexCovers."""
+        from lance_core.watch import IndexCovers
+
+        return IndexCovers(index=self.index, ratio=self.min_ratio)

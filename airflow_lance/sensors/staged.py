@@ -1,0 +1,32 @@
+"""Waits until what was staged on a table has been committed or aborted.
+
+::
+
+    LanceStagedSensor(task_id="drained", uri="flights.lance")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.sensors.base import LanceSensor
+
+if TYPE_CHECKING:
+    from lance_core.watch import Condition
+
+
+class LanceStagedSensor(LanceSensor):
+    """Arguments of `LanceSensor`, and
+
+    :param at_most: so many staged transactions and running attempts may be left.
+    """
+
+    def __init__(self, *, at_most: int = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.at_most = at_most
+
+    def make_condition(self) -> Condition:
+        """StagedDrained."""
+        from lance_core.watch import StagedDrained
+
+        return StagedDrained(at_most=self.at_most)

@@ -1,0 +1,38 @@
+"""Waits for a tag, as other people set it when a version is fit for use.
+
+::
+
+    LanceTagSensor(task_id="released", uri="flights.lance", tag="production", min_version=12)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.sensors.base import LanceSensor, whole
+
+if TYPE_CHECKING:
+    from lance_core.watch import Condition
+
+
+class LanceTagSensor(LanceSensor):
+    """Arguments of `LanceSensor`, and
+
+    :param tag: the tag's name. (templated)
+    :param min_version: the tag must point at this version or a newer one. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceSensor.template_fields, "tag", "min_version")
+
+    def __init__(self, *, tag: str, min_version: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tag = tag
+        self.min_version = min_version
+
+    def make_condition(self) -> Condition:
+        """TagReached."""
+        from lance_core.watch import TagReached
+
+        version = None if self.min_version is None else whole(self.min_version, "min_version")
+        return TagReached(tag=self.tag, version=version)
