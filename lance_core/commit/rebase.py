@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lance_core.commit.bases import open_base
 from lance_core.commit.deletions import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
-from lance_core.errors import RetryableConflictError
+from lance_core.errors import CorruptFileError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.coverage import depends_on
 from lance_core.table.operations import CreateIndex, Delete, Update
@@ -74,8 +74,10 @@ def deletion_store(store: Store, manifest: Manifest, fragment: Fragment) -> Stor
     base_id = None if fragment.deletion_file is None else fragment.deletion_file.base_id
     if base_id is None:
         return store
-    (base,) = [item for item in manifest.base_paths if item.id == base_id]
-    return resolve_store(base.path)
+    base = next((item for item in manifest.base_paths if item.id == base_id), None)
+    if base is None:
+        raise CorruptFileError(f"{store.uri}: fragment {fragment.id} names base path {base_id}, which is not defined")
+    return open_base(base, table_uri=store.uri, storage_options=None)
 
 
 class _Merge:

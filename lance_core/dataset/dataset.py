@@ -22,6 +22,7 @@ from lance_core.commit.manifests import latest_version
 from lance_core.commit.transactions import load_transaction
 from lance_core.dataset import history, sampling
 from lance_core.dataset.annotating import AnnotatingVerbs
+from lance_core.dataset.branching import BranchingVerbs
 from lance_core.dataset.commit_operation import commit_operation
 from lance_core.dataset.drop import drop_table
 from lance_core.dataset.editing import EditingVerbs
@@ -32,9 +33,8 @@ from lance_core.dataset.optimize import DatasetOptimizer
 from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.projection import Columns, plan_projection
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
-from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot, snapshot_of
+from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot
 from lance_core.dataset.stats import LanceStats
-from lance_core.dataset.tags import Tags
 from lance_core.dataset.take import take_rows
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
@@ -43,7 +43,7 @@ from lance_core.table.transaction import Transaction
 Uri = str | os.PathLike[str]
 
 
-class LanceDataset(EditingVerbs, AnnotatingVerbs):
+class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs):
     """One version of a Lance table."""
 
     def __init__(
@@ -55,13 +55,6 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs):
         asof: AsOf | None = None,
     ) -> None:
         self._snapshot = open_snapshot(uri, version=version, asof=asof, storage_options=storage_options)
-
-    @classmethod
-    def from_snapshot(cls, snapshot: Snapshot) -> LanceDataset:
-        """The handle on a snapshot."""
-        handle = cls.__new__(cls)
-        handle._snapshot = snapshot
-        return handle
 
     def __reduce__(self) -> Any:
         return _reopen, (self.uri, self.version, self._snapshot.storage_options)
@@ -144,20 +137,6 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs):
     def get_version(self) -> dict[str, Any]:
         """The entry of `versions()` for this version."""
         return history.version_entry(self._snapshot.manifest)
-
-    def checkout_version(self, version: Version) -> LanceDataset:
-        """Another handle, on a version or a tag."""
-        found = snapshot_of(self._snapshot.store, version=version, storage_options=self._snapshot.storage_options)
-        return LanceDataset.from_snapshot(found)
-
-    def checkout_latest(self) -> None:
-        """Move this handle to the newest version."""
-        self._snapshot = snapshot_of(self._snapshot.store, storage_options=self._snapshot.storage_options)
-
-    @property
-    def tags(self) -> Tags:
-        """Names for versions."""
-        return Tags(self._snapshot.store, self.version)
 
     def read_transaction(self, version: int) -> Transaction | None:
         """What made a version; None when the version does not tell."""

@@ -21,15 +21,20 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.commit.bases import open_base
 from lance_core.commit.manifests import load_manifest, version_numbers
+from lance_core.dataset.branches import MAIN, TREE, check_branch_name, place_of
 from lance_core.dataset.tags import read_tag
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.format.manifest import Manifest
+from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 
 T = TypeVar("T")
-Version = int | str
+Version = int | str | tuple[str | None, int | None]
+"""A number, a tag's name, or (branch, number): None for the main line, None for the newest."""
+_MAX_SCHEMAS = 64
 AsOf = dt.datetime | dt.date | str
 
 
@@ -62,12 +67,33 @@ class Snapshot:
 
     def remember(self, name: str, make: Callable[[], T]) -> T:
         """What one room keeps with this snapshot (readers, open indices), made on first use. Never pickled."""
-        found: T = self._memory.setdefault(name, make())
+        found: T | None = self._memory.get(name)
+        return self._memory.setdefault(name, make()) if found is None else found
+
+    def part_of_schema(self, field_ids: frozenset[int]) -> Schema:
+        """The part of the table's schema with some fields: always the same object, so that what hangs on it is found."""
+        parts = self.remember("schemas", dict[frozenset[int], Schema])
+        found = parts.get(field_ids)
+        if found is None:
+            if len(parts) >= _MAX_SCHEMAS:
+                parts.clear()
+            found = parts.setdefault(field_ids, self.manifest.schema.project(field_ids))
         return found
 
     def __getstate__(self) -> dict[str, Any]:
         # A dataclass without slots pickles its __dict__: the remembered things and their locks stay here.
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @cached_property
+    def root(self) -> Store:
+        """The main table's store: this one, unless the snapshot is of a branch."""
+        branch = self.manifest.branch
+        if branch is None or branch == MAIN:
+            return self.store
+        suffix = f"/{TREE}/{check_branch_name(branch)}"
+        uri = self.uri.rstrip("/")
+        # A copied or moved branch is a table of its own.
+        return resolve_store(uri.removesuffix(suffix), self.storage_options) if uri.endswith(suffix) else self.store
 
     @cached_property
     def _bases(self) -> dict[int, Store]:
@@ -83,8 +109,14 @@ class Snapshot:
                 f"{self.uri}: version {self.version} names base path {base_id}, which it does not define", uri=self.uri
             )
         if base_id not in self._bases:
-            self._bases[base_id] = resolve_store(base.path, self.storage_options)
+            self._bases[base_id] = open_base(base, table_uri=self.uri, storage_options=self.storage_options)
         return self._bases[base_id], base.is_dataset_root
+
+    def at(self, version: Version | None) -> Snapshot:
+        """Another version of the same table: a number is of this snapshot's branch, tags and branches are the root's."""
+        if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+            return snapshot_of(self.store, version=version, storage_options=self.storage_options)
+        return snapshot_of(self.root, version=version, storage_options=self.storage_options)
 
 
 def open_snapshot(
@@ -115,16 +147,25 @@ def snapshot_of(
         raise InputError("version and asof were both given", cure="Give one of them.")
     if asof is not None:
         return Snapshot(store, _manifest_asof(store, asof), storage_options)
-    return Snapshot(store, load_manifest(store, resolve_version(store, version)), storage_options)
+    place, number = resolve_version(store, version)
+    return Snapshot(place, load_manifest(place, number), storage_options)
 
 
-def resolve_version(store: Store, version: Version | None) -> int | None:
-    """The number a version, or a tag's name, stands for; None stays None (the newest)."""
+def resolve_version(root: Store, version: Version | None) -> tuple[Store, int | None]:
+    """Where a version lies and its number (None: the newest). Tags and branches are looked up below `root`.
+
+    Raises NotFoundError for an unknown tag, InputError for what is no version.
+    """
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
-        return version
+        return root, version
     if isinstance(version, str):
-        return read_tag(store, version).version
-    raise InputError(f"a version is a number or the name of a tag, got {type(version).__name__}")
+        tag = read_tag(root, version)
+        return place_of(root, tag.branch), tag.version
+    if isinstance(version, tuple) and len(version) == 2:
+        branch, number = version
+        if (branch is None or isinstance(branch, str)) and (number is None or isinstance(number, int)):
+            return place_of(root, branch), number
+    raise InputError(f"a version is a number, the name of a tag, or (branch, number), got {version!r}")
 
 
 def _manifest_asof(store: Store, asof: AsOf) -> Manifest:

@@ -16,11 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lance_core.commit.manifests import open_version
+from lance_core.commit.manifests import latest_version, open_version
+from lance_core.dataset.branches import MAIN, place_of
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
 
 TAGS = "_refs/tags"
+Reference = int | str | tuple[str | None, int | None]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -82,19 +84,20 @@ def list_tags(store: Store) -> dict[str, Tag]:
     return {name: read_tag(store, name) for name in sorted(tag_names(store))}
 
 
-def create_tag(store: Store, name: str, version: int) -> Tag:
+def create_tag(store: Store, name: str, version: int, *, branch: str | None = None) -> Tag:
     """Name a version. AlreadyExistsError when the name is taken, NotFoundError when there is no such version."""
-    size = open_version(store, version).size
+    size = open_version(place_of(store, branch), version).size
     now = _now()
-    tag = Tag(name, version, created_at=now, updated_at=now, manifest_size=size)
+    tag = Tag(name, version, branch=branch, created_at=now, updated_at=now, manifest_size=size)
     store.put_if_absent(tag_path(name), encode_tag(tag))
     return tag
 
 
-def update_tag(store: Store, name: str, version: int) -> Tag:
+def update_tag(store: Store, name: str, version: int, *, branch: str | None = None) -> Tag:
     """Point an existing tag at another version."""
     found = read_tag(store, name)
-    tag = replace(found, version=version, branch=None, updated_at=_now(), manifest_size=open_version(store, version).size)
+    size = open_version(place_of(store, branch), version).size
+    tag = replace(found, version=version, branch=branch, updated_at=_now(), manifest_size=size)
     store.put(tag_path(name), encode_tag(tag))
     return tag
 
@@ -123,11 +126,12 @@ def _now() -> str:
 
 
 class Tags:
-    """`LanceDataset.tags`: names for the versions of one table."""
+    """`LanceDataset.tags`: names for the versions of one table and its branches."""
 
-    def __init__(self, store: Store, version: int) -> None:
+    def __init__(self, store: Store, version: int, *, branch: str | None = None) -> None:
         self._store = store
         self._version = version
+        self._branch = branch
 
     def list(self) -> dict[str, dict[str, Any]]:
         """All tags: {name: {"version", "branch", "created_at", "updated_at", "manifest_size", "metadata"}}."""
@@ -137,26 +141,35 @@ class Tags:
         """The version a tag points at."""
         return read_tag(self._store, tag).version
 
-    def create(self, tag: str, reference: int | str | None = None) -> None:
-        """Name a version (a number or another tag; None: the handle's)."""
-        create_tag(self._store, tag, self._resolve(reference))
+    def create(self, tag: str, reference: Reference | None = None) -> None:
+        """Name a version (a number, another tag, or (branch, number); None: the handle's)."""
+        branch, version = self._resolve(reference)
+        create_tag(self._store, tag, version, branch=branch)
 
-    def update(self, tag: str, reference: int | str | None = None) -> None:
+    def update(self, tag: str, reference: Reference | None = None) -> None:
         """Point a tag at another version."""
-        update_tag(self._store, tag, self._resolve(reference))
+        branch, version = self._resolve(reference)
+        update_tag(self._store, tag, version, branch=branch)
 
     def delete(self, tag: str) -> None:
         """Forget a tag; the version stays."""
         delete_tag(self._store, tag)
 
-    def _resolve(self, reference: int | str | None) -> int:
+    def _resolve(self, reference: Reference | None) -> tuple[str | None, int]:
+        """(branch, version) of a reference; a plain number is one of the handle's branch."""
         if reference is None:
-            return self._version
+            return self._branch, self._version
         if isinstance(reference, int) and not isinstance(reference, bool):
-            return reference
+            return self._branch, reference
         if isinstance(reference, str):
-            return read_tag(self._store, reference).version
-        raise InputError(f"a version is a number or a tag, got {reference!r}", cure="Branches are not supported.")
+            found = read_tag(self._store, reference)
+            return found.branch, found.version
+        if isinstance(reference, tuple) and len(reference) == 2:
+            branch = None if reference[0] == MAIN else reference[0]
+            if reference[1] is not None:
+                return branch, reference[1]
+            return branch, latest_version(place_of(self._store, branch))
+        raise InputError(f"a version is a number, a tag, or (branch, number), got {reference!r}")
 
 
 def _described(tag: Tag) -> dict[str, Any]:

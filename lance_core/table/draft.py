@@ -304,7 +304,9 @@ class ManifestDraft:
         source = self._source(None)
         self.restore(source.version)
         self.version, self.branch = source.version, branch
-        if not is_shallow:
+        if not is_shallow:  # everything was copied below the clone itself
+            self.base_paths, self.fragments = [], FragmentList.of([edits.homed(item) for item in self.fragments])
+            self.indices = [replace(index, base_id=None) for index in self.indices]
             return
         base_id = max((base.id for base in self.base_paths), default=-1) + 1
         self.base_paths.append(BasePath(id=base_id, path=ref_path, name=ref_name, is_dataset_root=True))

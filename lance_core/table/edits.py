@@ -81,6 +81,16 @@ def rebased(fragment: Fragment, base_id: int) -> Fragment:
     return replace(fragment, files=files, deletion_file=deletion)
 
 
+def homed(fragment: Fragment) -> Fragment:
+    """The fragment with all its files below the table's own root."""
+    deletion = fragment.deletion_file
+    return replace(
+        fragment,
+        files=tuple(replace(file, base_id=None) for file in fragment.files),
+        deletion_file=None if deletion is None else replace(deletion, base_id=None),
+    )
+
+
 def files_of(fragment: Fragment, fields: frozenset[int]) -> dict[int, str]:
     """field id -> path of the file that holds it, for those of `fields` the fragment has."""
     return {field: file.path for file in fragment.files for field in fields.intersection(file.fields)}
