@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_core.commit.commit import commit_transaction
 from lance_core.commit.deletions import deletion_file_path, write_deletions
@@ -24,11 +25,12 @@ from lance_core.dataset.deletions import read_deleted
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.rows import Ints
-from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.snapshot import Snapshot, snapshot_of
+from lance_core.dataset.tables import scan_table
 from lance_core.errors import CommitStateUnknownError, LanceError, RetryableConflictError
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.table.transaction import Transaction
 
 DEFAULT_RETRIES = 10
@@ -85,20 +87,27 @@ def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
 
 def matching_offsets(snapshot: Snapshot, expr: Expr | None) -> dict[int, Ints]:
     """Physical offsets of the living rows a filter selects (None: all), by fragment id."""
+    fragments = snapshot.manifest.fragments
+    if expr is None:
+        everything = {fragment.id: living_offsets(snapshot, fragment) for fragment in fragments}
+        return {number: offsets for number, offsets in everything.items() if len(offsets)}
     schema = snapshot.manifest.schema
-    projection = plan_projection(schema, ["_rowaddr"])
-    found: dict[int, Ints] = {}
-    for fragment in snapshot.manifest.fragments:
-        if expr is None:
-            offsets = living_offsets(snapshot, fragment)
-        else:
-            plan = plan_scan(schema, [fragment], projection, filter=expr)
-            parts = [batch.column(0).to_numpy() for batch in scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS)]
-            # An address is fragment id << 32 | offset.
-            offsets = (np.concatenate(parts) & np.uint64(0xFFFFFFFF)).astype(np.int64) if parts else np.empty(0, np.int64)
-        if len(offsets):
-            found[fragment.id] = offsets
-    return found
+    plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=expr)
+    return by_fragment(scan_table(snapshot, plan).column(0).to_numpy())
+
+
+def by_fragment(addresses: npt.NDArray[np.uint64]) -> dict[int, Ints]:
+    """Sorted physical offsets by fragment id; an address is fragment id << 32 | offset.
+
+    >>> by_fragment(np.array([1 << 32 | 5, 3], np.uint64))
+    {0: array([3]), 1: array([5])}
+    """
+    ordered = np.sort(addresses)
+    owners = (ordered >> np.uint64(32)).astype(np.int64)
+    offsets = (ordered & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    numbers, starts = np.unique(owners, return_index=True)
+    # Splitting nothing gives one empty part, which no number claims.
+    return dict(zip(numbers.tolist(), np.split(offsets, starts[1:]), strict=False))
 
 
 def living_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
@@ -122,10 +131,9 @@ def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: st
     updated: list[Fragment] = []
     removed: list[int] = []
     files: list[str] = []
-    for fragment in snapshot.manifest.fragments:
-        offsets = gone.get(fragment.id)
-        if offsets is None or len(offsets) == 0:
-            continue
+    touched = FragmentList.of(snapshot.manifest.fragments).pick({number for number, found in gone.items() if len(found)})
+    for fragment in touched.values():
+        offsets = gone[fragment.id]
         merged = np.union1d(read_deleted(snapshot, fragment), offsets)
         if len(merged) == fragment.physical_rows:
             removed.append(fragment.id)

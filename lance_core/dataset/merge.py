@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.naming import data_path
-from lance_core.dataset.edit import Edit, matching_offsets, remove_files, stage_deletions
+from lance_core.dataset.edit import Edit, by_fragment, matching_offsets, remove_files, stage_deletions
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.rows import Ints
@@ -74,8 +74,8 @@ def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attemp
     if spec.matched == "update":
         updated = _satisfying(snapshot, source, pairs, spec)
     _refuse_ambiguous(source, updated, spec)
-    moved = _by_fragment(updated.target)
-    gone = _union(moved, _by_fragment(np.unique(pairs.target)) if spec.matched == "delete" else {})
+    moved = by_fragment(updated.target)
+    gone = _union(moved, by_fragment(np.unique(pairs.target)) if spec.matched == "delete" else {})
     gone = _union(gone, _missing(snapshot, pairs, spec))
     inserted = _unmatched(source, pairs) if spec.insert else source.slice(0, 0)
     deletions = stage_deletions(snapshot, gone, attempt=attempt)
@@ -157,12 +157,6 @@ def _key(source: pa.Table, row: int, spec: MergeSpec) -> str:
     return ", ".join(f"{name} = {source.column(name)[int(row)].as_py()!r}" for name in spec.on)
 
 
-def _by_fragment(addresses: Addresses) -> dict[int, Ints]:
-    owners = (addresses >> np.uint64(32)).astype(np.int64)
-    offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    return {int(number): offsets[owners == number] for number in np.unique(owners)}
-
-
 def _union(left: dict[int, Ints], right: dict[int, Ints]) -> dict[int, Ints]:
     none = np.empty(0, np.int64)
     return {number: np.union1d(left.get(number, none), right.get(number, none)) for number in {*left, *right}}
@@ -173,7 +167,7 @@ def _missing(snapshot: Snapshot, pairs: _Pairs, spec: MergeSpec) -> dict[int, In
     if spec.delete_missing is False:
         return {}
     condition = None if spec.delete_missing is True else as_filter(spec.delete_missing, snapshot.arrow_schema)
-    matched = _by_fragment(np.unique(pairs.target))
+    matched = by_fragment(np.unique(pairs.target))
     candidates = matching_offsets(snapshot, condition)
     none = np.empty(0, np.int64)
     left = {number: np.setdiff1d(found, matched.get(number, none)) for number, found in candidates.items()}

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from lance_core.dataset.projection import Needs, Projection, needs_of
 from lance_core.errors import InputError
 from lance_core.expr import Expr, columns_of
@@ -25,6 +28,7 @@ class FragmentTask:
     fragment: Fragment
     start: int
     end: int
+    picked: Picked | None = None
 
     @property
     def num_rows(self) -> int:
@@ -49,6 +53,14 @@ class ScanPlan:
     offset: int
 
 
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """What indices know of a fragment: sorted physical offsets of all rows that may match, and what is left to do with them."""
+
+    offsets: npt.NDArray[np.int64]
+    plan: ScanPlan
+
+
 def plan_scan(
     schema: Schema,
     fragments: Sequence[Fragment],
@@ -59,8 +71,7 @@ def plan_scan(
     offset: int | None = None,
 ) -> ScanPlan:
     """The plan of a scan over fragments, in the order given. Raises InputError for a negative limit or offset."""
-    skip = _at_least_zero(offset, "offset") or 0
-    most = _at_least_zero(limit, "limit")
+    most, skip = check_bounds(limit, offset)
     output = Needs(projection.field_ids, projection.system)
     if filter is None:
         tasks = _slice(fragments, skip, most)
@@ -69,6 +80,11 @@ def plan_scan(
     first, rest = _two_steps(schema, tested, output)
     tasks = () if most == 0 else tuple(FragmentTask(fragment, 0, fragment.num_rows) for fragment in fragments)
     return ScanPlan(tasks, projection, filter, first, tested.system | output.system, rest, most, skip)
+
+
+def check_bounds(limit: int | None, offset: int | None) -> tuple[int | None, int]:
+    """(limit, offset with 0 for None). Raises InputError for what is no number of rows."""
+    return _at_least_zero(limit, "limit"), _at_least_zero(offset, "offset") or 0
 
 
 def _at_least_zero(value: int | None, name: str) -> int | None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from lance_core.dataset.plan import ScanPlan, plan_scan
-from lance_core.dataset.projection import Columns, plan_projection
+from lance_core.dataset.plan import ScanPlan, check_bounds, plan_scan
+from lance_core.dataset.projection import Columns, Projection, plan_projection
 from lance_core.dataset.scan import DEFAULT_BATCH_ROWS, count_selected, scan
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.tables import scan_table
@@ -60,21 +61,26 @@ class LanceScanner:
             raise InputError(f"batch_size must be at least 1, got {request.batch_size}")
         self._snapshot = snapshot
         self._request = request
-        self._fragments = snapshot.manifest.fragments if request.fragments is None else request.fragments
-        self._plan = self._planned(request)
-
-    def _planned(self, request: ScanRequest) -> ScanPlan:
-        schema = self._snapshot.manifest.schema
-        projection = plan_projection(
-            schema, request.columns, with_row_id=request.with_row_id, with_row_address=request.with_row_address
+        check_bounds(request.limit, request.offset)
+        self._filter = as_filter(request.filter, snapshot.arrow_schema)
+        self._projection = plan_projection(
+            snapshot.manifest.schema,
+            request.columns,
+            with_row_id=request.with_row_id,
+            with_row_address=request.with_row_address,
         )
-        found = as_filter(request.filter, self._snapshot.arrow_schema)
-        return plan_scan(schema, self._fragments, projection, filter=found, limit=request.limit, offset=request.offset)
 
-    @property
+    @cached_property
     def plan(self) -> ScanPlan:
-        """What will be done."""
-        return self._plan
+        """What will be done. Made late: it looks at every fragment, and a count may not need any."""
+        return self._planned(self._projection)
+
+    def _planned(self, projection: Projection) -> ScanPlan:
+        manifest, request = self._snapshot.manifest, self._request
+        fragments = manifest.fragments if request.fragments is None else request.fragments
+        return plan_scan(
+            manifest.schema, fragments, projection, filter=self._filter, limit=request.limit, offset=request.offset
+        )
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -84,11 +90,11 @@ class LanceScanner:
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the result."""
-        return self._plan.projection.arrow_schema
+        return self._projection.arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The result as a stream; memory is bounded whatever the table's size."""
-        return scan(self._snapshot, self._plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
+        return scan(self._snapshot, self.plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
         """`to_batches` under its other name."""
@@ -96,7 +102,7 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """The whole result."""
-        return scan_table(self._snapshot, self._plan, batch_size=self._request.batch_size)
+        return scan_table(self._snapshot, self.plan, batch_size=self._request.batch_size)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The result as a reader that other Arrow libraries take."""
@@ -113,10 +119,12 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """Rows of the result; without a filter nothing but the manifest is read."""
-        if self._plan.filter is None:
-            return sum(task.num_rows for task in self._plan.tasks)
-        request = replace(self._request, columns=[], with_row_id=False, with_row_address=False)
-        return count_selected(self._snapshot, self._planned(request))
+        request = self._request
+        if self._filter is None:
+            if request.limit is None and not request.offset and request.fragments is None:
+                return self._snapshot.manifest.num_rows
+            return sum(task.num_rows for task in self.plan.tasks)
+        return count_selected(self._snapshot, self._planned(plan_projection(self._snapshot.manifest.schema, [])))
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows of the result."""
@@ -127,11 +135,11 @@ class LanceScanner:
         """Rows by their position in the result of a scan without filter, limit and fragments."""
         if self._request.filter is not None or self._request.fragments is not None:
             return self.to_table().take(indices)
-        return take_rows(self._snapshot, indices, self._plan.projection)
+        return take_rows(self._snapshot, indices, self._projection)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What will be read, in words."""
-        plan = self._plan
+        plan = self.plan
         lines = [f"scan version {self._snapshot.version}: {len(plan.tasks)} fragments, "
                  f"{sum(task.num_rows for task in plan.tasks)} rows"]  # fmt: skip
         names = ", ".join(item.name for item in plan.first.top_level) or "no stored columns"
