@@ -59,7 +59,9 @@ def open_file(
         if version.is_legacy:
             return open_legacy(store, path, tail=tail, file_size=file_size, data_file=data_file)
         metadata = drive_one(store, path, load_metadata(tail, file_size=file_size))
-    return ContainerFile(store, path, tail=tail, metadata=metadata, data_file=data_file, cache=cache or shared_cache())
+    return ContainerFile(
+        store, path, tail=tail, metadata=metadata, data_file=data_file, cache=shared_cache() if cache is None else cache
+    )
 
 
 class ContainerFile(OpenFile):

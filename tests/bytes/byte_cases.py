@@ -102,3 +102,26 @@ def metadata_table(version: str, num_rows: int, nulls: str, distribution: str) -
                 fields.append(pa.field(f"{setting} {name}", column.type, metadata=metadata))
                 arrays.append(column)
     return pa.table(arrays, schema=pa.schema(fields))
+
+
+def settings(version: str, num_rows: int) -> list[tuple[str, pa.Array, dict[str, str]]]:
+    """(name, column, field metadata) of every setting on every type, and of packed structs and blobs."""
+    table = metadata_table(version, num_rows, "some", "random")
+    found = [(item.name, table.column(item.name).chunk(0), _text(item.metadata)) for item in table.schema]
+    found += [("packed", packed(num_rows), _keys(packed="true")), ("blob", blobs(num_rows), _keys(blob="true"))]
+    return found
+
+
+def packed(num_rows: int) -> pa.Array:
+    """A struct of fixed-width children, for one packed column."""
+    children = [pools.column(name, num_rows) for name in ("int32_small", "double", "int16")]
+    return pa.StructArray.from_arrays(children, names=["x", "y", "z"])
+
+
+def blobs(num_rows: int, nulls: str = "some") -> pa.Array:
+    """Values for a blob column, empty ones among them."""
+    return pools.column("binary_long", num_rows, nulls).cast(pa.large_binary())
+
+
+def _text(metadata: dict[bytes, bytes]) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in metadata.items()}

@@ -136,7 +136,9 @@ def _lists_equal(left: pa.Array, right: pa.Array) -> bool:
 def _map_entries(array: pa.MapArray, storage: pa.DataType) -> pa.Array:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     size = last - first
-    return pa.StructArray.from_arrays([array.keys.slice(first, size), array.items.slice(first, size)], names=["key", "value"])
+    return pa.StructArray.from_arrays(
+        [array.keys.slice(first, size), array.items.slice(first, size)], names=["key", "value"]
+    )
 
 
 def _child(array: pa.StructArray, number: int) -> pa.Array:

@@ -20,7 +20,9 @@ MATRIX = [(rows, *spread) for rows in cases.SMALL if rows > 1 for spread in SPRE
 MATRIX += [(1, nulls, "random") for nulls in ("none", "all")]
 
 
-def check(root: Path, table: pa.Table, version: str, *, ours_only: list[str] | None = None, batch_rows: int = 1 << 20) -> None:
+def check(
+    root: Path, table: pa.Table, version: str, *, ours_only: list[str] | None = None, batch_rows: int = 1 << 20
+) -> None:
     """Both ways over one table; all problems of all columns at once."""
     official = table.drop_columns(ours_only) if ours_only else table
     files.write_official(root / "official", official, version, batch_rows=batch_rows)
@@ -53,7 +55,10 @@ def test_every_type(tmp_path: Path, version: str, rows: int, nulls: str, distrib
 def test_no_rows(tmp_path: Path, version: str) -> None:
     table, ours_only = cases.case_table(version, 0, "none", "random")
     check(tmp_path, table, version, ours_only=ours_only)
-    assert pa.Table.from_batches([files.open_at(tmp_path / "ours").take(files.open_at(tmp_path / "ours").schema, [])]).num_rows == 0
+    assert (
+        pa.Table.from_batches([files.open_at(tmp_path / "ours").take(files.open_at(tmp_path / "ours").schema, [])]).num_rows
+        == 0
+    )
 
 
 @pytest.mark.parametrize("version", cases.VERSIONS)
