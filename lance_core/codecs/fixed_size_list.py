@@ -18,7 +18,7 @@ from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, ListBlock, 
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.codecs.encoded import EncodedChunks, EncodedValues
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
-from lance_core.format.encoding import CompressiveEncoding, FixedSizeList, Flat
+from lance_core.format.encoding import CompressiveEncoding, Constant, FixedSizeList, Flat
 
 TARGET_CHUNK_BYTES = 8186
 _MAX_ITEMS = 1 << 40
@@ -49,7 +49,7 @@ def decode_block(encoding: FixedSizeList, piece: Pieces, counts: Ints, codecs: C
 
 
 def decode_values(encoding: FixedSizeList, payload: Values, codecs: Codecs) -> Block:
-    """ListBlock from rows of `[bitmaps][values]`."""
+    """ListBlock from rows of `[bitmaps][values]`; items that are all null are a FixedBlock of 0 bits."""
     if not isinstance(payload, FixedBlock) or payload.bits % 8:
         raise CorruptFileError("a page of FixedSizeList values has payloads of variable width")
     layers, leaf = _layers(encoding)
@@ -141,6 +141,9 @@ def _layers(encoding: FixedSizeList) -> tuple[list[FixedSizeList], Flat]:
     while isinstance(inner, FixedSizeList):
         layers.append(inner)
         inner = inner.values
+    if isinstance(inner, Constant) and inner.value is None and any(layer.has_validity for layer in layers):
+        # Nothing but null items: the rows are bitmaps without values.
+        return layers, Flat(0)
     if not isinstance(inner, Flat) or inner.compression is not None:
         raise UnsupportedEncodingError(f"FixedSizeList of {type(inner).__name__} in a full-zip page is not supported")
     if inner.bits_per_value != 1 and (inner.bits_per_value <= 0 or inner.bits_per_value % 8):
@@ -155,7 +158,7 @@ def _row_sizes(layers: list[FixedSizeList], bits: int) -> tuple[list[int], list[
     items = 1
     for layer in layers:
         items *= layer.items_per_value
-        if not 0 < items * bits <= _MAX_ITEMS:
+        if not 0 < items * max(bits, 1) <= _MAX_ITEMS:
             raise CorruptFileError(f"FixedSizeList of {items} items per row")
         num_items.append(items)
         if layer.has_validity:

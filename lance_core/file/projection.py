@@ -117,7 +117,7 @@ class Projection:
         """All selected rows as one table whose columns keep the chunks they were decoded in."""
         selection = select_ranges(ranges, self.num_rows)
         tables = list(self._tables(selection, self._window_rows(1)))
-        return pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
 
     def _window_rows(self, batch_size: int) -> int:
         # Wide tables get larger windows: a column is not worth a visit for a few rows.
@@ -132,11 +132,12 @@ class Projection:
                 yield _combine(table.slice(start, min(batch_size, table.num_rows - start)))
 
     def _tables(self, selection: RowSelection, window_rows: int) -> Iterator[pa.Table]:
-        parts = windows(selection, window_rows)
         if selection.num_rows <= window_rows:
             # One window: nothing to run ahead of.
-            yield from (self._load(part) for part in parts)
+            if selection.num_rows:
+                yield self._load(selection)
             return
+        parts = windows(selection, window_rows)
         # Threads of this reader's own: they wait for the shared pools, which must therefore not run them.
         pool = ThreadPoolExecutor(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead")
         pending: deque[Future[pa.Table]] = deque()

@@ -25,7 +25,7 @@ def select_ranges(ranges: Ranges | None, num_rows: int) -> RowSelection:
         return RowSelection.all(num_rows)
     selection = ranges if isinstance(ranges, RowSelection) else RowSelection.ranges(ranges)
     if len(selection.starts):
-        out_of_order = bool((selection.starts[1:] < selection.ends[:-1]).any())
+        out_of_order = len(selection.starts) > 1 and bool((selection.starts[1:] < selection.ends[:-1]).any())
         if out_of_order or selection.starts[0] < 0 or selection.ends[-1] > num_rows:
             raise InputError(
                 f"row ranges must be sorted, disjoint and within 0..{num_rows}, got {_first(selection)}",
@@ -72,6 +72,10 @@ def windows(selection: RowSelection, window_rows: int) -> Iterator[RowSelection]
 
 def clip(selection: RowSelection, start: int, end: int) -> RowSelection:
     """The selected rows within [start, end), counted from `start`."""
+    if len(selection.starts) == 1:
+        low, high = int(selection.starts[0]), int(selection.ends[0])
+        if start <= low and high <= end:
+            return selection if start == 0 else RowSelection.span(low - start, high - start)
     first = int(np.searchsorted(selection.ends, start, side="right"))
     last = int(np.searchsorted(selection.starts, end, side="left"))
     starts = np.maximum(selection.starts[first:last], start) - start

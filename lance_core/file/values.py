@@ -55,8 +55,9 @@ def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
 
 
 def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
-    if pa.types.is_null(arrow_type):
-        return pa.nulls(block.count)
+    if pa.types.is_null(arrow_type) or (block.bits == 0 and not pa.types.is_fixed_size_binary(arrow_type)):
+        # No bits at all: items of fixed-size lists that are all null.
+        return pa.nulls(block.count, arrow_type)
     if pa.types.is_fixed_size_list(arrow_type) and block.bits % arrow_type.list_size == 0:
         # Lists inside packed structs are stored as one wide value.
         items = FixedBlock(block.bits // arrow_type.list_size, block.data, block.count * arrow_type.list_size)
