@@ -27,15 +27,16 @@ from lance_core.dataset.commit_operation import commit_operation
 from lance_core.dataset.drop import drop_table
 from lance_core.dataset.editing import EditingVerbs
 from lance_core.dataset.fragment import LanceFragment
+from lance_core.dataset.indices import IndexingVerbs
 from lance_core.dataset.log import read_transactions
 from lance_core.dataset.merge_builder import MergeInsertBuilder
 from lance_core.dataset.optimize import DatasetOptimizer
 from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
-from lance_core.dataset.projection import Columns, plan_projection
+from lance_core.dataset.projection import Columns
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot
 from lance_core.dataset.stats import LanceStats
-from lance_core.dataset.take import take_rows
+from lance_core.dataset.take import projection_of, take_rows
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
 from lance_core.table.transaction import Transaction
@@ -43,7 +44,7 @@ from lance_core.table.transaction import Transaction
 Uri = str | os.PathLike[str]
 
 
-class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs):
+class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, IndexingVerbs):
     """One version of a Lance table."""
 
     def __init__(
@@ -161,12 +162,16 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs):
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
         fragments: Sequence[LanceFragment] | None = None,
+        use_scalar_index: bool | None = None,
+        strict_index: bool | None = None,
         **options: Any,
     ) -> LanceScanner:
         """Plan a scan.
 
         `columns` is a list of names (dotted for fields of structs) or a dict of name to SQL expression; `filter` is SQL text
-        or a pyarrow expression; `fragments` restricts the scan. Options that only steer the official scanner's speed are
+        or a pyarrow expression; `fragments` restricts the scan. Indices answer what they can of the filter unless
+        `use_scalar_index` is False; one that cannot be read is left out with a warning, or an error with `strict_index`
+        (ours). Options that only steer the official scanner's speed are
         accepted; what would change the result and is not implemented is refused by name.
 
         Raises InputError, FilterError.
@@ -182,6 +187,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs):
             with_row_id=bool(with_row_id),
             with_row_address=bool(with_row_address),
             fragments=chosen,
+            use_scalar_index=use_scalar_index is not False,
+            strict_index=bool(strict_index),
         )
         return LanceScanner(self._snapshot, request)
 
@@ -232,7 +239,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs):
 
     def take(self, indices: Any, columns: Columns = None) -> pa.Table:
         """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError beyond the end."""
-        return take_rows(self._snapshot, indices, plan_projection(self.lance_schema, columns))
+        return take_rows(self._snapshot, indices, projection_of(self._snapshot, columns))
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """The first rows; options as for `scanner`."""

@@ -18,7 +18,7 @@ from lance_core.errors import InputError
 SCAN_HINTS = frozenset(
     {
         "batch_readahead", "fragment_readahead", "scan_in_order", "use_stats", "io_buffer_size", "late_materialization",
-        "use_scalar_index", "batch_size_bytes", "disable_scoring_autoprojection", "prefilter", "fast_search",
+        "batch_size_bytes", "disable_scoring_autoprojection", "prefilter", "fast_search",
     }
 )  # fmt: skip
 """They steer speed and memory of the official scanner; results are the same. (`prefilter`, `fast_search` need a search.)"""

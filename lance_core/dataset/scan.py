@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_core.dataset.assemble import empty_columns
 from lance_core.dataset.fragments import FragmentReader, reader_of
-from lance_core.dataset.plan import FragmentTask, ScanPlan
+from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan
 from lance_core.dataset.projection import Projection
 from lance_core.dataset.rows import Ints, is_living, living_span
 from lance_core.dataset.snapshot import Snapshot
@@ -59,7 +59,7 @@ def scan_whole(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> pa.Tab
     start, end = living_span(reader.deleted, task.start, task.end)
     if end - start != task.num_rows:
         return None
-    table = reader.table(plan.first, start, end)
+    table = reader.table(plan.first, RowSelection.span(start, end))
     if table is None or table.schema.equals(plan.projection.arrow_schema):
         return table
     target = plan.projection.arrow_schema
@@ -73,6 +73,9 @@ def count_selected(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = LARG
 
 def _scan_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_size: int) -> Iterator[pa.RecordBatch]:
     reader = reader_of(snapshot, task.fragment)
+    if task.picked is not None:
+        yield from _scan_picked(reader, task.picked, batch_size)
+        return
     start, end = living_span(reader.deleted, task.start, task.end)
     rows = RowSelection.span(start, end)
     batches = reader.read(plan.first, rows, batch_size=batch_size, system=plan.first_system)
@@ -84,6 +87,32 @@ def _scan_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_siz
             yield from (project(batch, plan.projection) for batch, offsets in selected if len(offsets))
         else:
             yield from _late(reader, plan, _select(reader, plan, batches, start), batch_size)
+
+
+def _scan_picked(reader: FragmentReader, picked: Picked, batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Rows that indices picked: deleted ones are masked, the rest of the filter is tested."""
+    plan, offsets = picked.plan, picked.offsets[is_living(reader.deleted, picked.offsets)]
+    if len(offsets) == 0:
+        return
+    batches = read_offsets(reader, plan.first, offsets, batch_size=batch_size, system=plan.first_system)
+    if plan.filter is None:
+        yield from (project(batch, plan.projection) for batch in batches)
+        return
+    selected = _test_picked(plan.filter, batches, offsets)
+    if plan.rest is None:
+        yield from (project(batch, plan.projection) for batch, here in selected if len(here))
+    else:
+        yield from _late(reader, plan, selected, batch_size)
+
+
+def _test_picked(expr: ast.Expr, batches: Iterator[pa.RecordBatch], offsets: Ints) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    first = 0
+    for batch in batches:
+        known: Any = evaluate(expr, batch)
+        passed: npt.NDArray[np.bool_] = known.fill_null(False).to_numpy(zero_copy_only=False)
+        here = offsets[first : first + batch.num_rows]
+        first += batch.num_rows
+        yield filter_rows(batch, passed), here[passed]
 
 
 def _plain(

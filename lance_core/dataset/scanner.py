@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.explain import explain
+from lance_core.dataset.index_use import Served, serve
 from lance_core.dataset.plan import ScanPlan, check_bounds, plan_scan
 from lance_core.dataset.projection import Columns, Projection, plan_projection
 from lance_core.dataset.scan import DEFAULT_BATCH_ROWS, count_selected, scan
@@ -40,6 +42,8 @@ class ScanRequest:
     with_row_id: bool = False
     with_row_address: bool = False
     fragments: Sequence[Fragment] | None = None
+    use_scalar_index: bool = True
+    strict_index: bool = False
 
 
 def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
@@ -75,6 +79,14 @@ class LanceScanner:
         """What will be done. Made late: it looks at every fragment, and a count may not need any."""
         return self._planned(self._projection)
 
+    @cached_property
+    def _served(self) -> Served:
+        return self._serve(self.plan)
+
+    def _serve(self, plan: ScanPlan) -> Served:
+        request = self._request
+        return serve(self._snapshot, plan, use_indices=request.use_scalar_index, strict=request.strict_index)
+
     def _planned(self, projection: Projection) -> ScanPlan:
         manifest, request = self._snapshot.manifest, self._request
         fragments = manifest.fragments if request.fragments is None else request.fragments
@@ -94,7 +106,7 @@ class LanceScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The result as a stream; memory is bounded whatever the table's size."""
-        return scan(self._snapshot, self.plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
+        return scan(self._snapshot, self._served.plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
         """`to_batches` under its other name."""
@@ -102,7 +114,7 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """The whole result."""
-        return scan_table(self._snapshot, self.plan, batch_size=self._request.batch_size)
+        return scan_table(self._snapshot, self._served.plan, batch_size=self._request.batch_size)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The result as a reader that other Arrow libraries take."""
@@ -124,7 +136,8 @@ class LanceScanner:
             if request.limit is None and not request.offset and request.fragments is None:
                 return self._snapshot.manifest.num_rows
             return sum(task.num_rows for task in self.plan.tasks)
-        return count_selected(self._snapshot, self._planned(plan_projection(self._snapshot.manifest.schema, [])))
+        plan = self._planned(plan_projection(self._snapshot.manifest.schema, []))
+        return count_selected(self._snapshot, self._serve(plan).plan)
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows of the result."""
@@ -138,19 +151,5 @@ class LanceScanner:
         return take_rows(self._snapshot, indices, self._projection)
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """What will be read, in words."""
-        plan = self.plan
-        lines = [f"scan version {self._snapshot.version}: {len(plan.tasks)} fragments, "
-                 f"{sum(task.num_rows for task in plan.tasks)} rows"]  # fmt: skip
-        names = ", ".join(item.name for item in plan.first.top_level) or "no stored columns"
-        if plan.filter is None:
-            lines.append(f"  read {names}")
-        else:
-            lines.append(f"  read and test {names} with {self._request.filter}")
-            if plan.rest is not None:
-                lines.append(f"  of selected rows read {', '.join(item.name for item in plan.rest.top_level)}")
-            if plan.limit is not None or plan.offset:
-                lines.append(f"  skip {plan.offset} selected rows, stop after {plan.limit}")
-        if verbose:
-            lines.extend(f"  fragment {task.fragment.id}: rows {task.start} to {task.end}" for task in plan.tasks)
-        return "\n".join(lines)
+        """What will be read, in words, and which index answers what."""
+        return explain(self._snapshot, self._served, self._request.filter, verbose=verbose)

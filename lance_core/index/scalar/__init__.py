@@ -1,0 +1,1 @@
+"""Indices over values that are compared, looked up or summarised."""

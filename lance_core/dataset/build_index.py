@@ -1,0 +1,186 @@
+"""Build index segments: read one column with row ids, let the kind write its files, publish them with one CreateIndex.
+
+::
+
+    create_scalar_index(snapshot, "id", "BTREE")                         -> a new version with the index `id_idx`
+    build_segment(snapshot, "id", "BTREE", fragment_ids=[0, 1])          -> a segment's entry, published by nobody yet
+
+A segment's files lie in `_indices/{uuid}/`; nobody sees them before the commit.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid as uuids
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.arrow import field_to_arrow
+from lance_core.commit.naming import index_uuid as new_index_uuid
+from lance_core.dataset.edit import Edit, run_edit
+from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import InputError, LanceError, UnsupportedFeatureError
+from lance_core.format.fragment import Fragment
+from lance_core.format.index import IndexMetadata
+from lance_core.format.schema import Field, Schema
+from lance_core.index.base import ID, VALUE, IndexFolder, IndexKind
+from lance_core.index.registry import KINDS, kind_by_name
+from lance_core.table.operations.create_index import CreateIndex
+from lance_core.table.transaction import Transaction
+from lance_core.wire.index import encode_details
+
+INDICES = "_indices"
+
+
+@dataclass(frozen=True)
+class IndexRequest:
+    """What is to be built. `parameters` are the kind's own (`rows_per_zone`)."""
+
+    column: str
+    kind: IndexKind
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_index_request(
+    schema: Schema, column: str, index_type: str, name: str | None, parameters: Mapping[str, Any]
+) -> IndexRequest:
+    """Check what a user asked for. Raises InputError: no such column, kind, option, or a type the kind cannot index."""
+    kind = kind_by_name(index_type) if isinstance(index_type, str) else None
+    if kind is None:
+        known = ", ".join(kind.name for kind in KINDS)
+        raise InputError(f"index type {index_type!r} is not implemented; expected one of {known}")
+    value_type = value_type_of(schema, schema.find(column))
+    if not kind.accepts(value_type):
+        raise InputError(f"column {column!r} is of type {value_type}, which {kind.name} does not index")
+    for key in parameters:
+        if key not in kind.parameters:
+            raise TypeError(f"create_scalar_index() got an unexpected keyword argument {key!r}")
+    return IndexRequest(column, kind, name or f"{column}_idx", dict(parameters))
+
+
+def value_type_of(schema: Schema, item: Field) -> pa.DataType:
+    """The Arrow type of a field's values."""
+    found: pa.DataType = field_to_arrow(schema, item).type
+    return found
+
+
+def create_scalar_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool = True, train: bool = True) -> Snapshot:
+    """Build an index over all fragments (none when not `train`) and publish it in the place of one of that name."""
+    landed, _ = run_edit(snapshot, lambda current: stage_index(current, request, replaces=replaces, train=train))
+    return landed
+
+
+def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, train: bool) -> Edit:
+    """Write the files of a new index and describe its commit."""
+    old = tuple(index for index in snapshot.manifest.indices if index.name == request.name)
+    if old and not replaces:
+        raise InputError(f"there is an index named {request.name!r}", cure="Pass replace=True, or another name.")
+    item = snapshot.manifest.schema.find(request.column)
+    if any(index.fields != (item.id,) for index in old):
+        raise InputError(f"the index {request.name!r} is on another column", cure="Pass another name.")
+    fragments = snapshot.manifest.fragments if train else ()
+    built = build_segment(snapshot, request, fragments)
+    operation = CreateIndex(new_indices=(built,), removed_indices=old)
+    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), paths_of(built))
+
+
+def paths_of(index: IndexMetadata) -> tuple[str, ...]:
+    """The files of a segment, below the table."""
+    return tuple(f"{INDICES}/{index.uuid}/{file.path}" for file in index.files)
+
+
+def build_segment(
+    snapshot: Snapshot, request: IndexRequest, fragments: Sequence[Fragment], *, attempt: str | None = None
+) -> IndexMetadata:
+    """Write one segment over some fragments of the snapshot and describe it; what was written goes when it fails."""
+    manifest = snapshot.manifest
+    item = manifest.schema.find(request.column)
+    kind, value_type = request.kind, value_type_of(manifest.schema, item)
+    uuid = new_index_uuid(attempt)
+    folder = IndexFolder(snapshot.store, f"{INDICES}/{uuid}")
+    stable = manifest.uses_stable_row_ids
+    by_address = kind.needs_addresses or not stable or kind.stable_version is not None
+    batches = training_batches(snapshot, request.column, fragments, "_rowaddr" if by_address else "_rowid")
+    try:
+        files = kind.train(folder, batches, value_type, **request.parameters)
+    except BaseException:
+        remove_folder(snapshot, folder.path)
+        raise
+    return IndexMetadata(
+        uuid=uuid,
+        name=request.name,
+        fields=(item.id,),
+        dataset_version=snapshot.version,
+        fragment_bitmap=frozenset(fragment.id for fragment in fragments),
+        details=encode_details(kind.describe(value_type, request.parameters)),
+        index_version=kind.stable_version if stable and kind.stable_version is not None else kind.written_version,
+        created_at=time.time_ns() // 1_000_000,
+        files=files,
+    )
+
+
+def training_batches(
+    snapshot: Snapshot, column: str, fragments: Sequence[Fragment], id_column: str
+) -> Iterator[pa.RecordBatch]:
+    """The living rows of fragments as (value, id)."""
+    schema = snapshot.manifest.schema
+    plan = plan_scan(schema, fragments, plan_projection(schema, [column, id_column]))
+    for batch in scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS):
+        yield batch.rename_columns([VALUE, ID])
+
+
+def remove_folder(snapshot: Snapshot, path: str) -> None:
+    """Remove what a failed build left. Never fails: what stays is garbage."""
+    with suppress(LanceError, OSError):
+        for entry in [*snapshot.store.list(f"{path}/")]:
+            with suppress(LanceError, OSError):
+                snapshot.store.delete(entry.path)
+
+
+def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
+    """Publish a version without the index of that name. Raises InputError when there is none."""
+
+    def plan(current: Snapshot) -> Edit:
+        gone = segments_named(current, name)
+        return Edit(Transaction(current.version, str(uuids.uuid4()), CreateIndex((), gone)))
+
+    return run_edit(snapshot, plan)[0]
+
+
+def segments_named(snapshot: Snapshot, name: str) -> tuple[IndexMetadata, ...]:
+    """The segments of an index. Raises InputError naming those there are."""
+    found = tuple(index for index in snapshot.manifest.indices if index.name == name)
+    if not found:
+        names = sorted({index.name for index in snapshot.manifest.indices})
+        raise InputError(f"there is no index named {name!r}", cure=f"There are: {', '.join(names) or 'none'}.")
+    return found
+
+
+def request_again(snapshot: Snapshot, index: IndexMetadata, kind: IndexKind, parameters: Mapping[str, Any]) -> IndexRequest:
+    """The request that would build a segment like this one. Raises UnsupportedFeatureError for several columns."""
+    if len(index.fields) != 1:
+        raise UnsupportedFeatureError(f"index {index.name!r} is on {len(index.fields)} fields; expected one")
+    return IndexRequest(column_of(snapshot.manifest.schema, index.fields[0]), kind, index.name, dict(parameters))
+
+
+def column_of(schema: Schema, field_id: int) -> str:
+    """The dotted path of a field."""
+    item = schema.by_id[field_id]
+    path = [item.name]
+    while item.parent_id in schema.by_id:
+        item = schema.by_id[item.parent_id]
+        path.insert(0, item.name)
+    return ".".join(path)
+
+
+def rebuilt(segment: IndexMetadata, index: IndexMetadata, coverage: Collection[int]) -> IndexMetadata:
+    """A freshly built segment that takes the place of one that had more to say (an id of a cluster, metadata)."""
+    return replace(segment, fragment_bitmap=frozenset(coverage), clustering_id=index.clustering_id, metadata=index.metadata)

@@ -1,0 +1,301 @@
+"""Let indices answer what they can of a filter, before anything is read.
+
+::
+
+    a = 3 AND b > 1, an index on a over fragments 0, 1 of 0, 1, 2
+    fragment 0   rows {17} may match, b > 1 is left to test       fragment 1   nothing, it is not read
+    fragment 2   not covered: scanned with the whole filter
+
+Only what lies in a segment's fragment bitmap is believed, and only of fragments that live; deleted rows are masked by the
+scan. A segment that cannot be read is left out with a warning, or is an error when `strict` is asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lance_core.dataset.build_index import INDICES, column_of, value_type_of
+from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import CorruptFileError, FilterError, LanceError
+from lance_core.expr import Expr, ast
+from lance_core.format.index import IndexMetadata
+from lance_core.index.base import Answer, IndexFolder, IndexKind, OpenIndex
+from lance_core.index.registry import KINDS, kind_by_details
+from lance_core.io.cache import shared_cache
+from lance_core.rowids.bitmap import bitmap_array
+from lance_core.rowids.deletion import deletion_vector
+from lance_core.rowids.index import MISSING, FragmentIds, RowIdIndex, build_row_id_index
+from lance_core.rowids.selection import AddressSet, address_set
+from lance_core.rowids.sequence import sequence_of
+from lance_core.table.coverage import FRAGMENT_REUSE, SYSTEM_INDICES, is_address_based
+
+_LOG = logging.getLogger("lance_core.index")
+
+
+@dataclass(frozen=True)
+class Use:
+    """One test that an index answered: for the plan's explanation."""
+
+    index: str
+    title: str
+    columns: tuple[str, ...]
+    is_exact: bool
+    fragments: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A plan whose tasks know which rows to look at, and what made them so."""
+
+    plan: ScanPlan
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known about a test: `rows` of the `coverage` may pass it, no others of it do."""
+
+    coverage: frozenset[int]
+    rows: AddressSet
+    is_exact: bool
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment that can be searched."""
+
+    index: IndexMetadata
+    kind: IndexKind
+    coverage: frozenset[int]
+
+
+def usable_segments(snapshot: Snapshot) -> dict[str, list[Segment]]:
+    """Column -> segments over live fragments that this release can search. The rest is skipped with a log line."""
+    manifest = snapshot.manifest
+    live = frozenset(fragment.id for fragment in manifest.fragments)
+    deferred = any(index.name == FRAGMENT_REUSE for index in manifest.indices)
+    found: dict[str, list[Segment]] = {}
+    for index in manifest.indices:
+        reason, kind = _unusable(index, deferred=deferred, stable=manifest.uses_stable_row_ids)
+        if index.name in SYSTEM_INDICES or kind is None or reason:
+            if reason:
+                _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, reason)
+            continue
+        coverage = live & (index.fragment_bitmap or frozenset())
+        if coverage and index.fields[0] in manifest.schema.by_id:
+            segment = Segment(index, kind, coverage)
+            found.setdefault(column_of(manifest.schema, index.fields[0]), []).append(segment)
+    return found
+
+
+def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[str, IndexKind | None]:
+    if index.name in SYSTEM_INDICES:
+        return "", None
+    kind = kind_by_details(index.details.kind) if index.details is not None else None
+    if kind is None:
+        return f"its type {index.details.kind if index.details else 'unknown'} is not known here", None
+    if (index.index_version or 0) > kind.version:
+        return f"its version {index.index_version} is newer than {kind.version}", kind
+    if len(index.fields) != 1 or index.fragment_bitmap is None:
+        return "it is on several fields, or does not say what it covers", kind
+    if deferred and (is_address_based(index) or not stable):
+        return "rows moved since it was built and its addresses were not translated", kind
+    return "", kind
+
+
+def open_segment(snapshot: Snapshot, segment: Segment) -> OpenIndex:
+    """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
+    index, schema = segment.index, snapshot.manifest.schema
+    store, _ = snapshot.store_of(index.base_id)
+    sizes = {file.path: file.size_bytes for file in index.files}
+    folder = IndexFolder(store, f"{INDICES}/{index.uuid}", sizes)
+    item = schema.by_id[index.fields[0]]
+    path = tuple(column_of(schema, item.id).split("."))
+
+    def make() -> tuple[OpenIndex, int]:
+        return segment.kind.open(folder, value_type_of(schema, item), path), sum(sizes.values()) // 8 + 4096
+
+    return shared_cache().get_or_make((*folder.key, "open", path), make)
+
+
+@dataclass
+class _Search:
+    snapshot: Snapshot
+    segments: Mapping[str, Sequence[Segment]]
+    strict: bool
+
+    def ask(self, part: Expr) -> _Found | None:
+        """What indices know about a test, however it is put together."""
+        columns = ast.columns_of(part)
+        if len(columns) == 1 and columns[0] in self.segments:
+            found = self._ask_column(part, columns[0])
+            if found is not None:
+                return found
+        if isinstance(part, ast.Or):
+            return _either([self.ask(item) for item in part.items])
+        if isinstance(part, ast.And):
+            return _both([self.ask(item) for item in part.items])
+        return None
+
+    def _ask_column(self, part: Expr, column: str) -> _Found | None:
+        by_name: dict[str, list[Segment]] = {}
+        for kind in KINDS:
+            for segment in self.segments[column]:
+                if segment.kind is kind and kind.can_answer(part):
+                    by_name.setdefault(segment.index.name, []).append(segment)
+        for name, segments in by_name.items():
+            found = [(segment, answer) for segment in segments if (answer := self._answer(segment, part)) is not None]
+            if found:
+                return _merged(name, column, found)
+        return None
+
+    def _answer(self, segment: Segment, part: Expr) -> Answer | None:
+        index = segment.index
+        try:
+            answer = open_segment(self.snapshot, segment).search(part)
+            if answer is None:
+                return None
+            rows = answer.rows
+            if self.snapshot.manifest.uses_stable_row_ids and not is_address_based(index):
+                rows = self._translated(rows)
+            rows = rows.restricted(segment.coverage)
+            self._check(rows)
+            return Answer(rows, answer.is_exact)
+        except FilterError:
+            return None
+        except (LanceError, OSError) as error:
+            if self.strict:
+                raise CorruptFileError(
+                    f"index {index.name!r} ({index.uuid}) of {self.snapshot.uri} cannot be searched: {error}",
+                    uri=self.snapshot.uri,
+                    cure="Build it anew, drop it, or leave strict_index out.",
+                ) from error
+            warnings.warn(
+                f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
+
+    def _check(self, rows: AddressSet) -> None:
+        sizes = {fragment.id: fragment.physical_rows for fragment in self.snapshot.manifest.fragments}
+        for fragment, here in rows.fragments.items():
+            if here is not None and len(here) and here.max() >= sizes[fragment]:
+                raise CorruptFileError(f"it names row {here.max()} of fragment {fragment}, which has {sizes[fragment]}")
+
+    def _translated(self, rows: AddressSet) -> AddressSet:
+        """Addresses of stable row ids; ids of rows that are gone are left out."""
+        kept = self.snapshot.remember("row_id_index", dict[str, RowIdIndex])
+        if "all" not in kept:
+            kept["all"] = row_id_index(self.snapshot)
+        addresses = kept["all"].addresses_of(rows.to_array())
+        return address_set(addresses[addresses != MISSING])
+
+
+def row_id_index(snapshot: Snapshot) -> RowIdIndex:
+    """Where each stable row id of a snapshot is."""
+    parts = []
+    for fragment in snapshot.manifest.fragments:
+        reader = reader_of(snapshot, fragment)
+        if reader.row_ids is None:
+            raise CorruptFileError(f"fragment {fragment.id} has no row ids")
+        deleted = deletion_vector(reader.deleted) if len(reader.deleted) else None
+        parts.append(FragmentIds(fragment.id, sequence_of(reader.row_ids), deleted))
+    return build_row_id_index(parts)
+
+
+def _merged(name: str, column: str, found: Sequence[tuple[Segment, Answer]]) -> _Found:
+    coverage, rows, is_exact = frozenset[int](), AddressSet(), True
+    for segment, answer in found:
+        coverage |= segment.coverage
+        rows = rows | answer.rows
+        is_exact = is_exact and answer.is_exact
+    use = Use(name, found[0][0].kind.title, (column,), is_exact, coverage)
+    return _Found(coverage, rows, is_exact, (use,))
+
+
+def _either(items: Sequence[_Found | None]) -> _Found | None:
+    known = [item for item in items if item is not None]
+    if len(known) < len(items):
+        return None
+    coverage = frozenset.intersection(*(item.coverage for item in known))
+    rows = AddressSet()
+    for item in known:
+        rows = rows | item.rows
+    return _found(coverage, rows, known, is_exact=all(item.is_exact for item in known))
+
+
+def _both(items: Sequence[_Found | None]) -> _Found | None:
+    known = [item for item in items if item is not None]
+    if not known:
+        return None
+    coverage = frozenset.intersection(*(item.coverage for item in known))
+    rows = known[0].rows
+    for item in known[1:]:
+        rows = rows & item.rows
+    return _found(coverage, rows, known, is_exact=len(known) == len(items) and all(item.is_exact for item in known))
+
+
+def _found(coverage: frozenset[int], rows: AddressSet, parts: Sequence[_Found], *, is_exact: bool) -> _Found | None:
+    if not coverage:
+        return None
+    uses = tuple(use for part in parts for use in part.uses)
+    return _Found(coverage, rows.restricted(coverage), is_exact, uses)
+
+
+def serve(snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, strict: bool = False) -> Served:
+    """Search indices for the plan's filter. The same plan when there is none, no index helps, or nobody wants them."""
+    if plan.filter is None or not use_indices or not snapshot.manifest.indices or not plan.tasks:
+        return Served(plan)
+    segments = usable_segments(snapshot)
+    if not segments:
+        return Served(plan)
+    search = _Search(snapshot, segments, strict)
+    parts = [(part, search.ask(part)) for part in ast.conjuncts(plan.filter)]
+    known = [found for _, found in parts if found is not None]
+    if not known:
+        return Served(plan)
+    plans: dict[tuple[bool, ...], ScanPlan] = {}
+    tasks: list[FragmentTask] = []
+    for task in plan.tasks:
+        tasks.extend(_with_rows(snapshot, plan, task, parts, plans))
+    return Served(replace(plan, tasks=tuple(tasks)), tuple(use for found in known for use in found.uses))
+
+
+def _with_rows(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    task: FragmentTask,
+    parts: Sequence[tuple[Expr, _Found | None]],
+    plans: dict[tuple[bool, ...], ScanPlan],
+) -> Sequence[FragmentTask]:
+    """The task restricted to rows that may match: itself when nothing is known, nothing when there are none."""
+    here = task.fragment.id
+    left = tuple(found is None or here not in found.coverage or not found.is_exact for _, found in parts)
+    rows = AddressSet({here: None})
+    is_known = False
+    for _, found in parts:
+        if found is not None and here in found.coverage:
+            is_known = True
+            rows = rows & found.rows
+    if not is_known:
+        return (task,)
+    if here not in rows.fragments:
+        return ()
+    picked = rows.fragments[here]
+    if picked is None:
+        return (task,)
+    if left not in plans:
+        residual = tuple(part for (part, _), stays in zip(parts, left, strict=True) if stays)
+        expr = ast.And(residual) if len(residual) > 1 else residual[0] if residual else None
+        plans[left] = plan_scan(snapshot.manifest.schema, (), plan.projection, filter=expr)
+    offsets = bitmap_array(picked).astype(np.int64)
+    return (replace(task, picked=Picked(offsets, plans[left])),)

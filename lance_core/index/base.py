@@ -1,0 +1,170 @@
+"""What every index kind answers, in the same order: whom it serves, how it is trained, how it is opened, how it is asked.
+
+::
+
+    kind.accepts(pa.int64())                    True
+    kind.can_answer(a > 3)                      True
+    kind.train(folder, batches, ...)            files appear below `_indices/{uuid}/`
+    kind.open(folder, ...).search(a > 3)        Answer(rows={0: {1, 5}}, is_exact=True)
+
+Training data are batches of two columns: `value`, and `id` (uint64: row addresses, or stable row ids).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lance_core.arrow import schema_from_arrow
+from lance_core.errors import CorruptFileError
+from lance_core.expr.ast import Expr
+from lance_core.file.open import open_file
+from lance_core.file.opened import OpenFile
+from lance_core.file.writer import FileWriter
+from lance_core.format.index import IndexFile
+from lance_core.format.index_details import Details
+from lance_core.format.version import FileVersion
+from lance_core.io.store import Store
+from lance_core.rowids.selection import AddressSet
+
+VALUE, ID = "value", "id"
+WRITTEN_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class IndexFolder:
+    """The folder of one index segment: `path` below the store's root, and the sizes of its files where they are known."""
+
+    store: Store
+    path: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names the segment in a cache."""
+        return self.store.uri, self.path
+
+    def open(self, name: str) -> OpenFile:
+        """One of its files. Raises NotFoundError, FormatError."""
+        return open_file(self.store, f"{self.path}/{name}", size=self.sizes.get(name) or None)
+
+    def write(
+        self,
+        name: str,
+        table: pa.Table | Iterable[pa.RecordBatch],
+        schema: pa.Schema,
+        *,
+        metadata: Mapping[str, bytes] | None = None,
+        buffers: Iterable[bytes] = (),
+    ) -> IndexFile:
+        """Write a file of the folder in the version index files have (2.2); global buffers are numbered from 1."""
+        path = f"{self.path}/{name}"
+        writer = FileWriter(self.store, path, schema_from_arrow(schema, version=FileVersion.V2_2), version=FileVersion.V2_2)
+        with writer:
+            for data in buffers:
+                writer.add_global_buffer(data)
+            for key, value in (metadata or {}).items():
+                writer.add_metadata(key, value)
+            batches = table.to_batches(max_chunksize=WRITTEN_ROWS) if isinstance(table, pa.Table) else table
+            for batch in batches:
+                writer.write(batch)
+            return IndexFile(name, writer.finish().size)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows that may satisfy what was asked; `is_exact`: they do, and no others."""
+
+    rows: AddressSet
+    is_exact: bool
+
+
+class OpenIndex(Protocol):
+    """One segment, opened. Safe to share between threads."""
+
+    def search(self, part: Expr) -> Answer | None:
+        """The rows for a test the kind `can_answer`; None when this segment cannot say."""
+
+    def statistics(self) -> dict[str, Any]:
+        """Figures for `index_statistics`."""
+
+
+Train = Callable[..., "tuple[IndexFile, ...]"]
+"""train(folder, batches, value_type, **parameters) -> the files written."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKind:
+    """One kind of index. `version` is the newest `index_version` we read; `needs_addresses`: it never holds stable ids."""
+
+    name: str
+    title: str
+    details: str
+    version: int
+    written_version: int
+    accepts: Callable[[pa.DataType], bool]
+    can_answer: Callable[[Expr], bool]
+    train: Train
+    open: Callable[[IndexFolder, pa.DataType, tuple[str, ...]], OpenIndex]
+    describe: Callable[[pa.DataType, Mapping[str, Any]], Details]
+    parameters: frozenset[str] = frozenset()
+    needs_addresses: bool = False
+    stable_version: int | None = None
+
+
+def metadata_of(opened: OpenFile, key: str, default: bytes | None = None) -> bytes:
+    """A key of an index file's metadata. Raises CorruptFileError when it is missing and there is no default."""
+    found = opened.schema.metadata.get(key, default)
+    if found is None:
+        raise CorruptFileError(f"{opened.path} lacks the metadata key {key!r}", cure="Build the index anew.")
+    return found
+
+
+def number_of(opened: OpenFile, key: str, default: int) -> int:
+    """A positive whole number of an index file's metadata."""
+    text = metadata_of(opened, key, str(default).encode())
+    if not text.isdigit() or not 0 < int(text) < 1 << 32:
+        raise CorruptFileError(f"{opened.path}: {key} is {text[:20]!r}, expected a positive number")
+    return int(text)
+
+
+def read_all(opened: OpenFile, names: Iterable[str]) -> pa.RecordBatch:
+    """The named columns, whole. Raises CorruptFileError when the file has not got them."""
+    wanted = list(names)
+    schema = opened.schema
+    ids = [item.id for item in schema.top_level if item.name in wanted]
+    if len(ids) != len(wanted):
+        have = ", ".join(item.name for item in schema.top_level)
+        raise CorruptFileError(f"{opened.path} has the columns {have}, expected {', '.join(wanted)}")
+    whole = schema.project({child.id for item in ids for child in schema.descend(item)})
+    batches: list[pa.RecordBatch] = [*opened.read(whole, batch_size=max(1, min(opened.num_rows, 1 << 30)))]
+    table = pa.Table.from_batches(batches).combine_chunks() if batches else None
+    if table is None or table.num_rows == 0:
+        from lance_core.arrow import schema_to_arrow
+
+        return pa.RecordBatch.from_pylist([], schema=schema_to_arrow(whole)).select(wanted)
+    return table.to_batches()[0].select(wanted)
+
+
+def column_batch(path: tuple[str, ...], values: Any) -> pa.RecordBatch:
+    """A batch in which the column `path` (maybe inside structs) has these values, so that a filter can be evaluated."""
+    array: Any = values
+    for name in reversed(path[1:]):
+        array = pa.StructArray.from_arrays([array], [name])
+    return pa.RecordBatch.from_arrays([array], [path[0]])
+
+
+def gather(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[Any, Any]:
+    """All training data: the values as one Arrow array, the ids as uint64."""
+    table = pa.Table.from_batches(_nonempty(batches), schema=pa.schema([(VALUE, value_type), (ID, pa.uint64())]))
+    values: Any = table.column(VALUE).combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.chunk(0) if values.num_chunks else pa.nulls(0, value_type)
+    return values, table.column(ID).to_numpy()
+
+
+def _nonempty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.num_rows)

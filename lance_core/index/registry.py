@@ -1,0 +1,18 @@
+"""The table of index kinds this release builds and searches; the order is the order of preference in a search."""
+
+from __future__ import annotations
+
+from lance_core.index.base import IndexKind
+from lance_core.index.scalar import btree
+
+KINDS: tuple[IndexKind, ...] = (btree.KIND,)
+
+
+def kind_by_name(name: str) -> IndexKind | None:
+    """The kind a user names: `"BTREE"`, in any case."""
+    return next((kind for kind in KINDS if kind.name == name.upper()), None)
+
+
+def kind_by_details(details: str) -> IndexKind | None:
+    """The kind of a details message: `"BTreeIndexDetails"`."""
+    return next((kind for kind in KINDS if kind.details == details), None)

@@ -1,0 +1,159 @@
+"""B-tree: all values sorted, in pages, and a small table with the bounds of each page.
+
+::
+
+    page_data.lance      values T, ids u64                 sorted, nulls first
+    page_lookup.lance    min T, max T, null_count, page_idx      page i = rows [4096 i, 4096 (i + 1)) of page_data
+
+Asked something, it picks pages by their bounds and tests their values one by one: any test of the one column will do.
+(Spec: FORMAT E.3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.expr import ast, evaluate
+from lance_core.expr.ast import Expr
+from lance_core.expr.split import split
+from lance_core.format.index import IndexFile
+from lance_core.format.index_details import PlainDetails
+from lance_core.index.base import Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
+from lance_core.index.scalar.bounds import may_match
+from lance_core.index.scalar.order import is_ordered, order_of
+from lance_core.io.cache import shared_cache
+from lance_core.rowids.selection import AddressSet, address_set
+
+PAGE_ROWS = 4096
+DATA, LOOKUP = "page_data.lance", "page_lookup.lance"
+_CACHED_PAGES = 16
+"""Look-ups that touch no more pages than this keep them in the shared cache."""
+
+
+def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
+    """Sort all values and write both files. Holds values and ids in memory."""
+    values, ids = gather(batches, value_type)
+    order = order_of(values)
+    ordered = values.take(pa.array(order))
+    data = pa.schema([pa.field("values", value_type), pa.field("ids", pa.uint64(), nullable=False)])
+    pages = pa.Table.from_arrays([ordered, pa.array(ids[order])], schema=data)
+    first = folder.write(DATA, pages, data)
+    metadata = {"batch_size": str(PAGE_ROWS).encode(), "range_partitioned": b"false"}
+    lookup = _lookup(ordered)
+    return first, folder.write(LOOKUP, lookup, lookup.schema, metadata=metadata)
+
+
+def _lookup(ordered: Any) -> pa.Table:
+    starts = np.arange(0, len(ordered), PAGE_ROWS)
+    ends = np.minimum(starts + PAGE_ROWS, len(ordered))
+    null_before = np.minimum(ends, ordered.null_count) - np.minimum(starts, ordered.null_count)
+    schema = pa.schema(
+        [
+            pa.field("min", ordered.type),
+            pa.field("max", ordered.type),
+            pa.field("null_count", pa.uint32(), nullable=False),
+            pa.field("page_idx", pa.uint32(), nullable=False),
+        ]
+    )
+    counts, numbers = pa.array(null_before.astype(np.uint32)), pa.array(np.arange(len(starts), dtype=np.uint32))
+    return pa.Table.from_arrays(
+        [ordered.take(pa.array(starts)), ordered.take(pa.array(ends - 1)), counts, numbers], schema=schema
+    )
+
+
+class BTree:
+    """An open B-tree: the table of pages is in memory, pages are read when asked for."""
+
+    def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
+        lookup = folder.open(LOOKUP)
+        self._page_rows = number_of(lookup, "batch_size", PAGE_ROWS)
+        self._pages = read_all(lookup, ["min", "max", "null_count", "page_idx"])
+        self._data = folder.open(DATA)
+        self._num_rows = self._data.num_rows
+        self._path = path
+        self._folder = folder
+        numbers = self._pages.column(3).to_numpy()
+        num_pages = -(-self._num_rows // self._page_rows)
+        if len(numbers) != num_pages or (num_pages and int(numbers.max()) >= num_pages):
+            raise CorruptFileError(
+                f"{folder.path}: {len(numbers)} pages are listed, {self._num_rows} rows make {num_pages}",
+                cure="Build the index anew.",
+            )
+
+    def search(self, part: Expr) -> Answer | None:
+        """The rows whose value passes the test, exactly."""
+        mask = may_match(part, self._pages)
+        numbers = np.sort(self._pages.column(3).to_numpy()[mask]).astype(np.int64)
+        found = []
+        for values, ids in self._read(numbers):
+            known: Any = evaluate(part, column_batch(self._path, values))
+            found.append(ids[known.fill_null(False).to_numpy(zero_copy_only=False)])
+        rows = address_set(np.concatenate(found)) if found else AddressSet()
+        return Answer(rows, is_exact=True)
+
+    def _read(self, numbers: Any) -> Iterable[tuple[Any, Any]]:
+        if len(numbers) <= _CACHED_PAGES:
+            for number in numbers.tolist():
+                key = (*self._folder.key, "page", number)
+                yield shared_cache().get_or_make(key, lambda number=number: self._page(number))
+            return
+        ranges = [(int(n) * self._page_rows, min((int(n) + 1) * self._page_rows, self._num_rows)) for n in numbers]
+        for batch in self._data.read(ranges=ranges, batch_size=1 << 18):
+            yield _columns(batch)
+
+    def _page(self, number: int) -> tuple[tuple[Any, Any], int]:
+        start = number * self._page_rows
+        end = min(start + self._page_rows, self._num_rows)
+        batches = [*self._data.read(ranges=[(start, end)], batch_size=end - start)]
+        table = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        return _columns(table), table.nbytes
+
+    def statistics(self) -> dict[str, Any]:
+        """Bounds as text, and the number of pages."""
+        pages = self._pages
+        if pages.num_rows == 0:
+            return {"min": "NULL", "max": "NULL", "num_pages": 0}
+        low, high = pages.column(0)[0].as_py(), pages.column(1)[-1].as_py()
+        return {"min": _text(low), "max": _text(high), "num_pages": pages.num_rows}
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _columns(batch: pa.RecordBatch) -> tuple[Any, Any]:
+    names = batch.schema.names
+    if "values" not in names or "ids" not in names:
+        raise CorruptFileError(f"{DATA} has the columns {', '.join(names)}, expected values, ids")
+    return batch.column("values"), batch.column("ids").to_numpy()
+
+
+def can_answer(part: Expr) -> bool:
+    """Tests of the column against constants."""
+    return is_plain_test(part) and not any(isinstance(node, ast.Call) and "array" in node.name for node in ast.walk(part))
+
+
+def is_plain_test(part: Expr) -> bool:
+    """Whether it tests one column against constants."""
+    columns = ast.columns_of(part)
+    return len(columns) == 1 and split(part, columns).residual is None
+
+
+KIND = IndexKind(
+    name="BTREE",
+    title="BTree",
+    details="BTreeIndexDetails",
+    version=1,
+    written_version=0,
+    stable_version=1,
+    accepts=is_ordered,
+    can_answer=can_answer,
+    train=train,
+    open=BTree,
+    describe=lambda _type, _parameters: PlainDetails("BTreeIndexDetails"),
+)
