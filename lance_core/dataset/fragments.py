@@ -96,12 +96,12 @@ class FragmentReader:
             first += batch.num_rows
             yield self._with_system(batch, names, part)
 
-    def table(self, schema: Schema, start: int, end: int) -> pa.Table | None:
-        """Physical rows `start` to `end` as a table of decoded chunks, when one file has all the columns; else None."""
+    def table(self, schema: Schema, rows: RowSelection) -> pa.Table | None:
+        """Physical rows as a table of decoded chunks, when one file has all the columns; else None."""
         sources = self._sources(schema)
-        if len(sources) != 1 or _ids(sources[0][1]) != _ids(schema):
+        if len(sources) != 1 or sources[0][1].ids != schema.ids:
             return None
-        return self._project(*sources[0]).table([(start, end)])
+        return self._project(*sources[0]).table(rows)
 
     def _stored(self, schema: Schema, rows: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
         target = schema_to_arrow(schema)
@@ -115,7 +115,7 @@ class FragmentReader:
 
     def _sources(self, schema: Schema) -> list[tuple[DataFile, Schema]]:
         """The files that hold some of the fields, each with the part of the schema it holds."""
-        key = _ids(schema)
+        key = schema.ids
         if key in self._parts:
             return self._parts[key]
         found = []
@@ -127,7 +127,7 @@ class FragmentReader:
         return found
 
     def _project(self, file: DataFile, part: Schema) -> Projection:
-        key = (file.path, _ids(part))
+        key = (file.path, part.ids)
         if key not in self._projected:
             self._projected[key] = self.open(file).project(part)
         return self._projected[key]
@@ -185,10 +185,6 @@ class FragmentReader:
             return stored
         wanted = ByteRange(stored.offset, stored.offset + stored.size)
         return bytes(self.snapshot.store.get_ranges(stored.path, [wanted])[0])
-
-
-def _ids(schema: Schema) -> tuple[int, ...]:
-    return tuple(item.id for item in schema.fields)
 
 
 def _with_fields(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -40,10 +41,16 @@ class Projection:
     field_ids: frozenset[int]
     system: frozenset[str]
 
-    @property
+    @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The schema of what comes out."""
         return pa.schema([output.field for output in self.outputs])
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether each output is a stored top-level column under its own name, so that nothing is left to compute."""
+        exprs = ((output.expr, output.field.name) for output in self.outputs)
+        return not self.system and all(isinstance(expr, ast.Column) and expr.path == (name,) for expr, name in exprs)
 
 
 @dataclass(frozen=True, slots=True)

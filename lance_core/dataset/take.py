@@ -10,15 +10,16 @@ Each fragment is asked once, for sorted unique rows; the answer is put in order 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.dataset.assemble import empty_columns
 from lance_core.dataset.fragments import FragmentReader, reader_of
-from lance_core.dataset.projection import Projection
+from lance_core.dataset.projection import Columns, Projection, plan_projection
 from lance_core.dataset.rows import Ints, living_to_physical
 from lance_core.dataset.scan import project
 from lance_core.dataset.snapshot import Snapshot
@@ -27,34 +28,50 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
 
+_Int = TypeVar("_Int", np.int64, np.uint64)
 _ALL = 1 << 31
+_MAX_PROJECTIONS = 16
+
+
+def projection_of(snapshot: Snapshot, columns: Columns) -> Projection:
+    """The projection of columns by name, remembered with the snapshot: takes of few rows would spend their time planning."""
+    if not (columns is None or (isinstance(columns, (list, tuple)) and all(isinstance(name, str) for name in columns))):
+        return plan_projection(snapshot.manifest.schema, columns)
+    known = snapshot.remember("projections", dict[tuple[str, ...] | None, Projection])
+    key = None if columns is None else tuple(columns)
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MAX_PROJECTIONS:
+            known.clear()
+        found = known.setdefault(key, plan_projection(snapshot.manifest.schema, columns))
+    return found
 
 
 def take_rows(snapshot: Snapshot, indices: npt.ArrayLike, projection: Projection) -> pa.Table:
     """The rows at positions 0 .. number of rows - 1. Raises InputError for a position the table does not have."""
     fragments = snapshot.manifest.fragments
     rows = _whole_numbers(indices)
-    ends = np.cumsum([fragment.num_rows for fragment in fragments], dtype=np.int64)
+    ends = snapshot.remember("row_ends", lambda: _row_ends(fragments))
     total = int(ends[-1]) if len(ends) else 0
     if len(rows) and (rows.min() < 0 or rows.max() >= total):
         wrong = int(rows.min()) if rows.min() < 0 else int(rows.max())
         raise InputError(
             f"row {wrong} of {snapshot.uri}, which has {total} rows", cure=f"Rows are counted from 0 to {total - 1}."
         )
-    unique, order = np.unique(rows, return_inverse=True)
-    owner = np.searchsorted(ends, unique, side="right")
+    unique, order = _distinct(rows)
+    owner = ends.searchsorted(unique, side="right")
     parts = []
-    for number in np.unique(owner).tolist():
+    for number in _distinct(owner)[0].tolist():
         first = int(ends[number - 1]) if number else 0
         reader = reader_of(snapshot, fragments[number])
         parts.append((reader, living_to_physical(reader.deleted, unique[owner == number] - first)))
-    return _gather(snapshot.manifest.schema, parts, projection, order)
+    return _gather(snapshot, parts, projection, order)
 
 
 def take_addresses(snapshot: Snapshot, addresses: npt.ArrayLike, projection: Projection) -> pa.Table:
     """The rows at addresses. Raises InputError for an address without a living row."""
     wanted = np.asarray(addresses, np.uint64)
-    unique, order = np.unique(wanted, return_inverse=True)
+    unique, order = _distinct(wanted)
     owners = (unique >> np.uint64(32)).astype(np.int64)
     offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
     by_id = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
@@ -64,7 +81,7 @@ def take_addresses(snapshot: Snapshot, addresses: npt.ArrayLike, projection: Pro
         mine = offsets[owners == fragment_id]
         _require_living(reader, mine)
         parts.append((reader, mine))
-    return _gather(snapshot.manifest.schema, parts, projection, order)
+    return _gather(snapshot, parts, projection, order)
 
 
 def _fragment(by_id: dict[int, Fragment], fragment_id: int, snapshot: Snapshot) -> Fragment:
@@ -81,25 +98,51 @@ def _require_living(reader: FragmentReader, offsets: Ints) -> None:
         raise InputError(f"fragment {reader.fragment.id} has no living row at offset {int(gone[0])}", cure="It was deleted.")
 
 
-def _gather(schema: Schema, parts: Sequence[tuple[FragmentReader, Ints]], projection: Projection, order: Ints) -> pa.Table:
+def _row_ends(fragments: Sequence[Fragment]) -> Ints:
+    return np.cumsum([fragment.num_rows for fragment in fragments], dtype=np.int64)
+
+
+def _distinct(values: npt.NDArray[_Int]) -> tuple[npt.NDArray[_Int], Ints | None]:
+    """Sorted unique values, and where in them each value is (None: they are as they were)."""
+    if len(values) < 2 or bool((values[1:] > values[:-1]).all()):
+        return values, None
+    unique, order = np.unique(values, return_inverse=True)
+    return unique, order
+
+
+def _gather(
+    snapshot: Snapshot, parts: Sequence[tuple[FragmentReader, Ints]], projection: Projection, order: Ints | None
+) -> pa.Table:
     """Rows of each part one after the other, then in the order asked."""
-    needed = schema.project(projection.field_ids)
-    batches = [batch for reader, offsets in parts for batch in _read(reader, needed, offsets, projection)]
-    if not batches:
+    needed = snapshot.part_of_schema(projection.field_ids)
+    tables = [_read(reader, needed, offsets, projection) for reader, offsets in parts]
+    if not tables:
         return projection.arrow_schema.empty_table()
-    joined = pa.Table.from_batches(batches)
-    if not joined.num_columns:
-        return joined
-    if len(order) == joined.num_rows and (order == np.arange(len(order))).all():
-        return joined
+    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    if order is None or not joined.num_columns:
+        return joined if order is None else _without_columns(len(order))
     wanted: Any = pa.array(order)
-    return joined.take(wanted)
+    return joined.combine_chunks().take(wanted)
 
 
-def _read(reader: FragmentReader, schema: Schema, offsets: Ints, projection: Projection) -> Iterator[pa.RecordBatch]:
+def _read(reader: FragmentReader, schema: Schema, offsets: Ints, projection: Projection) -> pa.Table:
     rows = RowSelection.indices(offsets)
-    for batch in reader.read(schema, rows, batch_size=_ALL, system=projection.system):
-        yield project(batch, projection)
+    if projection.is_plain and schema.fields:
+        table = reader.table(schema, rows)
+        if table is not None:
+            return _in_order(table, projection.arrow_schema)
+    batches = reader.read(schema, rows, batch_size=_ALL, system=projection.system)
+    return pa.Table.from_batches([project(batch, projection) for batch in batches])
+
+
+def _in_order(table: pa.Table, target: pa.Schema) -> pa.Table:
+    if table.schema.equals(target, check_metadata=True):
+        return table
+    return pa.Table.from_arrays([table.column(name) for name in target.names], schema=target)
+
+
+def _without_columns(num_rows: int) -> pa.Table:
+    return pa.Table.from_batches([empty_columns(num_rows)])
 
 
 def _whole_numbers(indices: npt.ArrayLike) -> Ints:

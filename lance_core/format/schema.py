@@ -78,6 +78,11 @@ class Schema:
         return {item.id: item for item in self.fields}
 
     @cached_property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of all fields, in order."""
+        return tuple(item.id for item in self.fields)
+
+    @cached_property
     def _children(self) -> Mapping[int, tuple[Field, ...]]:
         children: dict[int, list[Field]] = {}
         for item in self.fields:
