@@ -26,6 +26,8 @@ class LanceTransaction(TaskGroup):
 
     :param group_id: the group's id.
     :param uri: the table; may be left out, for the staged references name it.
+    :param lance_conn_id: the `lance` connection; by default the one that the staging tasks inside share.
+    :param storage_options: as for an operator; by default those that the staging tasks inside share.
     :param pool: the one-slot pool that is the table's lane (`airflow_lance.pools.pool_of` has the conventional name).
     :param outlets: assets that the commit updates (`airflow_lance.assets.create_asset` makes one of a table's uri).
     :param commit_task_id: the commit task's id inside the group.
@@ -47,9 +49,10 @@ class LanceTransaction(TaskGroup):
         **kwargs: Any,
     ) -> None:
         super().__init__(group_id=group_id, **kwargs)
-        given = {"uri": uri, "pool": pool, "outlets": list(outlets), "lance_conn_id": lance_conn_id}
+        given: dict[str, Any] = {"uri": uri, "pool": pool, "outlets": list(outlets), "lance_conn_id": lance_conn_id}
+        given["storage_options"] = None if storage_options is None else dict(storage_options)
         self.commit_args: dict[str, Any] = {name: value for name, value in given.items() if value}
-        self.commit_args.update({"storage_options": dict(storage_options or {}), **(commit_args or {})})
+        self.commit_args.update(commit_args or {})
         self.commit_task_id = commit_task_id
         self.commit_task: LanceCommitOperator | None = None
 
@@ -64,8 +67,11 @@ class LanceTransaction(TaskGroup):
         # Leaves are asked for before the commit exists, or it would be one of them.
         leaves = list(self.get_leaves())
         staging = [task for task in self if _stages(task)]
+        # What reaches the table for all of them reaches it for the commit.
+        shared = {name: _shared(staging, name) for name in ("lance_conn_id", "storage_options")}
+        arguments = {**{name: value for name, value in shared.items() if value}, **self.commit_args}
         self.commit_task = LanceCommitOperator(
-            task_id=self.commit_task_id, staged=[task.output for task in staging], **self.commit_args
+            task_id=self.commit_task_id, staged=[task.output for task in staging], **arguments
         )
         for leaf in leaves:
             leaf.set_downstream(self.commit_task)
@@ -75,3 +81,9 @@ def _stages(task: Any) -> bool:
     """Whether a task, plain or mapped, is a staging one."""
     kind = getattr(task, "operator_class", type(task))
     return isinstance(kind, type) and issubclass(kind, LanceStageOperator)
+
+
+def _shared(tasks: Sequence[Any], name: str) -> Any:
+    """An argument that all tasks, plain or mapped, were given alike; None when they differ."""
+    values = [task.partial_kwargs.get(name) if hasattr(task, "partial_kwargs") else getattr(task, name) for task in tasks]
+    return values[0] if values and all(value == values[0] for value in values) else None

@@ -59,7 +59,7 @@ def test_mapped_appends_become_one_version(lake: Path, run_dag: RunDag) -> None:
         def sources() -> list[dict[str, Any]]:
             return [_source(lake, part) for part in range(3)]
 
-        with LanceTransaction("load", uri="t.lance", lance_conn_id="lake", outlets=[create_asset(uri=f"{lake}/t.lance")]):
+        with LanceTransaction("load", outlets=[create_asset(uri=f"{lake}/t.lance")]):
             LanceAppendOperator.partial(task_id="append", uri="t.lance", lance_conn_id="lake", execution="local").expand(
                 source=sources()
             )

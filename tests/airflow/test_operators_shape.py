@@ -146,6 +146,20 @@ def test_the_group_adds_its_commit_after_everything_inside() -> None:
     assert [leaf.task_id for leaf in month.leaves] == ["month.commit"]
 
 
+def test_the_commit_reaches_the_table_as_its_tasks_do() -> None:
+    with _dag() as dag:
+        with LanceTransaction("alike"):
+            LanceAppendOperator(task_id="a", uri="t", lance_conn_id="lake", storage_options={"region": "x"}, source=SOURCE)
+            LanceAppendOperator.partial(task_id="b", uri="t", lance_conn_id="lake", storage_options={"region": "x"}).expand(
+                source=[SOURCE]
+            )
+        with LanceTransaction("told", lance_conn_id="other", storage_options={"region": "y"}):
+            LanceAppendOperator(task_id="a", uri="t", lance_conn_id="lake", source=SOURCE)
+    alike, told = dag.get_task("alike.commit"), dag.get_task("told.commit")
+    assert (alike.lance_conn_id, alike.storage_options, alike.uri) == ("lake", {"region": "x"}, "")
+    assert (told.lance_conn_id, told.storage_options) == ("other", {"region": "y"})
+
+
 def test_the_group_survives_serialization() -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
