@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.dataset.ahead import tasks_ahead
 from lance_core.dataset.assemble import empty_columns
 from lance_core.dataset.fragments import FragmentReader, reader_of
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan
@@ -38,7 +39,8 @@ WINDOW_BATCHES = 16
 
 def scan(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """The batches of a plan: never empty, at most `batch_size` rows each, in the order of the table."""
-    batches = (batch for task in plan.tasks for batch in _scan_task(snapshot, plan, task, batch_size))
+    tasks = tasks_ahead(snapshot, plan)
+    batches = (batch for task in tasks for batch in _scan_task(snapshot, plan, task, batch_size))
     if plan.filter is None:
         yield from batches
     else:

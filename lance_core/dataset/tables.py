@@ -13,9 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 
+from lance_core.dataset.ahead import FRAGMENTS_AHEAD
 from lance_core.dataset.plan import FragmentTask, ScanPlan
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, plain_outputs, scan, scan_whole
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.io.drive import is_local
 from lance_core.io.pool import num_work_threads
 
 
@@ -29,7 +31,8 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = N
 
 
 def _in_order(snapshot: Snapshot, plan: ScanPlan, batch_size: int | None) -> Iterator[pa.Table]:
-    at_once = min(num_work_threads(), len(plan.tasks))
+    threads = num_work_threads() if is_local(snapshot.store) else max(num_work_threads(), FRAGMENTS_AHEAD)
+    at_once = min(threads, len(plan.tasks))
     if at_once <= 1:
         yield from (_task_table(snapshot, plan, task, batch_size) for task in plan.tasks)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import lance
@@ -19,7 +20,8 @@ from lance_core.errors import InputError
 from lance_core.fragment import write_fragments
 from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
-from lance_core.io.wrap import CountingStore
+from lance_core.io.store import Store
+from lance_core.io.wrap import CountingStore, WrappedStore
 from lance_core.table.operations.append import Append
 from lance_core.watch import (
     CONDITIONS,
@@ -113,6 +115,46 @@ def test_streaming_holds_a_window_of_a_table_larger_than_that(tmp_path: Path) ->
     assert peak < total
     filtered = sum(batch.num_rows for batch in ds.to_batches(filter="id % 2 = 0", columns=["v"], batch_size=1000))
     assert filtered == rows // 2
+
+
+class Overlap(WrappedStore):
+    """A store that is not local, notes how many reads wait at once, and lets each wait for company for a moment."""
+
+    is_local = False
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.now = self.most = 0
+        self.lock = threading.Condition()
+
+    def _call(self, name, path, action):
+        return action()
+
+    def get_ranges(self, path, ranges):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.lock.notify_all()
+            self.lock.wait_for(lambda: self.now > 3, timeout=0.02)
+        try:
+            return super().get_ranges(path, ranges)
+        finally:
+            with self.lock:
+                self.now -= 1
+
+
+def test_files_of_a_remote_table_are_opened_ahead() -> None:
+    uri = "memory://ahead/t.lance"
+    lance_core.write_dataset(flat(200), uri, max_rows_per_file=10)
+    shared_cache().clear()
+    store = Overlap(resolve_store(uri))
+    ds = LanceDataset.from_snapshot(snapshot_of(store))
+    assert [batch.num_rows for batch in ds.to_batches()] == [10] * 20
+    assert store.most > 3
+    store.most = 0
+    fresh = LanceDataset.from_snapshot(snapshot_of(store))
+    assert fresh.to_table()["id"].to_pylist() == list(range(200))
+    assert store.most > 3
 
 
 def test_facts(tmp_path: Path) -> None:
