@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InputError
+from lance_core.file.v1.reader import LegacyFile
 from lance_core.format.version import FileVersion
 
 UNKNOWN = ("map", "fsl_struct")
@@ -61,3 +62,34 @@ def test_dictionaries_of_batches_are_merged(tmp_path: Path) -> None:
     table = pa.table({"c": pa.chunked_array([one, two])})
     written = tables.write_ours(tmp_path, table, "0.1")
     assert tables.read_all(tables.open_ours(tmp_path, written)).column(0).to_pylist() == ["a", "b", "a", "c", "a", "c"]
+
+
+def test_page_statistics(tmp_path: Path) -> None:
+    table = pa.table({"i": list(range(3000)), "s": [f"v{i:05d}" for i in range(3000)], "l": [[1]] * 3000})
+    opened = tables.write_official(tmp_path, table, "0.1")
+    assert isinstance(opened, LegacyFile)
+    numbers = opened.statistics(0)
+    assert numbers is not None
+    assert numbers.to_pylist() == [
+        {"null_count": 0, "min_value": 0, "max_value": 1023},
+        {"null_count": 0, "min_value": 1024, "max_value": 2047},
+        {"null_count": 0, "min_value": 2048, "max_value": 2999},
+    ]
+    texts = opened.statistics(1)
+    assert texts is not None
+    assert texts.to_pylist()[2] == {"null_count": 0, "min_value": "v02048", "max_value": "v02999"}
+    assert opened.statistics(2) is None
+
+
+def test_page_statistics_of_nulls_and_odd_numbers(tmp_path: Path) -> None:
+    nan = float("nan")
+    floats = pa.array([1.0, nan, -0.0] * 100)
+    table = pa.table({"n": pa.nulls(300, pa.int32()), "f": floats, "all_nan": [nan] * 300, "s": ["x" * 200] * 300})
+    opened = tables.write_official(tmp_path, table, "0.1")
+    assert isinstance(opened, LegacyFile)
+    found = [opened.statistics(number) for number in range(4)]
+    assert all(item is not None and len(item) == 1 for item in found)
+    nulls, numbers, _, texts = [item.to_pylist()[0] for item in found if item is not None]
+    assert nulls["null_count"] == 300
+    assert numbers["min_value"] <= -0.0 <= 1.0 <= numbers["max_value"]
+    assert texts["min_value"] <= "x" * 200 <= texts["max_value"]

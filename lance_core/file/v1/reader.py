@@ -24,12 +24,12 @@ from lance_core.file.tree import Node, build_tree
 from lance_core.file.v1.pages import LegacyPages, Part
 from lance_core.file.v1.table import PageTable, decode_table, table_size
 from lance_core.format.fragment import DataFile
-from lance_core.format.schema import Schema
+from lance_core.format.schema import Field, Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.drive import drive_one
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
-from lance_core.wire.file import LegacyMetadata, decode_legacy_metadata, decode_legacy_schema
+from lance_core.wire.file import LegacyMetadata, PageStatistics, decode_legacy_metadata, decode_legacy_schema
 
 _PREFIX = 4
 """Bytes of the length in front of each message."""
@@ -115,6 +115,26 @@ class LegacyFile(OpenFile):
     def global_buffer(self, number: int) -> bytes:
         """Always an InputError: legacy files have no global buffers."""
         raise InputError(f"{self.path}: legacy files have no global buffers")
+
+    def statistics(self, field_id: int) -> pa.StructArray | None:
+        """Null count, lowest and highest value of each batch of a field; None when the file has no statistics of it.
+
+        One struct of null_count int64, min_value and max_value per batch. Strings may be cut: the bounds hold all the same.
+        """
+        found = self.tables.metadata.statistics
+        name = str(field_id)
+        if found is None or all(item.name != name for item in found.schema.top_level):
+            return None
+        field = found.schema.find(name)
+        with located(self.path, column=name):
+            return drive_one(self.store, self.path, self._load_statistics(found, field))
+
+    def _load_statistics(self, found: PageStatistics, field: Field) -> Fetch[pa.StructArray]:
+        ids = [item.id for item in found.schema.fields]
+        data = yield from _get(self._tail, found.page_table_position, table_size(ids, 1), self.file_size)
+        pages = LegacyPages(found.schema, decode_table(data, ids, 1), self.file_size)
+        num_batches = len(self.tables.metadata.batch_offsets) - 1
+        return (yield from pages.read(build_tree(found.schema, field, {}), [Part(0, 0, num_batches)]))
 
     def _project(self, schema: Schema, blobs: Blobs) -> Projection:
         pages = LegacyPages(self._stored, self.tables.table, self.file_size)
