@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +15,15 @@ import pyarrow.compute as pc
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
-from lance_core.file.arrays20 import ArrayPage
 from lance_core.file.assemble import concat
 from lance_core.file.blob_write import is_blob
-from lance_core.file.blocks_of import validity_of
+from lance_core.file.blocks_of import block_of, validity_of
 from lance_core.file.columns20 import assign_columns20
 from lance_core.file.tree import LeafNode, Node, StructNode, build_tree
-from lance_core.format import encoding20 as enc
-from lance_core.format.encoding20 import BlobColumn
+from lance_core.format.encoding20 import AllNulls, BlobColumn
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
+from lance_core.pages.encode20 import encode_lists, encode_struct, encode_values
 from lance_core.pages.encoded import EncodedPage
 
 Ints = npt.NDArray[np.int64]
@@ -101,10 +99,7 @@ class ArrayEncoder:
 
     def encode(self, column: int, slices: Sequence[Slice]) -> list[EncodedPage]:
         """The page of some rows of one column."""
-        page = ArrayPage(self._options[column])
-        layout, count = _encode(page, slices)
-        described: Any = layout
-        return [EncodedPage(described, tuple(page.buffers), count)]
+        return [_encode(self._options[column], slices)]
 
     def column_encoding(self, column: int) -> object:
         """Blob columns say so."""
@@ -137,22 +132,24 @@ def _split(node: Node, array: pa.Array, num_rows: int) -> Iterator[Slice]:
         yield from _split(node.item, array.flatten(), num_rows)
 
 
-def _encode(page: ArrayPage, slices: Sequence[Slice]) -> tuple[enc.ArrayEncoding, int]:
+def _encode(options: EncodingOptions, slices: Sequence[Slice]) -> EncodedPage:
     first = slices[0]
     if isinstance(first, HeaderSlice):
-        return enc.SimpleStruct(), sum(item.num_slots for item in slices if isinstance(item, HeaderSlice))
+        return encode_struct(sum(item.num_slots for item in slices if isinstance(item, HeaderSlice)))
     if isinstance(first, ListSlice):
-        return _encode_lists(page, [item for item in slices if isinstance(item, ListSlice)])
+        return _encode_lists(options, [item for item in slices if isinstance(item, ListSlice)])
     values = concat([item.values for item in slices if isinstance(item, ValueSlice)], first.values.type)
-    return (page.encode(values) if len(values) else enc.AllNulls()), len(values)
+    if not len(values):
+        # List items of which there are none: a page without rows, as the official writer leaves it.
+        return EncodedPage(AllNulls(), (), 0)
+    return encode_values(block_of(values), validity_of(values), options, is_text=pa.types.is_string(values.type))
 
 
-def _encode_lists(page: ArrayPage, slices: Sequence[ListSlice]) -> tuple[enc.ArrayEncoding, int]:
-    ends = np.cumsum(np.concatenate([item.lengths for item in slices]))
+def _encode_lists(options: EncodingOptions, slices: Sequence[ListSlice]) -> EncodedPage:
+    offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(item.lengths for item in slices)]))
     valid = None
     if any(item.validity is not None for item in slices):
         valid = np.concatenate(
             [np.ones(len(item.lengths), np.bool_) if item.validity is None else item.validity for item in slices]
         )
-    num_items = int(ends[-1]) if len(ends) else 0
-    return enc.List(page.offsets(ends, valid, num_items + 1), num_items + 1, num_items), len(ends)
+    return encode_lists(offsets, valid, options)

@@ -27,6 +27,7 @@ from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
 from lance_core.file.tree import Node
 from lance_core.format.schema import Schema
 from lance_core.io.drive import drive
+from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 
@@ -139,7 +140,8 @@ class Projection:
             return
         parts = windows(selection, window_rows)
         # Threads of this reader's own: they wait for the shared pools, which must therefore not run them.
-        pool = ThreadPoolExecutor(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead")
+        mark = mark_worker if in_work_pool() or num_work_threads() <= _WINDOWS_AHEAD else None
+        pool = ThreadPoolExecutor(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead", initializer=mark)
         pending: deque[Future[pa.Table]] = deque()
         try:
             for part in parts:

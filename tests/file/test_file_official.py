@@ -108,6 +108,11 @@ def test_encoding_metadata(tmp_path: Path, name: str, metadata: dict[str, str], 
     tables.assert_same(tables.read_all(opened, batch_size=700), table)
     rows = [len(array) - 1, 3, 3, 0]
     assert opened.take(opened.schema, rows).column(0).to_pylist() == array.take(pa.array(rows)).to_pylist()
+    if (name, version) != ("packed", "2.0"):  # ours packs no fixed-size lists there
+        written = tables.write_ours(tmp_path / "ours", table, version, batch_size=700)
+        tables.assert_same(tables.read_all(tables.open_ours(tmp_path / "ours", written)), table)
+        dataset = tables.official(tmp_path / "ours", table, written, version)
+        tables.assert_same(dataset.scanner(blob_handling="all_binary").to_table(), table)
 
 
 def _packed() -> pa.Array:
