@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lance_core.index.base import IndexKind
-from lance_core.index.scalar import btree
+from lance_core.index.scalar import bitmap, bloom, btree, label_list, ngram, zone_map
 
-KINDS: tuple[IndexKind, ...] = (btree.KIND,)
+KINDS: tuple[IndexKind, ...] = (btree.KIND, bitmap.KIND, label_list.KIND, ngram.KIND, zone_map.KIND, bloom.KIND)
 
 
 def kind_by_name(name: str) -> IndexKind | None:

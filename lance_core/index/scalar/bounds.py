@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.expr import ast, evaluate
 from lance_core.expr.ast import Expr
-from lance_core.expr.split import bound_of
+from lance_core.index.scalar.shapes import comparison_of
 
 MIN, MAX, NULLS, NANS = (ast.Column((name,)) for name in ("min", "max", "null_count", "nan_count"))
 _PRESENT: Expr = ast.Not(ast.IsNull(MAX))
@@ -54,9 +54,9 @@ def _may(part: Expr, *, has_nans: bool) -> Expr:
         return type(part)(tuple(_may(item, has_nans=has_nans) for item in part.items))
     if isinstance(part, ast.Not):
         return _may_not(part.item, has_nans=has_nans)
-    bound = bound_of(part)
-    if bound is not None:
-        return _or_nan(_compared(bound.op, ast.Literal(bound.value)), has_nans)
+    comparison = comparison_of(part)
+    if comparison is not None:
+        return _or_nan(_compared(*comparison), has_nans)
     if isinstance(part, ast.In):
         if len(part.values) > _MANY_VALUES:
             return _or_nan(_PRESENT, has_nans)
@@ -77,9 +77,9 @@ def _may_not(item: Expr, *, has_nans: bool) -> Expr:
     if isinstance(item, (ast.And, ast.Or)):
         other = ast.Or if isinstance(item, ast.And) else ast.And
         return other(tuple(_may_not(child, has_nans=has_nans) for child in item.items))
-    bound = bound_of(item)
-    if bound is not None:
-        return _or_nan(_compared(_INVERSE[bound.op], ast.Literal(bound.value)), has_nans)
+    comparison = comparison_of(item)
+    if comparison is not None:
+        return _or_nan(_compared(_INVERSE[comparison[0]], comparison[1]), has_nans)
     return _or_nan(_PRESENT, has_nans) if isinstance(item, (ast.In, ast.Like, ast.IsNull)) else _ANY
 
 

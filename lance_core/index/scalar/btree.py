@@ -12,20 +12,21 @@ Asked something, it picks pages by their bounds and tests their values one by on
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.expr import ast, evaluate
+from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
-from lance_core.expr.split import split
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
 from lance_core.index.scalar.bounds import may_match
 from lance_core.index.scalar.order import is_ordered, order_of
+from lance_core.index.scalar.shapes import is_value_test
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.selection import AddressSet, address_set
 
@@ -100,7 +101,7 @@ class BTree:
         if len(numbers) <= _CACHED_PAGES:
             for number in numbers.tolist():
                 key = (*self._folder.key, "page", number)
-                yield shared_cache().get_or_make(key, lambda number=number: self._page(number))
+                yield shared_cache().get_or_make(key, partial(self._page, number))
             return
         ranges = [(int(n) * self._page_rows, min((int(n) + 1) * self._page_rows, self._num_rows)) for n in numbers]
         for batch in self._data.read(ranges=ranges, batch_size=1 << 18):
@@ -133,17 +134,6 @@ def _columns(batch: pa.RecordBatch) -> tuple[Any, Any]:
     return batch.column("values"), batch.column("ids").to_numpy()
 
 
-def can_answer(part: Expr) -> bool:
-    """Tests of the column against constants."""
-    return is_plain_test(part) and not any(isinstance(node, ast.Call) and "array" in node.name for node in ast.walk(part))
-
-
-def is_plain_test(part: Expr) -> bool:
-    """Whether it tests one column against constants."""
-    columns = ast.columns_of(part)
-    return len(columns) == 1 and split(part, columns).residual is None
-
-
 KIND = IndexKind(
     name="BTREE",
     title="BTree",
@@ -152,7 +142,7 @@ KIND = IndexKind(
     written_version=0,
     stable_version=1,
     accepts=is_ordered,
-    can_answer=can_answer,
+    can_answer=is_value_test,
     train=train,
     open=BTree,
     describe=lambda _type, _parameters: PlainDetails("BTreeIndexDetails"),

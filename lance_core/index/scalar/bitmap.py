@@ -1,0 +1,58 @@
+"""Bitmap: for each distinct value the set of rows that have it.
+
+::
+
+    values [b, a, null, b]     keys [null, a, b]     bitmaps [{2}, {1}, {0, 3}]
+
+Asked something, it tests the distinct values and unites their sets. (Spec: FORMAT E.3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.expr.ast import Expr
+from lance_core.format.index import IndexFile
+from lance_core.format.index_details import PlainDetails
+from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
+from lance_core.index.scalar.order import is_ordered
+from lance_core.index.scalar.postings import Postings, write_postings
+from lance_core.index.scalar.shapes import is_value_test
+
+
+def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
+    """Group the rows by value and write one set per value."""
+    values, ids = gather(batches, value_type)
+    return (write_postings(folder, values, ids, metadata={}),)
+
+
+class Bitmap:
+    """An open bitmap index."""
+
+    def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
+        self._postings = Postings(folder, path)
+
+    def search(self, part: Expr) -> Answer | None:
+        """The rows whose value passes the test, exactly."""
+        return Answer(self._postings.rows(self._postings.matching(part)), is_exact=True)
+
+    def statistics(self) -> dict[str, Any]:
+        """The number of distinct values."""
+        return {"num_bitmaps": self._postings.num_keys}
+
+
+KIND = IndexKind(
+    name="BITMAP",
+    title="Bitmap",
+    details="BitmapIndexDetails",
+    version=0,
+    written_version=0,
+    accepts=is_ordered,
+    can_answer=is_value_test,
+    train=train,
+    open=Bitmap,
+    describe=lambda _type, _parameters: PlainDetails("BitmapIndexDetails"),
+)

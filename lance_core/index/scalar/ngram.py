@@ -1,0 +1,152 @@
+"""N-grams: for each three letters or digits in a row the set of rows whose text has them.
+
+::
+
+    "Hello, Bob!"  ->  hel ell llo bob        token = base-37 number of the three, 0-9 are 1-10, a-z are 11-36
+    ngram_postings.lance     tokens u32 (0: rows that are null), posting_list (64-bit roaring treemap)
+
+Texts are lower-cased, letters with marks lose them. Answers `contains(column, text)`; what it picks is tested again.
+(Spec: FORMAT E.3.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.expr import ast
+from lance_core.expr.ast import Expr
+from lance_core.format.index import IndexFile
+from lance_core.format.index_details import PlainDetails
+from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind
+from lance_core.index.scalar.folding import fold
+from lance_core.index.scalar.shapes import made_of, text_inside
+from lance_core.rowids.selection import AddressSet, address_set, decode_address_treemap, encode_address_treemap
+
+FILE = "ngram_postings.lance"
+NULL_TOKEN = 0
+_WORDS = re.compile("[0-9a-z]{3,}")
+_ASCII_WORDS = re.compile("[0-9A-Za-z]{3,}")
+_SCHEMA = pa.schema(
+    [
+        pa.field("tokens", pa.uint32()),
+        pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
+    ]
+)
+_WRITTEN_TOKENS = 4096
+
+
+def tokens_of(words: Iterable[str]) -> set[int]:
+    """The tokens of lower-case words of letters and digits.
+
+    >>> sorted(tokens_of(["code"]))
+    [18736, 34758]
+    """
+    found: set[int] = set()
+    for word in words:
+        digits = [ord(char) - 47 if char <= "9" else ord(char) - 86 for char in word]
+        found.update((a * 37 + b) * 37 + c for a, b, c in zip(digits, digits[1:], digits[2:], strict=False))
+    return found
+
+
+def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
+    """Collect the rows of every token; holds all (token, row) pairs in memory, 12 bytes each."""
+    tokens: list[Any] = []
+    rows: list[Any] = []
+    for batch in batches:
+        ids = batch.column(ID).to_numpy()
+        here = [
+            {NULL_TOKEN} if text is None else tokens_of(_WORDS.findall(fold(text)))
+            for text in batch.column(VALUE).to_pylist()
+        ]
+        counts = np.fromiter((len(found) for found in here), np.int64, len(here))
+        tokens.append(np.fromiter((token for found in here for token in found), np.uint32, int(counts.sum())))
+        rows.append(np.repeat(ids, counts))
+    pairs = (np.concatenate(tokens), np.concatenate(rows)) if tokens else (np.empty(0, np.uint32), np.empty(0, np.uint64))
+    return (folder.write(FILE, _postings(*pairs), _SCHEMA),)
+
+
+def _postings(tokens: Any, rows: Any) -> Iterable[pa.RecordBatch]:
+    order = np.lexsort((rows, tokens))
+    tokens, rows = tokens[order], rows[order]
+    keys, starts = np.unique(tokens, return_index=True)
+    ends = np.append(starts[1:], len(tokens))
+    for first in range(0, len(keys), _WRITTEN_TOKENS):
+        part = slice(first, first + _WRITTEN_TOKENS)
+        lists = [
+            encode_address_treemap(address_set(rows[start:end]), runs=False)
+            for start, end in zip(starts[part], ends[part], strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays([pa.array(keys[part]), pa.array(lists, pa.binary())], schema=_SCHEMA)
+
+
+class NGram:
+    """An open n-gram index: tokens are in memory, posting lists are read when asked for."""
+
+    def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
+        self._file = folder.open(FILE)
+        schema = self._file.schema
+        names = [item.name for item in schema.top_level]
+        if names != ["tokens", "posting_list"]:
+            raise CorruptFileError(f"{self._file.path} has the columns {', '.join(names)}, expected tokens, posting_list")
+        ids = [item.id for item in schema.top_level]
+        self._lists = schema.project({ids[1]})
+        self._rows_of: dict[int, int] = {}
+        for batch in self._file.read(schema.project({ids[0]})):
+            for token in batch.column(0).to_pylist():
+                self._rows_of[NULL_TOKEN if token is None else token] = len(self._rows_of)
+
+    def search(self, part: Expr) -> Answer | None:
+        """The rows that have all three-letter pieces of the text; None when the text has none."""
+        rows = self._rows(part)
+        return None if rows is None else Answer(rows, is_exact=False)
+
+    def _rows(self, part: Expr) -> AddressSet | None:
+        if isinstance(part, (ast.And, ast.Or)):
+            found = [self._rows(item) for item in part.items]
+            known = [rows for rows in found if rows is not None]
+            if len(known) < len(found):
+                return None
+            result = known[0]
+            for rows in known[1:]:
+                result = result | rows if isinstance(part, ast.Or) else result & rows
+            return result
+        text = text_inside(part)
+        # Only pieces of plain letters: how other letters were folded is for the writer of the index to know.
+        tokens = tokens_of(word.lower() for word in _ASCII_WORDS.findall(text or ""))
+        if not tokens:
+            return None
+        if not tokens <= self._rows_of.keys():
+            return AddressSet()
+        positions = sorted(self._rows_of[token] for token in tokens)
+        lists = self._file.take(self._lists, positions).column(0)
+        sets = [
+            decode_address_treemap(data.as_buffer() or b"", what=f"a posting list of {self._file.path}") for data in lists
+        ]
+        result = sets[0]
+        for rows in sets[1:]:
+            result = result & rows
+        return result
+
+    def statistics(self) -> dict[str, Any]:
+        """The number of tokens."""
+        return {"num_ngrams": len(self._rows_of)}
+
+
+KIND = IndexKind(
+    name="NGRAM",
+    title="NGram",
+    details="NGramIndexDetails",
+    version=0,
+    written_version=0,
+    accepts=lambda value_type: pa.types.is_string(value_type) or pa.types.is_large_string(value_type),
+    can_answer=lambda part: made_of(part, lambda leaf: text_inside(leaf) is not None),
+    train=train,
+    open=NGram,
+    describe=lambda _type, _parameters: PlainDetails("NGramIndexDetails"),
+)

@@ -1,0 +1,89 @@
+"""Values as keys, each with the set of rows that have it: the file that bitmap and label list indices share.
+
+::
+
+    bitmap_page_lookup.lance     keys T (null first, then ascending), bitmaps binary (row address map, FORMAT E.2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.expr import evaluate
+from lance_core.expr.ast import Expr
+from lance_core.format.index import IndexFile
+from lance_core.index.base import IndexFolder, column_batch
+from lance_core.index.scalar.order import order_of
+from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
+
+LOOKUP = "bitmap_page_lookup.lance"
+_WRITTEN_KEYS = 4096
+
+
+def write_postings(
+    folder: IndexFolder, values: Any, ids: Any, *, metadata: dict[str, bytes], buffers: Iterable[bytes] = ()
+) -> IndexFile:
+    """Write one row per distinct value with the rows that have it. `values` and `ids` run in parallel; ids may repeat."""
+    order = order_of(values)
+    ordered, ids = values.take(pa.array(order)), ids[order]
+    starts = key_starts(ordered)
+    schema = pa.schema([pa.field("keys", values.type), pa.field("bitmaps", pa.binary())])
+    keys = ordered.take(pa.array(starts))
+    ends = np.append(starts[1:], len(ids))
+    told = {"lance:index_stats": b'{"num_bitmaps":%d}' % len(starts), **metadata}
+
+    def batches() -> Iterable[pa.RecordBatch]:
+        for first in range(0, len(starts), _WRITTEN_KEYS):
+            spans = zip(starts[first : first + _WRITTEN_KEYS], ends[first : first + _WRITTEN_KEYS], strict=True)
+            bitmaps = [encode_address_set(address_set(ids[start:end])) for start, end in spans]
+            part = keys.slice(first, len(bitmaps))
+            yield pa.RecordBatch.from_arrays([part, pa.array(bitmaps, pa.binary())], schema=schema)
+
+    return folder.write(LOOKUP, batches(), schema, metadata=told, buffers=buffers)
+
+
+def key_starts(ordered: Any) -> Any:
+    """Where each run of equal values begins in an ordered array (nulls first); int64."""
+    if len(ordered) == 0:
+        return np.empty(0, np.int64)
+    runs = ordered.dictionary_encode("encode").indices.to_numpy()
+    return np.concatenate([[0], np.flatnonzero(runs[1:] != runs[:-1]) + 1]).astype(np.int64)
+
+
+class Postings:
+    """The open file: keys are in memory, sets are read when asked for."""
+
+    def __init__(self, folder: IndexFolder, path: tuple[str, ...]) -> None:
+        self.file = folder.open(LOOKUP)
+        schema = self.file.schema
+        names = [item.name for item in schema.top_level]
+        if names != ["keys", "bitmaps"]:
+            raise CorruptFileError(f"{self.file.path} has the columns {', '.join(names)}, expected keys, bitmaps")
+        ids = [item.id for item in schema.top_level]
+        self._keys_schema, self._sets_schema = schema.project({ids[0]}), schema.project({ids[1]})
+        batches = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]
+        self.num_keys = sum(batch.num_rows for batch in batches)
+        self._keys = [column_batch(path, batch.column(0)) for batch in batches]
+
+    def matching(self, test: Expr) -> Any:
+        """Positions of the keys that pass a test of the column; int64, ascending."""
+        found, first = [np.empty(0, np.int64)], 0
+        for batch in self._keys:
+            known: Any = evaluate(test, batch)
+            found.append(np.flatnonzero(known.fill_null(False).to_numpy(zero_copy_only=False)) + first)
+            first += batch.num_rows
+        return np.concatenate(found)
+
+    def rows(self, positions: Any) -> AddressSet:
+        """All rows that have one of the keys."""
+        rows = AddressSet()
+        for start in range(0, len(positions), _WRITTEN_KEYS):
+            batch = self.file.take(self._sets_schema, positions[start : start + _WRITTEN_KEYS])
+            for data in batch.column(0):
+                rows = rows | decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
+        return rows

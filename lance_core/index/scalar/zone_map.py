@@ -1,0 +1,141 @@
+"""Zone map: bounds and null counts of stretches of rows.
+
+::
+
+    zonemap.lance     min, max, null_count, nan_count, fragment_id, zone_start, zone_length
+    global buffer 1 = rows that are null (row address map); metadata rows_per_zone = "8192", null_bitmap = "1"
+
+It says where rows may be, so what it picks is tested again; only which rows are null it knows exactly. (Spec: FORMAT E.3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import InputError
+from lance_core.expr import ast
+from lance_core.expr.ast import Expr
+from lance_core.format.index import IndexFile
+from lance_core.format.index_details import ZoneMapDetails
+from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
+from lance_core.index.scalar.bounds import may_match
+from lance_core.index.scalar.order import extremes, is_ordered
+from lance_core.index.scalar.shapes import is_value_test
+from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
+from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
+
+FILE = "zonemap.lance"
+pc: Any = compute  # the stubs know only some of what the kernels take
+
+
+def train(
+    folder: IndexFolder,
+    batches: Iterable[pa.RecordBatch],
+    value_type: pa.DataType,
+    *,
+    rows_per_zone: int = ROWS_PER_ZONE,
+) -> tuple[IndexFile, ...]:
+    """Summarise the zones; one batch of the column is in memory at a time."""
+    if isinstance(rows_per_zone, bool) or not isinstance(rows_per_zone, int) or not 0 < rows_per_zone < 1 << 31:
+        raise InputError(f"rows_per_zone must be a positive whole number, got {rows_per_zone!r}")
+    zones = [_summary(zone) for zone in zones_of(batches, rows_per_zone)]
+    schema = pa.schema(
+        [
+            pa.field("min", value_type),
+            pa.field("max", value_type),
+            pa.field("null_count", pa.uint32(), nullable=False),
+            pa.field("nan_count", pa.uint32(), nullable=False),
+            *PLACE,
+        ]
+    )
+    columns = [
+        _array([zone.low for zone in zones], value_type),
+        _array([zone.high for zone in zones], value_type),
+        *(pa.array(counts, item.type) for counts, item in zip(_counts(zones), [*schema][2:], strict=True)),
+    ]
+    metadata = {"rows_per_zone": str(rows_per_zone).encode(), "null_bitmap": b"1"}
+    buffer = encode_address_set(address_set(null_rows([zone.nulls for zone in zones])))
+    table = pa.Table.from_arrays(columns, schema=schema)
+    return (folder.write(FILE, table, schema, metadata=metadata, buffers=[buffer]),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Summary:
+    low: Any
+    high: Any
+    nulls: Any
+    counts: tuple[int, ...]
+
+
+def _summary(zone: Zone) -> _Summary:
+    low, high = extremes(zone.values)
+    nulls = zone.addresses[zone.values.is_null().to_numpy(zero_copy_only=False)]
+    return _Summary(low, high, nulls, (len(nulls), _num_nans(zone.values), zone.fragment_id, zone.start, zone.length))
+
+
+def _counts(zones: list[_Summary]) -> list[list[int]]:
+    """null_count, nan_count, fragment_id, zone_start, zone_length: a list of each."""
+    return [[zone.counts[number] for zone in zones] for number in range(5)]
+
+
+def _array(scalars: list[Any], value_type: pa.DataType) -> Any:
+    # Through one-element arrays: Python values would lose nanoseconds and the like.
+    return pa.concat_arrays([pa.repeat(scalar, 1) for scalar in scalars]) if scalars else pa.array([], value_type)
+
+
+def _num_nans(values: Any) -> int:
+    if not pa.types.is_floating(values.type):
+        return 0
+    return int(pc.sum(pc.is_nan(values)).as_py() or 0)
+
+
+class ZoneMap:
+    """An open zone map: all of it is in memory."""
+
+    def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
+        opened = folder.open(FILE)
+        names = ["min", "max", "null_count", "nan_count", "fragment_id", "zone_start", "zone_length"]
+        self._zones = read_all(opened, names)
+        self.rows_per_zone = number_of(opened, "rows_per_zone", ROWS_PER_ZONE)
+        self._nulls: AddressSet | None = None
+        where = opened.schema.metadata.get("null_bitmap")
+        if where is not None and where.isdigit() and 0 < int(where) < opened.num_global_buffers:
+            self._nulls = decode_address_set(opened.global_buffer(int(where)), what=f"the nulls of {opened.path}")
+
+    def search(self, part: Expr) -> Answer | None:
+        """The zones that may hold rows for the test; for IS NULL the rows themselves."""
+        if isinstance(part, ast.IsNull) and self._nulls is not None:
+            return Answer(self._nulls, is_exact=True)
+        return Answer(zone_rows(self._zones, may_match(part, self._zones)), is_exact=False)
+
+    def statistics(self) -> dict[str, Any]:
+        """The number of zones, and the most rows one has."""
+        return {"num_zones": self._zones.num_rows, "rows_per_zone": self.rows_per_zone}
+
+
+def describe(value_type: pa.DataType, parameters: Any) -> ZoneMapDetails:
+    """What the manifest says: variable-width columns may have seeds in data files."""
+    t = pa.types
+    is_variable = any(test(value_type) for test in (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary))
+    return ZoneMapDetails(parameters.get("rows_per_zone", ROWS_PER_ZONE), is_variable, has_null_bitmap=True)
+
+
+KIND = IndexKind(
+    name="ZONEMAP",
+    title="ZoneMap",
+    details="ZoneMapIndexDetails",
+    version=0,
+    written_version=0,
+    accepts=is_ordered,
+    can_answer=is_value_test,
+    train=train,
+    open=ZoneMap,
+    describe=describe,
+    parameters=frozenset({"rows_per_zone"}),
+    needs_addresses=True,
+)

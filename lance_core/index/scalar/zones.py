@@ -1,0 +1,101 @@
+"""Zones: stretches of a fragment's rows that one summary stands for; shared by zone maps and bloom filters.
+
+::
+
+    fragment_id 3, zone_start 8192, zone_length 100     offsets 8192 to 8292 of fragment 3
+
+A zone holds up to a number of living rows; its length is measured in offsets, so deleted rows between them count too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.format.address import OFFSET_BITS
+from lance_core.index.base import ID, VALUE
+from lance_core.rowids.bitmap import BitMap
+from lance_core.rowids.selection import AddressSet
+
+ROWS_PER_ZONE = 8192
+PLACE = (
+    pa.field("fragment_id", pa.uint64(), nullable=False),
+    pa.field("zone_start", pa.uint64(), nullable=False),
+    pa.field("zone_length", pa.uint64(), nullable=False),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Zone:
+    """The values of one zone with their addresses, and where it lies."""
+
+    fragment_id: int
+    start: int
+    length: int
+    values: Any
+    addresses: Any
+
+
+def zones_of(batches: Iterable[pa.RecordBatch], rows_per_zone: int) -> Iterator[Zone]:
+    """Cut training data (addresses ascending within a fragment) into zones."""
+    waiting: list[tuple[Any, Any]] = []
+    for values, ids in _by_fragment(batches):
+        if waiting and waiting[0][1][0] >> OFFSET_BITS != ids[0] >> OFFSET_BITS:
+            yield _zone(waiting)
+            waiting = []
+        first = 0
+        while first < len(ids):
+            room = rows_per_zone - sum(len(part) for _, part in waiting)
+            taken = min(room, len(ids) - first)
+            waiting.append((values.slice(first, taken), ids[first : first + taken]))
+            first += taken
+            if taken == room:
+                yield _zone(waiting)
+                waiting = []
+    if waiting:
+        yield _zone(waiting)
+
+
+def _by_fragment(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, Any]]:
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        ids = batch.column(ID).to_numpy().astype(np.int64)
+        owners = ids >> OFFSET_BITS
+        cuts = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(ids)]
+        for start, end in itertools.pairwise(cuts):
+            yield batch.column(VALUE).slice(start, end - start), ids[start:end]
+
+
+def _zone(parts: list[tuple[Any, Any]]) -> Zone:
+    values = pa.concat_arrays([values for values, _ in parts])
+    first, last = int(parts[0][1][0]), int(parts[-1][1][-1])
+    mask = (1 << OFFSET_BITS) - 1
+    addresses = np.concatenate([ids for _, ids in parts])
+    return Zone(first >> OFFSET_BITS, first & mask, last - first + 1, values, addresses)
+
+
+def zone_rows(places: pa.RecordBatch, picked: Any) -> AddressSet:
+    """All rows of the zones where `picked` (bool per zone) is true. Raises CorruptFileError for impossible places."""
+    owners, starts, lengths = (places.column(name).to_numpy() for name in ("fragment_id", "zone_start", "zone_length"))
+    limit = 1 << OFFSET_BITS
+    if len(owners) and (int(owners.max()) >= limit or int(starts.max()) >= limit or int(lengths.max()) > limit):
+        raise CorruptFileError("a zone lies outside of what addresses can name", cure="Build the index anew.")
+    rows: dict[int, BitMap | None] = {}
+    for number in np.flatnonzero(picked).tolist():
+        owner, start = int(owners[number]), int(starts[number])
+        part = rows.setdefault(owner, BitMap())
+        assert part is not None
+        part.add_range(start, min(start + int(lengths[number]), limit))
+    return AddressSet(rows)
+
+
+def null_rows(nulls: list[Any]) -> Any:
+    """Addresses of null values, gathered zone by zone, as one array."""
+    return np.concatenate(nulls).astype(np.uint64) if nulls else np.empty(0, np.uint64)
