@@ -23,9 +23,11 @@ from lance_core.commit.transactions import load_transaction
 from lance_core.dataset import history, sampling
 from lance_core.dataset.annotating import AnnotatingVerbs
 from lance_core.dataset.branching import BranchingVerbs
+from lance_core.dataset.commit_batch import commit_batch
 from lance_core.dataset.commit_operation import commit_operation
 from lance_core.dataset.drop import drop_table
 from lance_core.dataset.editing import EditingVerbs
+from lance_core.dataset.exploring import ExploringVerbs
 from lance_core.dataset.fragment import LanceFragment
 from lance_core.dataset.indices import IndexingVerbs
 from lance_core.dataset.log import read_transactions
@@ -44,7 +46,7 @@ from lance_core.table.transaction import Transaction
 Uri = str | os.PathLike[str]
 
 
-class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, IndexingVerbs):
+class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs, IndexingVerbs):
     """One version of a Lance table."""
 
     def __init__(
@@ -301,6 +303,23 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, IndexingVerbs)
             stable_row_ids=bool(enable_stable_row_ids),
         )
         return LanceDataset.from_snapshot(snapshot)
+
+    @staticmethod
+    def commit_batch(
+        dest: Uri | LanceDataset,
+        transactions: Sequence[Transaction],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+    ) -> dict[str, Any]:
+        """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}."""
+        snapshot, merged = commit_batch(
+            dest._snapshot if isinstance(dest, LanceDataset) else dest,
+            transactions,
+            storage_options=storage_options,
+            max_retries=max_retries,
+        )
+        return {"dataset": LanceDataset.from_snapshot(snapshot), "merged": merged}
 
     @staticmethod
     def drop(base_uri: Uri, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool | None = None) -> None:
