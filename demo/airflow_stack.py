@@ -29,8 +29,16 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+# Scheduler and triggerer would serve their logs to other machines; here everybody reads the same folder.
+COMPONENTS = (
+    ("api-server",),
+    ("scheduler", "--skip-serve-logs"),
+    ("dag-processor",),
+    ("triggerer", "--skip-serve-logs"),
+)
 FINISHED = ("success", "failed")
+_PATIENCE = 20
+"""How often a look at the API is repeated when no answer comes within its half minute."""
 
 
 class StackError(RuntimeError):
@@ -72,9 +80,6 @@ def airflow_environment(home: Path, *, dags: Path, port: int, parallelism: int =
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        # A triggerer and a scheduler each serve worker logs: on ports of their own, or two stacks would meet.
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PATH": path,
         "PYTHONPATH": python_path,
@@ -136,16 +141,16 @@ class AirflowStack:
         self.airflow("db", "migrate")
         self._say("starting api-server, scheduler, dag processor, triggerer")
         for component in COMPONENTS:
-            self._spawn(component)
+            self._spawn(*component)
         self._until(self._is_healthy, what="Airflow to become healthy", timeout=600)
         for name, slots in self._pools.items():
             self.call("POST", "pools", {"name": name, "slots": slots, "description": "lane of a Lance table"})
 
-    def _spawn(self, component: str) -> None:
+    def _spawn(self, component: str, *arguments: str) -> None:
         log = (self.home / "logs" / f"{component}.log").open("wb")
         with log:
             self._processes[component] = subprocess.Popen(
-                [sys.executable, "-m", "airflow", component],
+                [sys.executable, "-m", "airflow", component, *arguments],
                 env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
@@ -183,10 +188,16 @@ class AirflowStack:
         """One call of Airflow's public API: `call("GET", "dags/flights/dagRuns")`."""
         if not self._token:
             self._token = self._request("GET", f"http://127.0.0.1:{self.port}/auth/token")["access_token"]
-        try:
-            return self._request(method, f"http://127.0.0.1:{self.port}/api/v2/{path}", body, self._token)
-        except urllib.error.HTTPError as error:
-            raise StackError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:2000]}") from None
+        for patience in range(_PATIENCE, -1, -1):
+            try:
+                return self._request(method, f"http://127.0.0.1:{self.port}/api/v2/{path}", body, self._token)
+            except urllib.error.HTTPError as error:
+                raise StackError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:2000]}") from None
+            except OSError as error:
+                # A machine that is busy answers late. Looking again harms nothing; asking for a change twice might.
+                if method != "GET" or not patience:
+                    raise StackError(f"{method} {path}: {error}") from None
+        raise AssertionError
 
     @staticmethod
     def _request(method: str, url: str, body: Mapping[str, Any] | None = None, token: str = "") -> Any:

@@ -62,7 +62,7 @@ def test_twelve_months(stack: AirflowStack, place: Path, flights: pa.Table) -> N
     stack.unpause("flights_report")
     report_run = stack.trigger("flights_report")
     stack.unpause("flights_ingest")
-    runs = stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=900)
+    runs = stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=1800)
     assert len(runs) == MONTHS
 
     uri = place / "flights.lance"
@@ -83,7 +83,7 @@ def test_twelve_months(stack: AirflowStack, place: Path, flights: pa.Table) -> N
     assert {outcome for commit in commits for outcome in commit["identities"].values()} == {"landed"}
 
     # The sensor of the second DAG waited in the triggerer, and its report is an XCom.
-    stack.wait_for_runs("flights_report", num_runs=1, timeout=600)
+    stack.wait_for_runs("flights_report", num_runs=1, timeout=1800)
     assert f"{ROWS:,} rows, version {MONTHS}" in stack.xcom("flights_report", report_run, "report")
     events = stack.call("GET", "assets/events?limit=100")["asset_events"]
     extras = [event["extra"] for event in events if "flights.lance" in str(event.get("uri"))]
@@ -97,7 +97,7 @@ def test_a_cleared_month_lands_once(stack: AirflowStack, place: Path) -> None:
     stack.call(
         "POST", "dags/flights_ingest/clearTaskInstances", {"dry_run": False, "only_failed": False, "dag_run_id": run_id}
     )
-    stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=600)
+    stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=1800)
     result = stack.xcom("flights_ingest", run_id, "month.commit")
     assert set(result["identities"].values()) == {"already_landed"}
     assert (result["num_versions"], result["rows_added"]) == (0, 0)
@@ -108,7 +108,7 @@ def test_a_standalone_cluster_and_mapped_tasks(stack: AirflowStack, place: Path)
     stack.wait_for_dag("lance_cluster")
     stack.unpause("lance_cluster")
     run_id = stack.trigger("lance_cluster")
-    stack.wait_for_runs("lance_cluster", num_runs=1, timeout=600)
+    stack.wait_for_runs("lance_cluster", num_runs=1, timeout=1800)
     table = lance.dataset(place / "cluster.lance")
     table.validate()
     assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(1000))
@@ -126,7 +126,7 @@ def test_a_driver_that_is_killed_halfway(stack: AirflowStack, place: Path) -> No
     for driver in drivers:
         os.kill(driver.pid, signal.SIGKILL)
     left = _data_files(uri)
-    stack.wait_for_runs("lance_killed", num_runs=1, timeout=600)
+    stack.wait_for_runs("lance_killed", num_runs=1, timeout=1800)
     (append,) = [task for task in stack.tasks("lance_killed", run_id) if task["task_id"] == "load.append"]
     assert append["try_number"] == 2
 
@@ -160,7 +160,7 @@ def test_a_missing_source_fails_at_once_and_says_so(stack: AirflowStack, place: 
     stack.unpause("lance_missing")
     run_id = stack.trigger("lance_missing")
     with pytest.raises(StackError, match="does not exist"):
-        stack.wait_for_runs("lance_missing", num_runs=1, timeout=600)
+        stack.wait_for_runs("lance_missing", num_runs=1, timeout=1800)
     (append,) = [task for task in stack.tasks("lance_missing", run_id) if task["task_id"] == "load.append"]
     assert (append["state"], append["try_number"]) == ("failed", 1)
     assert not (place / "missing.lance" / "_versions").exists()
