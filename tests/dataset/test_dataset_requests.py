@@ -59,24 +59,27 @@ def test_opening_is_a_listing_and_a_read(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "requests"),
+    ("options", "calls", "columns"),
     [
-        ({"columns": ["c1"]}, 2),
-        ({"columns": ["c1", "c4"]}, 3),
-        ({"columns": ["id"], "filter": "id < 0"}, 2),
-        ({"columns": ["c1"], "filter": "id = 777"}, 4),
-        ({"columns": [], "with_row_id": True}, 0),
+        ({"columns": ["c1"]}, 2, 1),
+        ({"columns": ["c1", "c4"]}, 3, 2),
+        ({"columns": ["id"], "filter": "id < 0"}, 2, 1),
+        ({"columns": ["c1"], "filter": "id = 777"}, 4, 2),
+        ({"columns": [], "with_row_id": True}, 0, 0),
     ],
     ids=str,
 )
-def test_a_scan_reads_the_end_of_the_file_and_the_pages_it_needs(uri: str, options, requests: int) -> None:
+def test_a_scan_reads_the_end_of_the_file_and_the_pages_it_needs(uri: str, options, calls: int, columns: int) -> None:
     store, ds = counted(uri)
     store.reset()
     ds.to_table(**options)
-    assert store.counts.requests <= requests
-    again = store.counts.requests
+    # A call may ask for several ranges of one file: those of a column that do not lie side by side.
+    assert store.counts.calls <= calls
+    assert store.counts.requests <= calls + columns
+    first = store.counts.requests
+    store.reset()
     ds.to_table(**options)
-    assert store.counts.requests <= 2 * again
+    assert store.counts.requests <= first
 
 
 def test_only_what_is_asked_is_read(uri: str) -> None:
