@@ -5,8 +5,8 @@
     compact_files(snapshot, CompactionOptions(target_rows_per_fragment=1000))
     -> ReserveFragments (version n + 1), Rewrite (version n + 2), CompactionMetrics(fragments_removed=10, …)
 
-Row ids, where the table keeps them, and the versions rows were made and changed in move along. Fragments that an index
-refers to by address stay as they are: moving them would leave the index pointing at nothing.
+Row ids, where the table keeps them, and the versions rows were made and changed in move along. Indices that refer
+to moved rows by address are built anew in the same commit; fragments of indices that we cannot build stay as they are.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lance_core.commit.naming import data_path
 from lance_core.dataset.compact_plan import CompactionOptions, CompactionPlan, plan_compaction
 from lance_core.dataset.edit import Edit, living_offsets, run_edit
 from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.index_upkeep import moves_by_rebuilding, rebuild_moved
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
@@ -34,6 +35,7 @@ from lance_core.rowids.message import encode_row_ids, encode_versions
 from lance_core.rowids.sequence import sequence_of
 from lance_core.rowids.versions import versions_of
 from lance_core.table.coverage import is_address_based
+from lance_core.table.operations.base import RewrittenIndex
 from lance_core.table.operations.reserve_fragments import ReserveFragments
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
@@ -65,6 +67,8 @@ def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionP
             raise UnsupportedFeatureError(f"column {field.name!r} holds blobs; tables with blobs are not compacted yet")
     pinned: set[int] = set()
     for index in manifest.indices:
+        if moves_by_rebuilding(snapshot, index):
+            continue
         if not manifest.uses_stable_row_ids or is_address_based(index):
             everything = frozenset(fragment.id for fragment in manifest.fragments)
             pinned |= everything if index.fragment_bitmap is None else index.fragment_bitmap
@@ -81,16 +85,19 @@ def stage_compaction(snapshot: Snapshot, options: CompactionOptions) -> Edit:
     plan = plan_snapshot(snapshot, options)
     groups: list[RewriteGroup] = []
     written: list[Fragment] = []
+    indices: tuple[RewrittenIndex, ...] = ()
+    index_files: tuple[str, ...] = ()
     try:
         for group in plan.groups:
             new = rewrite_group(snapshot, group, options)
             written.extend(new)
             groups.append(RewriteGroup(group, tuple(new)))
         numbered = _with_ids(snapshot, groups)
+        indices, index_files = rebuild_moved(snapshot, numbered)
     except BaseException:
         discard_fragments(snapshot.store, written)
         raise
-    transaction = Transaction(snapshot.version, str(uuids.uuid4()), Rewrite(tuple(numbered)))
+    transaction = Transaction(snapshot.version, str(uuids.uuid4()), Rewrite(tuple(numbered), indices))
     old = [fragment for group in plan.groups for fragment in group]
     metrics = {
         "fragments_removed": len(old),
@@ -98,7 +105,8 @@ def stage_compaction(snapshot: Snapshot, options: CompactionOptions) -> Edit:
         "files_removed": sum(len(item.files) + (item.deletion_file is not None) for item in old),
         "files_added": sum(len(item.files) for item in written),
     }
-    return Edit(transaction, tuple(data_path(file.path) for item in written for file in item.files), metrics)
+    files = tuple(data_path(file.path) for item in written for file in item.files)
+    return Edit(transaction, (*files, *index_files), metrics)
 
 
 def rewrite_group(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_core.dataset.compact import CompactionMetrics, compact_files, plan_snapshot
 from lance_core.dataset.compact_plan import TARGET_ROWS, CompactionOptions, CompactionPlan
+from lance_core.dataset.index_upkeep import optimize_indices
 from lance_core.dataset.options import check_options
 
 if TYPE_CHECKING:
@@ -63,6 +64,26 @@ class DatasetOptimizer:
         landed, metrics = compact_files(self._dataset.snapshot, bounds)
         self._dataset.move_to(landed)
         return metrics
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+    ) -> None:
+        """Extend indices over rows that came after they were built; the handle moves to the new version.
+
+        `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all; 0: a further
+        segment is made). Indices of kinds this release does not build are left alone.
+        """
+        landed = optimize_indices(
+            self._dataset.snapshot,
+            num_indices_to_merge=num_indices_to_merge,
+            index_names=index_names,
+            retrain=retrain,
+        )
+        self._dataset.move_to(landed)
 
     def plan_compaction(self, options: CompactionOptions | None = None) -> CompactionPlan:
         """What `compact_files` would rewrite, and why it leaves the rest alone. Ours; nothing is written."""

@@ -1,0 +1,116 @@
+"""Missing, damaged, unknown and newer indices: a scan with a warning or a log line, or an error where that is asked for."""
+
+from __future__ import annotations
+
+import logging
+import random
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.dataset.entry import dataset
+from lance_core.dataset.index_use import usable_segments
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import CorruptFileError, InputError
+from lance_core.format.index import IndexDetails
+from lance_core.io.cache import shared_cache
+from tests.index.index_tables import CASES, rows
+
+
+@pytest.fixture(autouse=True)
+def _cold() -> None:
+    shared_cache().clear()
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_missing_files(tmp_path: Path, kind: str) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(300), uri)
+    column, questions = next(iter(CASES[kind].items()))
+    dataset(uri).create_scalar_index(column, kind)
+    for path in (tmp_path / "t.lance" / "_indices").glob("*/*"):
+        path.unlink()
+    shared_cache().clear()
+    where = questions[0]
+    expected = dataset(uri).to_table(["x"], filter=where, use_scalar_index=False)
+    with pytest.warns(RuntimeWarning, match="left out"):
+        assert dataset(uri).to_table(["x"], filter=where).equals(expected)
+    with pytest.raises(CorruptFileError, match="cannot be searched"):
+        dataset(uri).to_table(["x"], filter=where, strict_index=True)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_damaged_files_never_crash(tmp_path: Path, kind: str) -> None:
+    """Cut and overwritten files: an answer or a warning, no other error."""
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(300), uri)
+    column, questions = next(iter(CASES[kind].items()))
+    dataset(uri).create_scalar_index(column, kind)
+    rng = random.Random(kind)
+    files = sorted((tmp_path / "t.lance" / "_indices").glob("*/*"))
+    whole = {path: path.read_bytes() for path in files}
+    for _ in range(25):
+        path = rng.choice(files)
+        data = bytearray(whole[path])
+        if rng.random() < 0.3:
+            data = data[: rng.randrange(len(data))]
+        else:
+            for _ in range(rng.randint(1, 20)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        path.write_bytes(bytes(data))
+        shared_cache().clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            dataset(uri).to_table(["x"], filter=questions[0])
+        path.write_bytes(whole[path])
+
+
+def test_unknown_and_newer_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(100), uri)
+    table = dataset(uri)
+    table.create_scalar_index("i", "BTREE")
+    (index,) = table.snapshot.manifest.indices
+    for odd in (replace(index, index_version=99), replace(index, details=IndexDetails("/x.FutureIndexDetails", b""))):
+        manifest = replace(table.snapshot.manifest, indices=(odd,))
+        with caplog.at_level(logging.INFO, logger="lance_core.index"):
+            assert usable_segments(Snapshot(table.snapshot.store, manifest)) == {}
+        assert "is not used" in caplog.text
+        caplog.clear()
+
+
+def test_refusals(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(100), uri)
+    table = dataset(uri)
+    for column, kind in (
+        ("i", "NGRAM"),
+        ("tags", "BTREE"),
+        ("n", "BTREE"),
+        ("f", "BLOOMFILTER"),
+        ("i", "NOTHING"),
+        ("no", "BTREE"),
+    ):
+        with pytest.raises(InputError):
+            table.create_scalar_index(column, kind)
+    with pytest.raises(InputError):
+        table.drop_index("nothing")
+    with pytest.raises(TypeError):
+        table.create_scalar_index("i", "BTREE", colour="red")
+    assert not table.has_index
+    table.create_scalar_index("i", "BTREE")
+    with pytest.raises(InputError):
+        table.create_scalar_index("i", "BTREE", replace=False)
+    with pytest.raises(InputError):
+        table.create_scalar_index("x", "BTREE", name="i_idx")
+    assert [item["name"] for item in table.list_indices()] == ["i_idx"]
+    table.prewarm_index("i_idx")
+    table.drop_index("i_idx")
+    assert not table.has_index
+    assert not lance.dataset(uri).has_index
+    table.create_scalar_index("i", "BTREE", train=False)
+    assert table.index_statistics("i_idx")["num_indexed_rows"] == 0
+    assert table.count_rows("i = 7") == lance.dataset(uri).count_rows("i = 7")
