@@ -161,7 +161,9 @@ def _variable_values(block: VariableBlock, options: EncodingOptions) -> EncodedV
     wanted = _wanted(options)
     largest = int(np.diff(block.offsets).max()) if block.count else 0
     if wanted is not None or (largest > HUGE_VALUE_BYTES and options.compression is None):
-        compression = wanted or BufferCompression(CompressionScheme.ZSTD, 0)
+        # Value by value it is always zstd: the official reader stumbles over nulls between values packed with lz4.
+        zstd = wanted is not None and wanted.scheme is CompressionScheme.ZSTD
+        compression = wanted if wanted is not None and zstd else BufferCompression(CompressionScheme.ZSTD, 0)
         if wanted is not None or _shrinks(block, compression):
             return EncodedValues(*general.encode_values(encoding, block, compression))
         return EncodedValues(encoding, block)

@@ -29,6 +29,7 @@ def fuzz(version: str, progress: Path, *, num_cases: int, seed: int) -> None:
     assert done.returncode == 0, f"ended with {done.returncode} at case {reached}\n{done.stderr[-4000:]}"
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["cases"] == num_cases
+    assert result["refused"] > num_cases // 3  # the damage hits
     assert not result["failures"], "\n".join(result["failures"][:30])
 
 
