@@ -89,7 +89,8 @@ class Projection:
         self._store = store
         self._path = path
         self._readers = readers
-        self._tail = tail
+        # Worth looking at only when it is the whole file: otherwise hardly a page lies in it, and many ranges pass by.
+        self._tail = tail if tail is not None and tail.start == 0 else None
         self._row_size = sum(reader.row_size() for reader in readers)
         self._num_columns = sum(reader.num_columns for reader in readers)
 
@@ -143,10 +144,12 @@ class Projection:
         mark = mark_worker if in_work_pool() or num_work_threads() <= _WINDOWS_AHEAD else None
         pool = ThreadPoolExecutor(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead", initializer=mark)
         pending: deque[Future[pa.Table]] = deque()
+        # Batches of very large rows make very large windows; then fewer of them are held at once.
+        ahead = _WINDOWS_AHEAD if self._row_size * window_rows <= 4 * WINDOW_BYTES else 1
         try:
             for part in parts:
                 pending.append(pool.submit(self._load, part))
-                if len(pending) > _WINDOWS_AHEAD:
+                if len(pending) > ahead:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
@@ -174,16 +177,15 @@ class Projection:
 
 
 def _served(tail: Tail, fetch: Fetch[object]) -> Fetch[object]:
-    """The reader, asking only for what does not lie in the bytes that opening the file brought."""
+    """The reader, answered from the bytes that opening the file brought: all of them."""
     try:
         ranges = next(fetch)
         while True:
             found = [tail.get(item) for item in ranges]
-            missing = [item for item, data in zip(ranges, found, strict=True) if data is None]
-            answers = iter((yield missing)) if missing else iter(())
-            ranges = fetch.send([next(answers) if data is None else data for data in found])
+            ranges = fetch.send([data for data in found if data is not None])
     except StopIteration as stop:
         return stop.value
+    yield  # makes this a generator, though it never asks
 
 
 def _chunked(chunks: list[pa.Array], field: pa.Field, num_rows: int, path: str) -> pa.ChunkedArray:

@@ -156,7 +156,9 @@ def _take_fixed(
     # numpy gathers words fast and opaque bytes slowly.
     if width in (1, 2, 4, 8):
         table = table.view(f"<u{width}")
-    return pa.Array.from_buffers(arrow_type, len(indices), [validity, pa.py_buffer(table[indices].view(np.uint8))])
+    # The indices were checked: clipping is the mode that does not check them again.
+    picked = np.take(table, indices, mode="clip")
+    return pa.Array.from_buffers(arrow_type, len(indices), [validity, pa.py_buffer(picked.view(np.uint8))])
 
 
 def _largest(index_type: pa.DataType) -> int:
