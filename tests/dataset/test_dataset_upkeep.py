@@ -70,11 +70,11 @@ def test_compaction_of_changed_fragments_is_planned_again(tmp_path: Path) -> Non
     assert named == {file.path for ds in versions for f in ds.get_fragments() for file in f.data_files()}
 
 
-def test_indexed_fragments_stay_where_addresses_count(tmp_path: Path) -> None:
+def test_fragments_stay_where_an_index_cannot_follow(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance_core.write_dataset(flat(60), uri, max_rows_per_file=10)
     theirs = lance.dataset(uri)
-    theirs.create_scalar_index("id", "BTREE")
+    theirs.create_scalar_index("name", "INVERTED")
     ds = lance_core.write_dataset(flat(40, first=60), uri, mode="append", max_rows_per_file=10)
     plan = ds.optimize.plan_compaction()
     assert [len(group) for group in plan.groups] == [4]

@@ -178,7 +178,7 @@ def _holds(words: npt.NDArray[np.uint32], hashes: Hashes, masks: npt.NDArray[np.
 
 
 def _is_variable(value_type: pa.DataType) -> bool:
-    return pa.types.is_string(value_type) or pa.types.is_large_string(value_type)
+    return bool(pa.types.is_string(value_type) or pa.types.is_large_string(value_type))
 
 
 def _is_lookup(part: Expr) -> bool:
