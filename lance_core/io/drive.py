@@ -6,19 +6,21 @@
     reads     a.lance [0,16)   b.lance [0,4)   two reads for three ranges
     answers   A gets its 8 bytes, B gets its 8 and 4 bytes; whoever returns is done, the others ask again
 
-A reader is a `Fetch` (see `lance_core.fetch`). Small local reads happen in the calling thread: there a hand-over costs more
+A reader is a `Fetch` (see `lance_core.fetch`). Readers that ask much of a local store run apart, each with its own reads,
+so that one decodes while another reads. Small local reads happen in the calling thread: there a hand-over costs more
 than the read. Decoding (what a reader does between two questions) runs on the work pool when there is enough of it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from lance_core.fetch import Buffer, ByteRange, Fetch
-from lance_core.io.pool import in_io_pool, in_work_pool, io_pool, work_pool
+from lance_core.io.pool import in_io_pool, in_work_pool, io_pool, num_work_threads, work_pool
 from lance_core.io.ranges import LOCAL_GAP, REMOTE_GAP, ReadPlan, plan_reads
 from lance_core.io.store import Store
 
@@ -36,6 +38,8 @@ def drive(store: Store, jobs: Sequence[tuple[str, Fetch[T]]]) -> list[T]:
     rounds = _Rounds(store, jobs)
     try:
         rounds.step(dict.fromkeys(range(len(jobs))))
+        if rounds.are_heavy_and_local():
+            rounds.finish_apart()
         while rounds.asked:
             rounds.step(rounds.fetch())
     finally:
@@ -95,6 +99,32 @@ class _Rounds:
                 answers[number] = cut[position : position + count]
                 position += count
         return answers
+
+    def are_heavy_and_local(self) -> bool:
+        """Whether the readers ask so much of a local store that each should read for itself and not wait for the others."""
+        return self._local and sum(item.size for asked in self.asked.values() for item in asked) > SMALL_READ
+
+    def finish_apart(self) -> None:
+        """Run each reader to its end, several at once; the calling thread does its share."""
+        waiting = deque(self.asked)
+        if len(waiting) < 2 or in_work_pool():
+            self._finish_some(waiting)
+            return
+        helpers = [work_pool().submit(self._finish_some, waiting) for _ in range(min(num_work_threads(), len(waiting)) - 1)]
+        try:
+            self._finish_some(waiting)
+        finally:
+            waiting.clear()
+            _wait([helper for helper in helpers if not helper.cancel()])
+
+    def _finish_some(self, waiting: deque[int]) -> None:
+        while waiting:
+            try:
+                number = waiting.popleft()
+            except IndexError:
+                return
+            while number in self.asked:
+                self._step_one(number, self._get(self._jobs[number][0], self.asked[number]))
 
     def step(self, answers: dict[int, Sequence[Buffer] | None]) -> None:
         """Send each reader its answer; collect what it asks next or returns."""

@@ -42,14 +42,14 @@ class _LazyPool:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(
-                    max_workers=self._num_threads(), thread_name_prefix=f"lance-{self._name}", initializer=self._mark
+                    max_workers=self._num_threads(), thread_name_prefix=f"lance-{self._name}", initializer=self.mark
                 )
             return self._pool
 
     def is_mine(self) -> bool:
         return getattr(self._local, "mine", False)
 
-    def _mark(self) -> None:
+    def mark(self) -> None:
         self._local.mine = True
 
     def _forget(self) -> None:
@@ -91,6 +91,11 @@ def io_pool() -> ThreadPoolExecutor:
 def work_pool() -> ThreadPoolExecutor:
     """The pool for computing."""
     return _WORK.get()
+
+
+def mark_worker() -> None:
+    """The calling thread decodes by itself from now on: for threads of a reader's own that together use all cores."""
+    _WORK.mark()
 
 
 def in_work_pool() -> bool:
