@@ -67,13 +67,14 @@ def commit_staged(
     options: TableOptions | None = None,
     check: Check | None = None,
     re_execute: ReExecute | None = None,
+    may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True,
     max_retries: int = DEFAULT_MAX_RETRIES,
 ) -> CommitResult:
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
     `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
     was planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
-    invalidated; without it such a conflict is raised.
+    invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
@@ -93,6 +94,7 @@ def commit_staged(
     )
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
     try:
+        service.may_re_execute = may_re_execute
         result = service.run(check, re_execute)
     except _InDoubtError:
         raise  # the claim stays: nobody may pull files away while the outcome is open
@@ -136,6 +138,7 @@ class _Service:
         self._options = options
         self._max_retries = max_retries
         self._tally = _Tally()
+        self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
         self._loaded: dict[str, Loaded] = {}
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
@@ -286,6 +289,8 @@ class _Service:
 
     def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
         if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(members):
+            raise error
+        if not all(self.may_re_execute(item.ref) for item in members):
             raise error
         log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in members))
         for item in members:

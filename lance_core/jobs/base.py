@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -116,6 +116,30 @@ class Outcome:
     operation: Operation
     num_rows: int
     num_fragments: int
+    num_deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """More tasks of a plan, run after its main ones. Their results must be told apart by their partition numbers."""
+
+    source: Source
+    make_work: Callable[[Attempt], Work]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a job says that stages nothing: `facts` are JSON-able."""
+
+    kind: str
+    facts: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, fit for XCom."""
+        return dict(self.facts)
+
+
+JobResult = StagedTransaction | CommitResult | Report
 
 
 @dataclass(frozen=True)
@@ -128,6 +152,7 @@ class Plan:
     make_work: Callable[[Attempt], Work]
     conclude: Callable[[Sequence[TaskResult]], Outcome]
     properties: Mapping[str, str] = field(default_factory=dict)
+    then: Sequence[Pass] = ()
 
 
 class Job(Protocol[S]):
@@ -136,5 +161,5 @@ class Job(Protocol[S]):
     kind: ClassVar[str]
     needs_runner: ClassVar[bool]
 
-    def run(self, spec: S, runner: Runner) -> StagedTransaction | CommitResult:
+    def run(self, spec: S, runner: Runner) -> JobResult:
         """Do it. Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised."""

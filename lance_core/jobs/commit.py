@@ -25,8 +25,11 @@ from lance_core.commit.service import IfMoved, commit_staged
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.again import is_outdated, may_repeat, stage_again, withdraw
 from lance_core.jobs.base import Runner
+from lance_core.jobs.gates import make_check
 from lance_core.jobs.landed import landed_reference
+from lance_core.jobs.local import LocalRunner
 from lance_core.jobs.spec import CommitSpec
 from lance_core.table.draft import TableOptions
 
@@ -59,12 +62,20 @@ class CommitJob:
         if not waiting:
             return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
         retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
+        runner = runner or LocalRunner()
+        if spec.re_execute:
+            waiting = [_brought_up(store, spec, item, runner) for item in waiting]
+        records = {item.ref.uuid: item.spec for item in waiting}
+        options = spec.resolved_options()
         results = [
             commit_staged(
                 store,
                 [item.ref for item in group],
                 if_moved=if_moved,
                 options=_table_options(group),
+                check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
+                re_execute=(lambda ref: stage_again(spec, ref.uuid, records[ref.uuid], runner)) if spec.re_execute else None,
+                may_re_execute=lambda ref: may_repeat(records[ref.uuid]),
                 max_retries=retries,
             )
             for if_moved, group in _groups(waiting)
@@ -72,6 +83,13 @@ class CommitJob:
         result = _sum(results)
         log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
         return result
+
+
+def _brought_up(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> Waiting:
+    if not is_outdated(store, spec, item.ref, item.spec):
+        return item
+    withdraw(store, item.ref)
+    return replace(item, ref=stage_again(spec, item.ref.uuid, item.spec, runner))
 
 
 def find_waiting(store: Store, identities: Sequence[str]) -> list[Waiting]:

@@ -30,6 +30,15 @@ KINDS: Mapping[str, JobKind] = {
     "append": JobKind("lance_core.jobs.spec:AppendSpec", "lance_core.jobs.append:AppendJob"),
     "overwrite": JobKind("lance_core.jobs.spec:OverwriteSpec", "lance_core.jobs.overwrite:OverwriteJob"),
     "commit": JobKind("lance_core.jobs.spec:CommitSpec", "lance_core.jobs.commit:CommitJob"),
+    "delete": JobKind("lance_core.jobs.edit_specs:DeleteSpec", "lance_core.jobs.delete:DeleteJob"),
+    "update": JobKind("lance_core.jobs.edit_specs:UpdateSpec", "lance_core.jobs.update:UpdateJob"),
+    "replace_where": JobKind("lance_core.jobs.edit_specs:ReplaceWhereSpec", "lance_core.jobs.replace_where:ReplaceWhereJob"),
+    "compact": JobKind("lance_core.jobs.edit_specs:CompactSpec", "lance_core.jobs.compact:CompactJob"),
+    "cleanup": JobKind("lance_core.jobs.upkeep_specs:CleanupSpec", "lance_core.jobs.cleanup:CleanupJob"),
+    "garbage": JobKind("lance_core.jobs.upkeep_specs:GarbageSpec", "lance_core.jobs.garbage:GarbageJob"),
+    "tag": JobKind("lance_core.jobs.upkeep_specs:TagSpec", "lance_core.jobs.tag:TagJob"),
+    "restore": JobKind("lance_core.jobs.upkeep_specs:RestoreSpec", "lance_core.jobs.restore:RestoreJob"),
+    "validate": JobKind("lance_core.jobs.upkeep_specs:ValidateSpec", "lance_core.jobs.validate:ValidateJob"),
 }
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from lance_core.commit.model import CommitResult, StagedTransaction
-from lance_core.jobs.base import Runner
+from lance_core.jobs.base import JobResult, Runner
 from lance_core.jobs.registry import job_of, spec_from_json
 from lance_core.jobs.spec import JobSpec
 
 
-def run_job(spec: JobSpec, *, runner: Runner | None = None) -> StagedTransaction | CommitResult:
+def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
     """Carry out a spec, in this process unless another runner is given.
 
     A staging job returns the reference to its staged transaction, and does nothing twice: work of the same identity that
-    has landed or waits is handed back. A commit returns what it did. Raises LanceErrors whose `retryable` says whether
-    the same call may be made again.
+    has landed or waits is handed back. A commit returns what it did, maintenance a report. Raises LanceErrors whose
+    `retryable` says whether the same call may be made again.
     """
     if runner is None:
         from lance_core.jobs.local import LocalRunner
@@ -22,6 +21,6 @@ def run_job(spec: JobSpec, *, runner: Runner | None = None) -> StagedTransaction
     return job_of(spec).run(spec, runner)
 
 
-def run_json(text: str, *, runner: Runner | None = None) -> StagedTransaction | CommitResult:
+def run_json(text: str, *, runner: Runner | None = None) -> JobResult:
     """`run_job` for JSON text."""
     return run_job(spec_from_json(text), runner=runner)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from lance_core.errors import InputError
+from lance_core.jobs.gate_specs import GateSpec
 from lance_core.jobs.plain import from_plain, to_plain
 from lance_core.jobs.secret import Secret, as_secret, reveal_all
 
@@ -162,12 +163,18 @@ class OverwriteSpec(WriteSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CommitSpec(JobSpec):
-    """Publish staged transactions: those of `identities`, or all that wait when it is empty."""
+    """Publish staged transactions: those of `identities`, or all that wait when it is empty.
+
+    `gates` are looked at before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
+    compactions that another writer made invalid are staged again, in this process, and then published.
+    """
 
     kind: ClassVar[str] = "commit"
 
     identities: tuple[str, ...] = ()
     max_attempts: int | None = None
+    gates: tuple[GateSpec, ...] = ()
+    re_execute: bool = True
 
 
 def read_spec(cls: type[S], data: Mapping[str, Any]) -> S:

@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lance_core.commit.ledger import find_landed, recorded_version
@@ -120,7 +120,10 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     plan = plan_job(spec, look_at(store, spec), runner)
     attempt = open_attempt(spec, plan)
     try:
-        results = runner.run(plan.make_work(attempt), plan.source, plan.shape, _on_tick(store, attempt))
+        on_tick = _on_tick(store, attempt)
+        results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]
+        for more in plan.then:
+            results += runner.run(more.make_work(attempt), more.source, replace(plan.shape, num_partitions=None), on_tick)
         return close_attempt(store, attempt, results, conclude=plan.conclude, properties=plan.properties, source=plan.source)
     except BaseException as error:
         # BaseException: a signal that stops the driver must not leave files behind either.
@@ -160,7 +163,15 @@ def close_attempt(
     )
     _remove_losers(store, attempt, results, kept=data_paths(transaction, attempt=attempt.attempt))
     size = sum(result.size for result in results)
-    staged = finish_attempt(store, attempt, transaction, rows=rows, bytes=size, fragments=outcome.num_fragments)
+    staged = finish_attempt(
+        store,
+        attempt,
+        transaction,
+        rows=rows,
+        bytes=size,
+        fragments=outcome.num_fragments,
+        rows_deleted=outcome.num_deleted,
+    )
     clear_progress(store, attempt.attempt)
     log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
     return staged

@@ -22,6 +22,8 @@ from lance_core.format.version import FileVersion
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.base import Shape, TaskResult
 from lance_core.jobs.conform import Conformer
+from lance_core.jobs.edit_specs import ReplaceWhereSpec
+from lance_core.jobs.predicate import satisfying
 from lance_core.jobs.progress import ProgressReport
 from lance_core.jobs.spec import WriteSpec
 from lance_core.wire.fragments import decode_fragment, encode_fragment
@@ -40,6 +42,7 @@ class WriteWork:
     max_rows_per_file: int
     max_bytes_per_file: int | None
     progress_seconds: float
+    must_satisfy: str | None = None
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Write what there is; a partition without rows writes no file."""
@@ -50,7 +53,7 @@ class WriteWork:
         )
         fragments = stage_fragments(
             store,
-            conformer.stream(batches),
+            self._checked(conformer.stream(batches)),
             self.schema,
             attempt=self.attempt,
             version=self.version,
@@ -69,6 +72,9 @@ class WriteWork:
         report.update(result.rows, len(fragments), result.size, now=True)
         return result
 
+    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
+
 
 def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.Schema, version: FileVersion) -> WriteWork:
     """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only."""
@@ -82,6 +88,7 @@ def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.S
         max_rows_per_file=spec.max_rows_per_file or MAX_ROWS_PER_FILE,
         max_bytes_per_file=spec.max_bytes_per_file,
         progress_seconds=spec.progress_seconds,
+        must_satisfy=spec.predicate if isinstance(spec, ReplaceWhereSpec) else None,
     )
 
 

@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import InputError
+from lance_core.jobs.edit_specs import CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.gate_specs import GateSpec
 from lance_core.jobs.identity import make_identity
-from lance_core.jobs.registry import KINDS, spec_from_json, spec_from_plain
+from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
 from lance_core.jobs.secret import Secret
 from lance_core.jobs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.upkeep_specs import CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
 
 CSV = SourceSpec(format="csv", paths=("a.csv",), options={"header": True, "samplingRatio": 0.5})
 
@@ -31,6 +34,16 @@ SPECS: list[JobSpec] = [
         schema_drift="fill_missing",
     ),
     CommitSpec(uri="/t", identities=("a", "b")),
+    CommitSpec(uri="/t", gates=(GateSpec(name="g", min_rows=1, max_null_rates={"x": 0.5}, unique=("a", "b")),)),
+    DeleteSpec(uri="/t", predicate="id = 3", rows_per_task=7),
+    UpdateSpec(uri="/t", updates={"x": "x + 1"}, where="id = 3"),
+    ReplaceWhereSpec(uri="/t", predicate="day = 1", source=CSV, create=False),
+    CompactSpec(uri="/t", groups=((1, 2), (4,)), part_of="x", materialize_deletions_threshold=None),
+    CleanupSpec(uri="/t", older_than_seconds=3.5, retain_versions=2),
+    GarbageSpec(uri="/t", dry_run=True),
+    TagSpec(uri="/t", name="v1", version=3, action="create"),
+    RestoreSpec(uri="/t", tag="v1", expected_version=4),
+    ValidateSpec(uri="/t", deep=False),
 ]
 
 
@@ -41,6 +54,7 @@ def test_json_round_trip(spec: JobSpec) -> None:
 
 def test_every_kind_has_a_spec_that_says_so() -> None:
     assert {spec.kind for spec in SPECS} == set(KINDS)
+    assert all(job_of(spec).kind == spec.kind for spec in SPECS)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,162 @@
+"""Compact: small or much deleted fragments rewritten into fewer, a group of neighbours per task, as one Rewrite.
+
+::
+
+    plan on version 7     groups (0 1 2) (5 6)      skipped: 3 large enough, 4 no neighbour to join
+    tasks 0 and 1         each reads its group, batch by batch, and writes new fragments without ids
+    staged                Rewrite[(0 1 2) -> x, (5 6) -> y]; the commit gives ids
+    groups_per_commit=1   staged and committed group by group in the job: a kill keeps what is finished
+
+When there is nothing to do nothing is written: the identity is noted as landed at the version that was found.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid as uuids
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_core.commit.ledger import record_landed
+from lance_core.commit.manifests import latest_version
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.registry import list_staged
+from lance_core.commit.service import commit_staged
+from lance_core.commit.staged import abort_attempt
+from lance_core.dataset.compact import rewrite_group
+from lance_core.dataset.compact_plan import CompactionOptions
+from lance_core.dataset.edit import Edit
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import CommitError, LanceError
+from lance_core.format.manifest import Manifest
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.base import Outcome, Plan, Report, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.compact_report import compaction_report, options_of, plan_groups
+from lance_core.jobs.edit import edit_work, existing, operations_of
+from lance_core.jobs.edit_specs import CompactSpec
+from lance_core.jobs.identity import random_identity
+from lance_core.jobs.landed import landed_reference
+from lance_core.jobs.stage import clear_dead, find_done, look_at, stage
+from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StageRewrite:
+    """The dataset's rewriting of one group."""
+
+    options: CompactionOptions
+
+    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+        """Write new fragments, which get their ids when they land."""
+        group = tuple(snapshot.manifest.fragments)
+        new = rewrite_group(snapshot, group, self.options, attempt=attempt)
+        operation = Rewrite((RewriteGroup(group, tuple(new)),))
+        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Results become one Rewrite. LanceError when a group does not hold the rows it had."""
+
+    manifest: Manifest
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        """The operation and the rows it writes again."""
+        groups = tuple(group for part in operations_of(results, Rewrite) for group in part.groups)
+        before = sum(fragment.num_rows for group in groups for fragment in group.old_fragments)
+        new = [fragment for group in groups for fragment in group.new_fragments]
+        after = sum(fragment.physical_rows for fragment in new)
+        if before != after:
+            raise LanceError(f"{after:,} rows were written where {before:,} lived, so nothing is staged")
+        return Outcome(Rewrite(groups), after, len(new))
+
+
+class CompactJob:
+    """Carries out a `CompactSpec`."""
+
+    kind: ClassVar[str] = "compact"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: CompactSpec, runner: Runner) -> StagedTransaction | Report:
+        """Stage the compaction once; publish it group by group, or only report it, when the spec says so."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        spec = spec if spec.identity else spec.with_identity(random_identity())
+        if spec.dry_run:
+            return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
+        if find_done(store, spec) is None:
+            if spec.groups_per_commit is not None:
+                return _in_waves(store, spec, runner)
+            if not plan_groups(existing(look_at(store, spec), spec), spec).groups:
+                return _nothing_left(store, spec)
+        return stage(spec, runner, plan_compact)
+
+
+def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
+    """Find the groups. UnsupportedFeatureError for a table that cannot be compacted; nothing is written then."""
+    snapshot = existing(table, spec)
+    groups = tuple(tuple(fragment.id for fragment in group) for group in plan_groups(snapshot, spec).groups)
+    staging = StageRewrite(options_of(spec))
+    return Plan(
+        table=table,
+        source=runner.open_tasks(len(groups)),
+        shape=Shape(tick_seconds=spec.progress_seconds, title=f"compact {spec.uri}"),
+        make_work=lambda attempt: edit_work(spec, attempt, groups, staging, progress_seconds=spec.progress_seconds),
+        conclude=Rewrites(snapshot.manifest),
+        properties=spec.properties,
+    )
+
+
+def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransaction:
+    """Some groups at a time, each wave an identity of its own that is committed as soon as it is staged."""
+    _settle_waves(store, spec)
+    groups = plan_groups(existing(look_at(store, spec), spec), spec).groups
+    ids = [tuple(fragment.id for fragment in group) for group in groups]
+    for wave in _chunks(ids, spec.groups_per_commit or 1):
+        part = replace(
+            spec, identity=_wave_identity(spec, wave), groups=tuple(wave), part_of=spec.identity, groups_per_commit=None
+        )
+        # Bound here, for the commit may ask for another try when a writer was in between.
+        commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, part=part: _stage_wave(part, runner))  # type: ignore[misc]
+        log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
+    return _nothing_left(store, spec)
+
+
+def _stage_wave(part: CompactSpec, runner: Runner) -> StagedTransaction:
+    return stage(part, runner, plan_compact)
+
+
+def _settle_waves(store: Store, spec: CompactSpec) -> None:
+    """What an earlier try of this job left: a wave that is staged and whole is published, any other is given up."""
+    for entry in list_staged(store):
+        if entry.spec.get("part_of") != spec.identity:
+            continue
+        try:
+            if entry.staged is not None:
+                commit_staged(store, [entry.staged])
+                continue
+        except CommitError as error:
+            log.info("a finished part of %s cannot be published any more: %s", spec.identity, error)
+        with suppress(CommitError):
+            abort_attempt(store, entry.identity, entry.attempt)
+
+
+def _nothing_left(store: Store, spec: CompactSpec) -> StagedTransaction:
+    clear_dead(store, spec.identity)
+    version = latest_version(store)
+    record_landed(store, spec.identity, version=version, transaction="")
+    log.info("compact %s: nothing (more) to do at version %d", spec.uri, version)
+    return landed_reference(store.uri, spec.identity, version, operation="compact")
+
+
+def _wave_identity(spec: CompactSpec, wave: Sequence[tuple[int, ...]]) -> str:
+    return str(uuids.uuid5(uuids.NAMESPACE_OID, f"{spec.identity}:{wave}"))
+
+
+def _chunks(items: Sequence[tuple[int, ...]], size: int) -> Iterator[Sequence[tuple[int, ...]]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
