@@ -27,7 +27,13 @@ from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.tables import scan_table
-from lance_core.errors import CommitStateUnknownError, LanceError, RetryableConflictError
+from lance_core.errors import (
+    CommitError,
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    RetryableConflictError,
+)
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
@@ -52,23 +58,28 @@ def run_edit(
     *,
     retries: int = DEFAULT_RETRIES,
     timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    strict: bool = False,
 ) -> tuple[Snapshot, Edit]:
     """Commit what `plan` makes of a snapshot; on a retryable conflict plan again on the newest version.
 
+    `strict` plans again whenever the table moved, for edits that new rows of others would change.
     Gives up with the last RetryableConflictError after `retries` more tries or when `timeout` is over.
     """
     deadline = time.monotonic() + timeout.total_seconds()
     current = snapshot
+    again = (RetryableConflictError, IncompatibleConflictError) if strict else (RetryableConflictError,)
     for left in range(retries, -1, -1):
         edit = plan(current)
         try:
-            manifest = commit_transaction(current.store, edit.transaction)
-        except RetryableConflictError:
-            remove_files(current, edit.files)
-            if left == 0 or time.monotonic() >= deadline:
-                raise
+            manifest = commit_transaction(current.store, edit.transaction, strict=strict)
         except CommitStateUnknownError:
             raise
+        except again as error:
+            remove_files(current, edit.files)
+            if left == 0 or time.monotonic() >= deadline:
+                if isinstance(error, RetryableConflictError):
+                    raise
+                raise _moved(error) from error
         except BaseException:
             remove_files(current, edit.files)
             raise
@@ -76,6 +87,16 @@ def run_edit(
             return Snapshot(current.store, manifest, current.storage_options), edit
         current = snapshot_of(current.store, storage_options=current.storage_options)
     raise AssertionError("unreachable")
+
+
+def _moved(error: CommitError) -> RetryableConflictError:
+    return RetryableConflictError(
+        f"the table moved each time this was planned; at last: {error}",
+        uri=error.uri,
+        version=error.version,
+        other_version=error.other_version,
+        operation=error.operation,
+    )
 
 
 def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:

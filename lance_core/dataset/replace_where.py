@@ -6,7 +6,8 @@
     -> the old rows of that day are gone, the new ones are there; run it again and nothing changes
 
 Every new row must satisfy the predicate: else a second run would not replace what the first one wrote. (Ours; the official
-library has no such verb. The commit is an Update, which it reads like any other.)
+library has no such verb. The commit is an Update, which it reads like any other.) And when the table moves in between, the
+predicate is asked again: of two that fill the same empty day at once, the later one replaces what the earlier one wrote.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def replace_rows(
     """
     source = open_source(data, schema)
     rows = pa.Table.from_batches([*source.batches], schema=source.schema)
-    landed, edit = run_edit(snapshot, lambda current: stage_replace(current, predicate, rows))
+    landed, edit = run_edit(snapshot, lambda current: stage_replace(current, predicate, rows), strict=True)
     return landed, dict(edit.result)
 
 
@@ -51,9 +52,9 @@ def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt
         raise InputError("replace_where needs a predicate", cure='To replace all rows say "true".')
     manifest = snapshot.manifest
     part = check_compatible(manifest.schema, schema_from_arrow(rows.schema, version=manifest.file_version))
+    batches = [*_satisfying(rows, snapshot.arrow_schema, expr, predicate)]
     deletions = stage_deletions(snapshot, matching_offsets(snapshot, expr), attempt=attempt)
     try:
-        batches = _satisfying(rows, snapshot.arrow_schema, expr, predicate)
         fragments = stage_fragments(snapshot.store, batches, part, version=manifest.file_version, attempt=attempt)
     except BaseException:
         remove_files(snapshot, deletions.files)

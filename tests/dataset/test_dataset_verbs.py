@@ -217,12 +217,12 @@ def test_a_conflict_is_planned_again_and_leaves_nothing_behind(uri: str, monkeyp
     ds = lance_core.dataset(uri)
     real, calls = edit.commit_transaction, []
 
-    def lose_once(store, transaction):
+    def lose_once(store, transaction, **options):
         calls.append(transaction.read_version)
         if len(calls) == 1:
             lance.dataset(uri).delete("id = 3")
             raise RetryableConflictError("lost")
-        return real(store, transaction)
+        return real(store, transaction, **options)
 
     monkeypatch.setattr(edit, "commit_transaction", lose_once)
     assert ds.delete("id < 5") == {"num_deleted_rows": 4}
