@@ -66,7 +66,7 @@ def test_many_pages(tmp_path: Path, name: str, nulls: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.slow
 def test_large_files(tmp_path: Path, name: str, version: str) -> None:
-    for nulls in ("none", "some"):
+    for nulls in _nulls(name, version):
         table = columns.table(name, 100_000, nulls)
         opened = tables.write_official(tmp_path / f"official{nulls}", table, version)
         tables.assert_same(tables.read_all(opened), table)
