@@ -85,9 +85,10 @@ def plan_cleanup(
     Raises InputError when an old version is tagged (unless told not to), UnsupportedFeatureError for a table with branches.
     """
     at = time.time() if now is None else now
-    if store.list_names("_refs/branches/"):
+    # A branch's own tags and branches are written down at the main table, which is not looked at either.
+    if store.list_names("_refs/branches/") or load_manifest(store).branch is not None:
         raise UnsupportedFeatureError(
-            f"{store.uri} has branches, whose needs this release does not follow",
+            f"{store.uri} has branches or is one, whose needs this release does not follow",
             cure="Clean it up with the official library.",
         )
     entries = [*list_versions(store)]

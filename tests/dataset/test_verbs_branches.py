@@ -16,7 +16,14 @@ from lance_core.commit.handler import put_manifest
 from lance_core.commit.manifests import load_manifest
 from lance_core.commit.naming import NamingScheme
 from lance_core.dataset.dataset import LanceDataset
-from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, LanceError, NotFoundError
+from lance_core.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    InputError,
+    LanceError,
+    NotFoundError,
+    UnsupportedFeatureError,
+)
 from lance_core.format.manifest import BasePath
 from lance_core.io.resolve import resolve_store
 
@@ -263,3 +270,14 @@ def test_a_base_beside_the_data_is_read(tmp_path: Path) -> None:
     (file,) = (other / "data").iterdir()
     flat = hostile(tmp_path, BasePath(id=1, path=str(other / "data"), is_dataset_root=False), file.name)
     assert rows(lance.dataset(flat)) == rows(lance_core.dataset(flat)) == [5]
+
+
+def test_cleanup_keeps_off_tables_with_branches(tmp_path: Path) -> None:
+    main = two_versions(tmp_path / "t")
+    branch = main.create_branch("x")
+    branch.insert(numbers(5))
+    branch.tags.create("kept", 2)
+    for handle in (main, branch):
+        with pytest.raises(UnsupportedFeatureError, match="branches"):
+            handle.cleanup_old_versions(retain_versions=1, delete_unverified=True)
+    assert rows(main.checkout_version("kept")) == [1, 2, 3, 4]
