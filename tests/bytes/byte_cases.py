@@ -63,16 +63,50 @@ def _keys(**settings: str) -> dict[str, str]:
     return {f"lance-encoding:{key.replace('_', '-')}": value for key, value in settings.items()}
 
 
-_COMPRESSIBLE = ("int32_small", "int64", "double", "float_special", "decimal128", "string_sentences", "string_long", "binary",
-                 "fixed_binary_33", "bool", "list_int_nulls", "list_string", "fsl_f32", "timestamp_us", "struct")  # fmt: skip
+_COMPRESSIBLE = (
+    "int32_small",
+    "int64",
+    "double",
+    "float_special",
+    "decimal128",
+    "string_sentences",
+    "string_long",
+    "binary",
+    "fixed_binary_33",
+    "bool",
+    "list_int_nulls",
+    "list_string",
+    "fsl_f32",
+    "timestamp_us",
+    "struct",
+)
 _SETTINGS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "zstd": (_keys(compression="zstd"), _COMPRESSIBLE),
     "zstd9": (_keys(compression="zstd", compression_level="9"), ("string_sentences", "double", "binary_long")),
     "lz4": (_keys(compression="lz4"), _COMPRESSIBLE),
     "none": (_keys(compression="none"), _COMPRESSIBLE),
-    "fsst": (_keys(compression="fsst"), ("string", "string_sentences", "string_long", "large_string_long", "binary", "list_string")),
-    "fullzip": (_keys(structural_encoding="fullzip"), ("int64", "double", "string", "string_sentences", "binary", "list_int_nulls",
-                "list_list", "fixed_binary_7", "fsl_f32", "fsl_nulls", "struct_nulls", "large_list", "list_sentences")),
+    "fsst": (
+        _keys(compression="fsst"),
+        ("string", "string_sentences", "string_long", "large_string_long", "binary", "list_string"),
+    ),
+    "fullzip": (
+        _keys(structural_encoding="fullzip"),
+        (
+            "int64",
+            "double",
+            "string",
+            "string_sentences",
+            "binary",
+            "list_int_nulls",
+            "list_list",
+            "fixed_binary_7",
+            "fsl_f32",
+            "fsl_nulls",
+            "struct_nulls",
+            "large_list",
+            "list_sentences",
+        ),
+    ),
     "miniblock": (_keys(structural_encoding="miniblock"), ("int64", "string", "list_int_nulls", "fsl_f32", "binary")),
     "rle": (_keys(rle_threshold="1.0"), ("int64", "int32_small", "int16", "float", "bool", "list_int", "date32")),
     "rle_off": (_keys(rle_threshold="0.0"), ("int64", "int32_small", "double")),
@@ -84,12 +118,17 @@ _SETTINGS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
     "dict_never": (_keys(dict_divisor="100000"), ("string", "int64")),
     "dict_zstd": (_keys(dict_values_compression="zstd"), ("string", "int64", "dictionary_of_sentences")),
     "dict_plain": (_keys(dict_values_compression="none"), ("string", "int64")),
-    "fullzip_zstd": (_keys(structural_encoding="fullzip", compression="zstd"), ("string_sentences", "binary_long", "double", "fsl_f32",
-                     "list_sentences")),
-    "fullzip_lz4": (_keys(structural_encoding="fullzip", compression="lz4"), ("string_sentences", "binary_long", "large_string_long")),
+    "fullzip_zstd": (
+        _keys(structural_encoding="fullzip", compression="zstd"),
+        ("string_sentences", "binary_long", "double", "fsl_f32", "list_sentences"),
+    ),
+    "fullzip_lz4": (
+        _keys(structural_encoding="fullzip", compression="lz4"),
+        ("string_sentences", "binary_long", "large_string_long"),
+    ),
     "fullzip_none": (_keys(structural_encoding="fullzip", compression="none"), ("string_sentences", "int64")),
     "chunks": (_keys(minichunk_size="1024"), ("string", "binary", "int64", "list_string")),
-}  # fmt: skip
+}
 
 
 def metadata_table(version: str, num_rows: int, nulls: str, distribution: str) -> pa.Table:
@@ -128,5 +167,6 @@ def _text(metadata: dict[bytes, bytes]) -> dict[str, str]:
 
 
 def refused_metadata(table: pa.Table, version: str) -> list[str]:
-    """Columns that make the official 2.0 writer panic: FSST there takes neither 64-bit offsets nor pages of nulls only."""
-    return [name for name in table.column_names if version == "2.0" and name.startswith("fsst ")]
+    """Columns that make the official 2.0 writer panic: FSST there takes neither 64-bit offsets nor binary of nulls only."""
+    panic = ("fsst large_string_long", "fsst binary")
+    return [name for name in table.column_names if version == "2.0" and name in panic]

@@ -54,7 +54,7 @@ def test_every_type(tmp_path: Path, version: str, rows: int, nulls: str, distrib
     check(tmp_path, table, version, ours_only=ours_only)
 
 
-@pytest.mark.parametrize(("number", "case"), enumerate(MATRIX))
+@pytest.mark.parametrize(("number", "case"), [*enumerate(MATRIX)])
 @pytest.mark.parametrize("version", cases.VERSIONS)
 def test_a_third_of_the_types(tmp_path: Path, version: str, number: int, case: tuple[int, str, str]) -> None:
     """Each case with every third type; over the cases of a number of rows each type meets each null share."""
@@ -91,7 +91,7 @@ def test_encoding_metadata(tmp_path: Path, version: str, nulls: str, distributio
     check(tmp_path, table, version, ours_only=cases.refused_metadata(table, version))
 
 
-@pytest.mark.parametrize(("number", "case"), enumerate(SPREAD))
+@pytest.mark.parametrize(("number", "case"), [*enumerate(SPREAD)])
 @pytest.mark.parametrize("version", cases.VERSIONS)
 def test_some_encoding_metadata(tmp_path: Path, version: str, number: int, case: tuple[str, str]) -> None:
     """Each case with every third column that carries metadata."""
@@ -104,7 +104,7 @@ def test_some_encoding_metadata(tmp_path: Path, version: str, number: int, case:
 @pytest.mark.parametrize("nulls", ["none", "some", "all"])
 @pytest.mark.parametrize("version", cases.VERSIONS)
 def test_packed_structs_and_blobs(tmp_path: Path, version: str, nulls: str) -> None:
-    """Nulls of packed structs are refused by the official writer; 2.1 has none of packed structs at all in its reader."""
+    """Packed structs have no nulls (the official writer refuses them); blobs have."""
     keys = {"lance-encoding:packed": "true"}
     fields = [pa.field("packed", (column := cases.packed(1500)).type, metadata=keys)]
     columns = [column]

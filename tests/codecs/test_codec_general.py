@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from lance_core.codecs import byte_stream_split, flat, general, variable
 from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
+from lance_core.codecs.choose import choose_values
+from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import BufferCompression, CompressionScheme, Flat, General, Variable
@@ -101,3 +103,11 @@ def test_truncated(compression, data):
 def test_unknown_scheme():
     with pytest.raises(UnsupportedEncodingError, match="scheme"):
         CODECS.decode_block(General(BufferCompression(CompressionScheme.UNSPECIFIED), Flat(8)), whole(b"abc"), np.array([1]))
+
+
+def test_values_asked_for_as_lz4_become_zstd() -> None:
+    """The official reader fails on nulls between values that were packed one by one with lz4."""
+    values = VariableBlock(np.arange(0, 5001, 500, dtype=np.int32), np.zeros(5000, np.uint8))
+    encoded = choose_values(values, EncodingOptions(compression="lz4"))
+    assert isinstance(encoded.encoding, General)
+    assert encoded.encoding.compression == BufferCompression(CompressionScheme.ZSTD, 0)
