@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 _NAME = "Lance"
+_OPERATORS = (
+    "append", "cleanup", "commit", "compact", "delete", "garbage", "overwrite", "replace_where", "restore", "tag",
+    "transaction", "update", "validate",
+)  # fmt: skip
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -14,7 +18,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": _NAME,
         "description": "Lance tables: stage work with Spark or locally, commit it exactly once.",
         "integrations": [{"integration-name": _NAME, "external-doc-url": "https://lance.org/", "tags": ["software"]}],
-        "operators": [_modules("operators", "append", "commit", "overwrite", "transaction")],
+        "operators": [_modules("operators", *_OPERATORS)],
         "sensors": [_modules("sensors", "health", "index", "rows", "staged", "tag", "version")],
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "version")],

@@ -6,6 +6,7 @@
     run_here       the job in this process
     read_result    after any run: what lies in the table's staged registry, the one place where results are kept
     abort          attempts that will never finish: their files are removed by name
+    run_verb       work that takes effect at once, such as a cleanup
     commit         the staged transactions become versions
 """
 
@@ -20,10 +21,23 @@ from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs import stage
+from lance_core.jobs.compact_report import report_lines
 from lance_core.jobs.failure_record import clear_failure, read_failure
 from lance_core.jobs.run import run_job
 from lance_core.jobs.secret import as_secret, reveal_all
-from lance_core.jobs.spec import CommitSpec, JobSpec
+from lance_core.jobs.spec import CommitSpec, JobSpec, read_spec
+
+__all__ = [
+    "Found",
+    "abort",
+    "commit",
+    "find_done",
+    "read_result",
+    "report_lines",
+    "run_here",
+    "run_verb",
+    "telling_failures",
+]
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,12 @@ def find_done(spec: JobSpec, *, options: Mapping[str, Any]) -> Found | None:
 def run_here(spec: JobSpec, *, options: Mapping[str, Any]) -> None:
     """Stage in this process."""
     run_job(_with_options(spec, options))
+
+
+def run_verb(spec: JobSpec, *, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Work that takes effect at once, or only reports; what it did as a plain dict."""
+    plain: dict[str, Any] = run_job(_with_options(spec, options)).to_dict()
+    return plain
 
 
 def read_result(spec: JobSpec, *, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,11 +105,18 @@ def abort(spec: JobSpec, *, options: Mapping[str, Any], log: Any) -> None:
 
 
 def commit(
-    uri: str, references: Sequence[Mapping[str, Any]], *, options: Mapping[str, Any], max_attempts: int | None
+    uri: str,
+    references: Sequence[Mapping[str, Any]],
+    *,
+    options: Mapping[str, Any],
+    max_attempts: int | None,
+    gates: Sequence[Mapping[str, Any]] = (),
+    re_execute: bool = True,
 ) -> dict[str, Any]:
     """Publish what the references name; the typed outcome as a plain dict."""
-    identities = tuple(dict.fromkeys(str(reference["uuid"]) for reference in references))
-    spec = CommitSpec(uri=uri, identities=identities, max_attempts=max_attempts)
+    identities = list(dict.fromkeys(str(reference["uuid"]) for reference in references))
+    fields: dict[str, Any] = {"uri": uri, "identities": identities, "gates": [*gates], "re_execute": re_execute}
+    spec = read_spec(CommitSpec, fields if max_attempts is None else {**fields, "max_attempts": max_attempts})
     result = run_job(_with_options(spec, options))
     plain: dict[str, Any] = result.to_dict()
     return plain

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.compat import AirflowException, BaseOperator, Context, mask_secret
+from airflow_lance.compat import AirflowException, Asset, BaseOperator, Context, mask_secret
 from airflow_lance.connection import LanceConnection
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
@@ -69,6 +69,33 @@ class LanceTableOperator(BaseOperator):
         for secret in LanceConnection(storage_options=literals).secrets:
             mask_secret(secret)
         return {**self.lance_hook.storage_options(self.uri), **self.storage_options}
+
+
+class LanceVerbOperator(LanceTableOperator):
+    """Base of the operators that take effect at once, in the worker's process. Subclasses say what is to be done.
+
+    Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event
+    gets the table's uri, and its version where the work tells it.
+    """
+
+    @abstractmethod
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """The job's description, without storage options. InputError when an argument is wrong."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Do it; returns what it did as a plain dict."""
+        from airflow_lance.execution.staging import run_verb
+
+        with as_airflow_errors(self.uri):
+            uri = self.table_uri()
+            spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri))
+            result = run_verb(spec, options=self.store_options())
+        self.log.info("%s of %s: %s", spec.kind, uri, result)
+        extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra.update(extra)
+        return result
 
 
 class LanceStageOperator(LanceTableOperator):
@@ -162,6 +189,17 @@ class LanceStageOperator(LanceTableOperator):
         self._submit = SparkSubmitRun(SparkSettings(conn_id, self.conf, self.spark_submit), task_id=self.task_id)
         with telling_failures(spec, options=options):
             self._submit.run(spec, options=options, context=context)
+
+
+def whole(value: int | str | None) -> Any:
+    """A number that a template may have rendered as text; left as it is when it is neither, for the spec to refuse."""
+    text = value.strip() if isinstance(value, str) else ""
+    return int(text) if text.isdecimal() else value
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that were given, for the spec's own defaults to stand for the rest."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def identity_of(context: Context, *, uri: str, key: str = "") -> str:

@@ -31,16 +31,34 @@ class LanceCommitOperator(LanceTableOperator):
         tasks) are left out. (templated)
     :param uri: the table; may be left out, for the staged references name it. (templated)
     :param max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
+    :param gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
+        `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},
+        "unique": [columns], "no_rows": filter, "sql": query over `staged`, "callable": "module:function"}`. (templated)
+    :param re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
+        them invalid; else such a conflict fails the task.
     """
 
-    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "staged")
-    template_fields_renderers: ClassVar[dict[str, str]] = {**LanceTableOperator.template_fields_renderers, "staged": "json"}
+    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "staged", "gates")
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceTableOperator.template_fields_renderers, "staged": "json", "gates": "json",
+    }  # fmt: skip
     ui_color = "#cfe8dd"
 
-    def __init__(self, *, staged: Any, uri: str = "", max_attempts: int | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        staged: Any,
+        uri: str = "",
+        max_attempts: int | None = None,
+        gates: Sequence[Mapping[str, Any]] = (),
+        re_execute: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(uri=uri, **kwargs)
         self.staged = staged
         self.max_attempts = max_attempts
+        self.gates = list(gates)
+        self.re_execute = re_execute
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Commit, and tell the outlets. None when no task staged anything."""
@@ -54,7 +72,14 @@ class LanceCommitOperator(LanceTableOperator):
             uri = self._only_table(references)
             if self.pool == _DEFAULT_POOL:
                 self.log.info(explain_pool(pool_of(uri), uri))
-            result = commit(uri, references, options=self.store_options(), max_attempts=self.max_attempts)
+            result = commit(
+                uri,
+                references,
+                options=self.store_options(),
+                max_attempts=self.max_attempts,
+                gates=self.gates,
+                re_execute=self.re_execute,
+            )
         self._tell(uri, result)
         self._tell_outlets(context, uri, result)
         return result

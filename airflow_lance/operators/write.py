@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.base import LanceStageOperator, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.spec import SourceSpec
@@ -93,9 +93,3 @@ def plain_source(source: Mapping[str, Any] | SourceSpec) -> dict[str, Any]:
 
     plain: dict[str, Any] = to_plain(source) if is_dataclass(source) else dict(source)
     return plain
-
-
-def whole(value: int | str | None) -> Any:
-    """A number that a template may have rendered as text; left as it is when it is neither, for the spec to refuse."""
-    text = value.strip() if isinstance(value, str) else ""
-    return int(text) if text.isdecimal() else value

@@ -1,0 +1,58 @@
+"""Remove old versions and the files only they need: takes effect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.operators.base import LanceVerbOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceCleanupOperator(LanceVerbOperator):
+    """Clean a table up. Staged work, tagged versions and the memory of what has landed stay. Arguments of
+    `LanceVerbOperator`, and
+
+    :param older_than_days: versions at least that old go; without any bound 14 days.
+    :param retain_versions: the newest so many stay, whatever their age. (templated)
+    :param delete_unverified: files of no version go at once, not after seven days. Only when no other writer is at work.
+    :param error_if_tagged_old_versions: fail when an old version is tagged, instead of keeping it.
+    :param explain: only report what would go.
+    """
+
+    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "retain_versions")
+
+    def __init__(
+        self,
+        *,
+        older_than_days: float | None = None,
+        retain_versions: int | str | None = None,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = False,
+        explain: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.older_than_days = older_than_days
+        self.retain_versions = retain_versions
+        self.delete_unverified = delete_unverified
+        self.error_if_tagged_old_versions = error_if_tagged_old_versions
+        self.explain = explain
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A CleanupSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.upkeep_specs import CleanupSpec
+
+        fields = given(
+            older_than_seconds=None if self.older_than_days is None else self.older_than_days * 86_400,
+            retain_versions=whole(self.retain_versions),
+        )
+        flags = {
+            "delete_unverified": self.delete_unverified,
+            "error_if_tagged_old_versions": self.error_if_tagged_old_versions,
+            "explain": self.explain,
+        }
+        return read_spec(CleanupSpec, {"uri": uri, "identity": identity, **fields, **flags})

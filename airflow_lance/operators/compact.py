@@ -1,0 +1,108 @@
+"""Rewrite small or much deleted fragments into fewer: staged now, published by the commit task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.compat import Context
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.operators.base import LanceStageOperator, given, identity_of, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceCompactOperator(LanceStageOperator):
+    """Stage a compaction. When there is nothing to do, nothing is written and the commit says "already landed".
+
+    Arguments of `LanceStageOperator`, and
+
+    :param target_rows_per_fragment: fragments below it are joined with their neighbours up to it. (templated)
+    :param max_bytes_per_file: close a new data file at about that many bytes. (templated)
+    :param materialize_deletions_threshold: rewrite a fragment for its deletions alone above that share; a negative number
+        never does. None is the library's default, 0.1.
+    :param max_source_fragments: what one run takes on at most. (templated)
+    :param max_source_rows: what one run takes on at most. (templated)
+    :param max_source_bytes: what one run takes on at most. (templated)
+    :param max_bytes_per_group: a group of fragments, which is one task, reads no more than that. (templated)
+    :param groups_per_commit: rewrite and commit that many groups at a time, in this task, so that a kill keeps what is
+        finished; None stages all groups for one commit. (templated)
+    :param batch_size: rows a task holds at a time. (templated)
+    :param dry_run: only tell groups, bytes in and out, estimated memory of a task and what is left alone and why; runs in
+        the worker and returns the report.
+    :param properties: text that is kept in the transaction. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields,
+        "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
+        "max_bytes_per_group", "groups_per_commit", "batch_size", "properties",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers, "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        target_rows_per_fragment: int | str | None = None,
+        max_bytes_per_file: int | str | None = None,
+        materialize_deletions_threshold: float | None = None,
+        max_source_fragments: int | str | None = None,
+        max_source_rows: int | str | None = None,
+        max_source_bytes: int | str | None = None,
+        max_bytes_per_group: int | str | None = None,
+        groups_per_commit: int | str | None = None,
+        batch_size: int | str | None = None,
+        dry_run: bool = False,
+        properties: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.target_rows_per_fragment = target_rows_per_fragment
+        self.max_bytes_per_file = max_bytes_per_file
+        self.materialize_deletions_threshold = materialize_deletions_threshold
+        self.max_source_fragments = max_source_fragments
+        self.max_source_rows = max_source_rows
+        self.max_source_bytes = max_source_bytes
+        self.max_bytes_per_group = max_bytes_per_group
+        self.groups_per_commit = groups_per_commit
+        self.batch_size = batch_size
+        self.only_report = dry_run  # BaseOperator has a method of that name
+        self.properties = dict(properties or {})
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Stage the compaction once, or report it."""
+        if not self.only_report:
+            return super().execute(context)
+        from airflow_lance.execution.staging import report_lines, run_verb
+
+        with as_airflow_errors(self.uri):
+            uri = self.table_uri()
+            report = run_verb(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
+        for line in report_lines(report):
+            self.log.info(line)
+        return report
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A CompactSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.edit_specs import CompactSpec
+        from lance_core.jobs.spec import read_spec
+
+        share = self.materialize_deletions_threshold
+        fields = given(
+            target_rows_per_fragment=whole(self.target_rows_per_fragment),
+            max_bytes_per_file=whole(self.max_bytes_per_file),
+            materialize_deletions_threshold=share,
+            max_source_fragments=whole(self.max_source_fragments),
+            max_source_rows=whole(self.max_source_rows),
+            max_source_bytes=whole(self.max_source_bytes),
+            max_bytes_per_group=whole(self.max_bytes_per_group),
+            groups_per_commit=whole(self.groups_per_commit),
+            batch_size=whole(self.batch_size),
+        )
+        if share is not None and share < 0:
+            fields["materialize_deletions_threshold"] = None
+        plain = {"uri": uri, "identity": identity, "properties": self.properties, "dry_run": self.only_report}
+        return read_spec(CompactSpec, {**plain, **fields})

@@ -1,0 +1,46 @@
+"""Delete rows of a table: staged now, published by the commit task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.base import LanceStageOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceDeleteOperator(LanceStageOperator):
+    """Stage a delete. Arguments of `LanceStageOperator`, and
+
+    :param predicate: a SQL filter; rows that it selects go (null does not select). (templated)
+    :param rows_per_task: a task looks through fragments of about so many rows. (templated)
+    :param properties: text that is kept in the transaction. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceStageOperator.template_fields, "predicate", "rows_per_task", "properties")
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers, "predicate": "sql", "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        predicate: str,
+        rows_per_task: int | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.predicate = predicate
+        self.rows_per_task = rows_per_task
+        self.properties = dict(properties or {})
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A DeleteSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.edit_specs import DeleteSpec
+        from lance_core.jobs.spec import read_spec
+
+        fields = given(predicate=self.predicate, rows_per_task=whole(self.rows_per_task), properties=self.properties)
+        return read_spec(DeleteSpec, {"uri": uri, "identity": identity, **fields})

@@ -1,0 +1,45 @@
+"""Replace the rows that a filter selects by those of a source, in one commit: the backfill of a day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.base import given, whole
+from airflow_lance.operators.write import LanceWriteOperator
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceReplaceWhereOperator(LanceWriteOperator):
+    """Stage a replacement. Running it again any number of times leaves the same rows, and no reader sees a gap.
+
+    Arguments of `LanceWriteOperator`, and
+
+    :param predicate: a SQL filter: rows of the table that it selects go; every row of the source must satisfy it, else the
+        task fails before anything is staged. (templated)
+    :param create: create the table when there is none yet.
+    :param rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceWriteOperator.template_fields, "predicate", "rows_per_task")
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceWriteOperator.template_fields_renderers, "predicate": "sql",
+    }  # fmt: skip
+
+    def __init__(
+        self, *, predicate: str, create: bool = True, rows_per_task: int | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.predicate = predicate
+        self.create = create
+        self.rows_per_task = rows_per_task
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A ReplaceWhereSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.edit_specs import ReplaceWhereSpec
+        from lance_core.jobs.spec import read_spec
+
+        fields = given(predicate=self.predicate, create=self.create, rows_per_task=whole(self.rows_per_task))
+        return read_spec(ReplaceWhereSpec, {**self.write_fields(uri=uri, identity=identity), **fields})

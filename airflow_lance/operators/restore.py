@@ -1,0 +1,52 @@
+"""Make an old version of a table the newest again: takes effect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_lance.operators.base import LanceVerbOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceRestoreOperator(LanceVerbOperator):
+    """Restore a version, once however often the task is tried or cleared. Arguments of `LanceVerbOperator`, and
+
+    :param version: the version to restore; this or `tag`. (templated)
+    :param tag: the tag whose version to restore. (templated)
+    :param expected_version: the newest version that may be overruled; None is the newest when the task runs. (templated)
+    :param if_moved: what to do when the table has newer versions than that: "fail" (nobody's commit is overruled unseen), or
+        "overwrite".
+    """
+
+    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "version", "tag", "expected_version")
+
+    def __init__(
+        self,
+        *,
+        version: int | str | None = None,
+        tag: str | None = None,
+        expected_version: int | str | None = None,
+        if_moved: Literal["fail", "overwrite"] = "fail",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.version = version
+        self.tag = tag
+        self.expected_version = expected_version
+        self.if_moved = if_moved
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A RestoreSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.upkeep_specs import RestoreSpec
+
+        fields = given(
+            version=whole(self.version),
+            tag=self.tag,
+            expected_version=whole(self.expected_version),
+            if_moved=self.if_moved,
+        )
+        return read_spec(RestoreSpec, {"uri": uri, "identity": identity, **fields})

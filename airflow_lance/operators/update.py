@@ -1,0 +1,49 @@
+"""Give columns new values in rows of a table: staged now, published by the commit task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.base import LanceStageOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceUpdateOperator(LanceStageOperator):
+    """Stage an update. Arguments of `LanceStageOperator`, and
+
+    :param updates: column -> SQL expression over the row's old values. (templated)
+    :param where: a SQL filter for the rows to change; all rows without one. (templated)
+    :param rows_per_task: a task looks through fragments of about so many rows. (templated)
+    :param properties: text that is kept in the transaction. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceStageOperator.template_fields, "updates", "where", "rows_per_task", "properties")
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers, "updates": "json", "where": "sql", "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        updates: Mapping[str, str],
+        where: str | None = None,
+        rows_per_task: int | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.updates = dict(updates)
+        self.where = where
+        self.rows_per_task = rows_per_task
+        self.properties = dict(properties or {})
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """An UpdateSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.edit_specs import UpdateSpec
+        from lance_core.jobs.spec import read_spec
+
+        fields = given(where=self.where, rows_per_task=whole(self.rows_per_task), properties=self.properties)
+        return read_spec(UpdateSpec, {"uri": uri, "identity": identity, "updates": self.updates, **fields})

@@ -1,0 +1,36 @@
+"""Check that a table is whole: every file opened, every count compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_lance.operators.base import LanceVerbOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceValidateOperator(LanceVerbOperator):
+    """Check a version; the task fails, without a retry, at the first thing that is wrong. Arguments of `LanceVerbOperator`,
+    and
+
+    :param version: the version; None is the newest. (templated)
+    :param deep: open every data and deletion file, not only the manifest.
+    """
+
+    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "version")
+
+    def __init__(self, *, version: int | str | None = None, deep: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.version = version
+        self.deep = deep
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A ValidateSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.upkeep_specs import ValidateSpec
+
+        return read_spec(
+            ValidateSpec, {"uri": uri, "identity": identity, "deep": self.deep, **given(version=whole(self.version))}
+        )
