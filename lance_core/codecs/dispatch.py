@@ -128,9 +128,12 @@ MAX_VALUES = 1 << 40
 
 def total(counts: Ints) -> int:
     """Sum of the counts as an int; CorruptFileError when one is negative or the sum is absurd."""
-    if len(counts) and (int(counts.min()) < 0 or int(counts.max()) > MAX_VALUES):
-        raise CorruptFileError(f"a chunk claims {int(counts.min())} to {int(counts.max())} values")
-    count = int(np.sum(counts, dtype=np.int64))
+    if len(counts) == 1 and 0 <= int(counts[0]) <= MAX_VALUES:
+        count = int(counts[0])
+    else:
+        if len(counts) and (int(counts.min()) < 0 or int(counts.max()) > MAX_VALUES):
+            raise CorruptFileError(f"a chunk claims {int(counts.min())} to {int(counts.max())} values")
+        count = int(counts.sum(dtype=np.int64))
     if not 0 <= count <= MAX_VALUES:
         raise CorruptFileError(f"the chunks of one read claim {count} values, expected at most {MAX_VALUES}")
     return count

@@ -25,6 +25,10 @@ def check_pieces(pieces: Pieces, counts: Ints) -> None:
     if not len(counts):
         return
     size = len(pieces.data)
+    low, high = int(pieces.starts.min()), int(pieces.sizes.max())
+    inside = low >= 0 and high <= size and int(pieces.sizes.min()) >= 0 and int(pieces.starts.max()) <= size
+    if inside and int((pieces.starts + pieces.sizes).max()) <= size and int(counts.min()) >= 0:
+        return
     bad = (pieces.starts < 0) | (pieces.sizes < 0) | (pieces.sizes > size) | (pieces.starts > size - pieces.sizes)
     if bad.any():
         chunk = int(np.argmax(bad))

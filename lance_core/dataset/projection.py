@@ -77,7 +77,7 @@ def plan_projection(
     schema: Schema, columns: Columns, *, with_row_id: bool = False, with_row_address: bool = False
 ) -> Projection:
     """The projection for what a user asked. Raises InputError: no such column, a name twice, a bad expression."""
-    arrow = schema_to_arrow(schema)
+    arrow = schema_to_arrow(_named(schema, columns))
     outputs = _outputs(schema, arrow, columns)
     names = [output.field.name for output in outputs]
     for wanted, name in ((with_row_id, "_rowid"), (with_row_address, "_rowaddr")):
@@ -86,6 +86,14 @@ def plan_projection(
     _refuse_duplicates([output.field.name for output in outputs])
     needs = needs_of(schema, {name for output in outputs for name in columns_of(output.expr)})
     return Projection(tuple(outputs), needs.field_ids, needs.system)
+
+
+def _named(schema: Schema, columns: Columns) -> Schema:
+    """The part of the schema that a list of names speaks of; all of it otherwise."""
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
+        return schema
+    top = {item.name for item in schema.top_level}
+    return schema.project(schema.find(name).id for name in columns if name in top or name not in SYSTEM_COLUMNS)
 
 
 def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[Output]:

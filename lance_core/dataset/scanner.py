@@ -66,7 +66,7 @@ class LanceScanner:
         self._snapshot = snapshot
         self._request = request
         check_bounds(request.limit, request.offset)
-        self._filter = as_filter(request.filter, snapshot.arrow_schema)
+        self._filter = None if request.filter is None else as_filter(request.filter, snapshot.arrow_schema)
         self._projection = plan_projection(
             snapshot.manifest.schema,
             request.columns,

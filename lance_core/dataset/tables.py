@@ -18,7 +18,7 @@ from lance_core.dataset.plan import FragmentTask, ScanPlan
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, plain_outputs, scan, scan_whole
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.io.drive import is_local
-from lance_core.io.pool import num_work_threads
+from lance_core.io.pool import mark_worker, num_work_threads
 
 
 def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> pa.Table:
@@ -37,7 +37,8 @@ def _in_order(snapshot: Snapshot, plan: ScanPlan, batch_size: int | None) -> Ite
         yield from (_task_table(snapshot, plan, task, batch_size) for task in plan.tasks)
         return
     # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
-    pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="lance-scan")
+    mark = mark_worker if at_once >= num_work_threads() else None
+    pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="lance-scan", initializer=mark)
     pending: deque[Future[pa.Table]] = deque()
     try:
         for task in plan.tasks:

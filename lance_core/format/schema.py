@@ -89,6 +89,11 @@ class Schema:
             children.setdefault(item.parent_id, []).append(item)
         return {parent: tuple(items) for parent, items in children.items()}
 
+    @cached_property
+    def _names(self) -> Mapping[tuple[int, str], Field]:
+        """(parent, name) -> the first field of that name."""
+        return {(item.parent_id, item.name): item for item in reversed(self.fields)}
+
     @property
     def top_level(self) -> tuple[Field, ...]:
         """The columns of the table."""
@@ -123,9 +128,9 @@ class Schema:
         return found
 
     def _find(self, path: str, parent_id: int) -> Field | None:
-        for item in self.children(parent_id):
-            if item.name == path:
-                return item
+        found = self._names.get((parent_id, path))
+        if found is not None or "." not in path:
+            return found
         for item in self.children(parent_id):
             if path.startswith(item.name + "."):
                 found = self._find(path[len(item.name) + 1 :], item.id)

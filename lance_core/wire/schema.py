@@ -8,6 +8,7 @@ A schema travels flattened in pre-order; `parent_id` (-1 at the top) rebuilds th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
@@ -16,6 +17,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Field, FieldEncoding, LegacyDictionary, Schema
 from lance_core.wire.pb import file_pb2
+
+_ENCODINGS: Mapping[int, FieldEncoding] = MappingProxyType({int(item): item for item in FieldEncoding})
 
 
 def parse_message(kind: type[Any], data: bytes, *, what: str) -> Any:
@@ -45,15 +48,14 @@ def decode_field(message: file_pb2.Field) -> Field:
     dictionary = None
     if message.HasField("dictionary"):
         dictionary = LegacyDictionary(offset=message.dictionary.offset, length=message.dictionary.length)
-    number = int(message.encoding)
     return Field(
         id=message.id,
         name=message.name,
         parent_id=message.parent_id,
         logical_type=message.logical_type,
         nullable=message.nullable,
-        encoding=FieldEncoding(number) if 0 <= number <= max(FieldEncoding) else FieldEncoding.NONE,
-        metadata=dict(message.metadata),
+        encoding=_ENCODINGS.get(message.encoding, FieldEncoding.NONE),
+        metadata=dict(message.metadata) if message.metadata else {},
         extension_name=message.extension_name,
         dictionary=dictionary,
         unenforced_primary_key=message.unenforced_primary_key,

@@ -19,11 +19,15 @@ def split_repeated(data: bytes, number: int) -> tuple[list[bytes], bytes]:
     position, total, kept = 0, len(data), 0
     while position < total:
         start = position
-        if data[position] == wanted:
+        tag = data[position]
+        if tag & 7 == BYTES and 8 <= tag < 0x80:
             size, position = _size(data, position + 1)
             stop = position + size
             if stop > total:
                 raise damaged(start, total)
+            if tag != wanted:
+                position = stop
+                continue
             if kept < start:
                 rest.append(data[kept:start])
             chunks.append(data[position:stop])
