@@ -138,6 +138,8 @@ class _Service:
         self._options = options
         self._max_retries = max_retries
         self._tally = _Tally()
+        self._repeated: set[str] = set()
+        self._held: set[str] = set()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
         self._loaded: dict[str, Loaded] = {}
 
@@ -158,7 +160,8 @@ class _Service:
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
-        found = each(self._store, [*self._pending.values()], load_staged)
+        first = [ref for uuid, ref in self._pending.items() if uuid not in self._held]
+        found = each(self._store, first or [*self._pending.values()], load_staged)
         loaded = [item for item in found if item is not None]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand
@@ -175,7 +178,7 @@ class _Service:
             except PartlyLandedError:
                 return
             except MemberConflictError as error:
-                self._execute_again(fold.members[error.member : error.member + 1], re_execute, error)
+                self._part(fold, error, re_execute)
                 return
             except RetryableConflictError as error:
                 self._execute_again(fold.members, re_execute, error)
@@ -298,6 +301,16 @@ class _Service:
             self._pending[item.ref.uuid] = re_execute(item.ref)
             self._renew_claim(())
             self._tally.re_executed += 1
+
+    def _part(self, fold: Fold, error: MemberConflictError, re_execute: ReExecute | None) -> None:
+        """One member of a fold meets a concurrent commit, or another member, in a row."""
+        blamed = fold.members[error.member]
+        if blamed.ref.uuid in self._repeated and len(fold.members) > 1:
+            # Staged on the newest version and still in conflict: with a member that has not landed. That one goes first.
+            self._held.add(blamed.ref.uuid)
+            return
+        self._execute_again([blamed], re_execute, error)
+        self._repeated.add(blamed.ref.uuid)
 
     def _drain(self) -> None:
         """What has landed needs no records any more. Best effort: garbage collection does the same."""

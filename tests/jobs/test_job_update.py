@@ -83,3 +83,13 @@ def test_a_wrong_update_writes_nothing(uri: str, updates: dict[str, str], where:
     assert leftovers(uri) == set()
     with pytest.raises(InputError, match="updates is empty"):
         update(uri, {})
+
+
+def test_update_and_delete_of_the_same_row_in_one_commit_land_one_after_the_other(uri: str) -> None:
+    first = run_job(update(uri, {"x": "x + 100"}, "id < 3"))
+    second = run_job(DeleteSpec(uri=uri, identity=identity(uri, "2"), predicate="id = 2"))
+    result = commit(uri, first, second)
+    assert (result["num_versions"], set(result["identities"].values())) == (2, {"landed"})
+    assert ids(uri) == sorted({*range(30)} - {2})
+    assert values(uri)[1] == 100.5
+    assert leftovers(uri) == set()
