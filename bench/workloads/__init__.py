@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.measure import Case
-from bench.workloads import cold_start, embeddings, mixed, nested, texts, wide
+from bench.workloads import cold_start, embeddings, metadata, mixed, nested, texts, wide
 
 WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "mixed": mixed.cases,
@@ -15,4 +15,5 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "texts": texts.cases,
     "wide": wide.cases,
     "cold_start": cold_start.cases,
+    "metadata": metadata.cases,
 }
