@@ -55,7 +55,7 @@ class ScanPlan:
 
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """What indices know of a fragment: sorted physical offsets of all rows that may match, and what is left to do with them."""
+    """What indices know of a fragment: sorted physical offsets of rows that may match, and what is left to do with them."""
 
     offsets: npt.NDArray[np.int64]
     plan: ScanPlan
