@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from lance_core.arrow.cast import cast_batch
+from lance_core.arrow.cast import BatchCaster, cast_batch
 from lance_core.arrow.check import check_compatible
 from lance_core.arrow.from_arrow import schema_from_arrow
 from lance_core.arrow.to_arrow import field_to_arrow, schema_to_arrow, storage_type
 
 __all__ = [
+    "BatchCaster",
     "cast_batch",
     "check_compatible",
     "field_to_arrow",

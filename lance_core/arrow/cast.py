@@ -24,12 +24,27 @@ def cast_batch(batch: pa.RecordBatch, schema: Schema, *, first_row: int = 0) -> 
     Raises SchemaMismatchError, naming column and row, for a missing column, a type that does not match, or a null in a
     field that is not nullable. Use `check_compatible` first to learn which columns a table accepts.
     """
-    target = schema_to_arrow(schema)
-    arrays = [_column(batch, field, first_row=first_row) for field in target]
-    # Built from parts: `pa.record_batch` would lose the row count of a batch without columns.
-    if not arrays:
-        return batch.select([])
-    return pa.RecordBatch.from_arrays(arrays, schema=target)
+    return BatchCaster(schema).cast(batch, first_row=first_row)
+
+
+class BatchCaster:
+    """`cast_batch` for many batches of one schema, which is translated once."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._target = schema_to_arrow(schema)
+        # Without extension types a batch that has the target's schema needs no more than a look at its nulls.
+        self._is_plain = not any(item.extension_name or item.metadata for item in schema.fields)
+        self._is_nullable = all(item.nullable for item in schema.fields)
+
+    def cast(self, batch: pa.RecordBatch, *, first_row: int = 0) -> pa.RecordBatch:
+        """See `cast_batch`."""
+        if self._is_plain and self._is_nullable and batch.schema.equals(self._target, check_metadata=True):
+            return batch
+        arrays = [_column(batch, field, first_row=first_row) for field in self._target]
+        # Built from parts: `pa.record_batch` would lose the row count of a batch without columns.
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, *, first_row: int) -> pa.Array:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.arrow import cast_batch
+from lance_core.arrow import BatchCaster
 from lance_core.commit import naming
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter
@@ -85,10 +85,11 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment]) -> None:
 
 
 def _conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+    caster = BatchCaster(schema)
     first_row = 0
     for batch in batches:
         if batch.num_rows:
-            yield cast_batch(batch, schema, first_row=first_row)
+            yield caster.cast(batch, first_row=first_row)
             first_row += batch.num_rows
 
 

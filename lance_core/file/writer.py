@@ -16,7 +16,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lance_core.arrow.cast import cast_batch
+from lance_core.arrow.cast import BatchCaster
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import InputError
 from lance_core.file.paged import PagedBody
@@ -94,6 +94,7 @@ class FileWriter:
         self.version = version
         self.num_rows = 0
         self._storage = [storage_type(schema, item) for item in schema.top_level]
+        self._caster = BatchCaster(schema)
         self._metadata = dict(schema.metadata)
         self._out = store.open_writer(path)
         try:
@@ -125,7 +126,7 @@ class FileWriter:
         Raises SchemaMismatchError naming the column (and row) for a wrong type, or a null where none may be.
         """
         self._check_open()
-        cast = cast_batch(batch, self.schema, first_row=self.num_rows)
+        cast = self._caster.cast(batch, first_row=self.num_rows)
         arrays = [prepare(array, storage) for array, storage in zip(cast.columns, self._storage, strict=True)]
         self._body.append(arrays, batch.num_rows)
         self.num_rows += batch.num_rows
