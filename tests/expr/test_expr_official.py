@@ -399,7 +399,8 @@ def test_pyarrow_expressions() -> None:
         from_pyarrow(pc.field("i32") + 2, BATCH.schema)
 
 
-_numbers = st.sampled_from(["0", "1", "2", "-4", "7", "null"])
+# No null inside the lists: see test_a_null_in_a_negated_list.
+_values = st.sampled_from(["0", "1", "2", "-4", "7"])
 _tests = st.one_of(
     st.builds(
         lambda column, op, n: f"{column} {op} {n}",
@@ -407,7 +408,7 @@ _tests = st.one_of(
         st.sampled_from(["=", "<", ">=", "!="]),
         st.sampled_from(["0", "1", "2", "7"]),
     ),
-    st.builds(lambda v: f"i32 in ({', '.join(v)})", st.lists(_numbers, min_size=1, max_size=6)),
+    st.builds(lambda v: f"i32 in ({', '.join(v)})", st.lists(_values, min_size=1, max_size=6)),
     st.builds(lambda c: f"{c} is null", st.sampled_from(["i32", "s", "st.x", "l", "b"])),
     st.builds(lambda p: f"s like '{p}'", st.text("a%_b", max_size=4)),
     st.just("b"),
@@ -426,3 +427,11 @@ _filters = st.recursive(
 @given(sql=_filters)
 def test_random_logic(sql: str, judge: lance.LanceDataset) -> None:
     assert ours(sql) == judge.to_table(filter=sql, columns=["id"])["id"].to_pylist()
+
+
+def test_a_null_in_a_negated_list(judge: lance.LanceDataset) -> None:
+    """`not (x in (null))` is unknown for every row, so nothing may pass; beside another list the official planner drops it."""
+    assert ours("not (i32 in (null))") == judge.to_table(filter="not (i32 in (null))")["id"].to_pylist() == []
+    sql = "(i32 in (1) and not (i32 in (null)))"
+    assert ours(sql) == []
+    assert judge.to_table(filter=sql)["id"].to_pylist() == [1]
