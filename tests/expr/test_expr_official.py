@@ -430,7 +430,7 @@ def test_random_logic(sql: str, judge: lance.LanceDataset) -> None:
 
 
 def test_a_null_in_a_negated_list(judge: lance.LanceDataset) -> None:
-    """`not (x in (null))` is unknown for every row, so nothing may pass; beside another list the official planner drops it."""
+    """`not (x in (null))` is unknown for every row: nothing may pass. Beside another list the official planner drops it."""
     assert ours("not (i32 in (null))") == judge.to_table(filter="not (i32 in (null))")["id"].to_pylist() == []
     sql = "(i32 in (1) and not (i32 in (null)))"
     assert ours(sql) == []
