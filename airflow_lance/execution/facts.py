@@ -16,7 +16,6 @@ def look(
 ) -> TableFacts:
     """The facts that a condition asks for, of the table named as in an operator."""
     from lance_core.dataset.inspect import table_facts
-
     from lance_core.jobs.secret import reveal_all
 
     hook = LanceHook(lance_conn_id)
