@@ -9,11 +9,13 @@ a new list that shares everything it does not change, and writing hands untouche
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
-from typing import Protocol, overload
+from typing import Protocol, TypeVar, overload
 
 from lance_core.format.fragment import Fragment
+
+T = TypeVar("T")
 
 
 class FragmentDecoder(Protocol):
@@ -123,6 +125,20 @@ class FragmentList(Sequence[Fragment]):
             else:
                 total += self[index].num_rows
         return total
+
+    def each(self, look: Callable[[Fragment], T], known: dict[bytes, T]) -> Iterator[T]:
+        """`look(fragment)` of every fragment; equal bytes are looked at once.
+
+        `known` remembers the results by bytes: the lists of many versions share most fragments, and so their results.
+        """
+        for found, raw in zip(self._decoded, self._raw, strict=True):
+            if raw is None:
+                assert found is not None
+                yield look(found)
+                continue
+            if raw not in known:
+                known[raw] = look(self._decode(raw) if found is None else found)
+            yield known[raw]
 
     def any_with(self, name: str) -> bool:
         """Whether any fragment has a `"deletion_file"` or `"overlays"`."""
