@@ -63,23 +63,23 @@ class CommitJob:
             return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
         retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
         runner = runner or LocalRunner()
-        if spec.re_execute:
-            waiting = [_brought_up(store, spec, item, runner) for item in waiting]
         records = {item.ref.uuid: item.spec for item in waiting}
         options = spec.resolved_options()
-        results = [
-            commit_staged(
+        results = []
+        for if_moved, group in _groups(waiting):
+            # Right before its turn: what an earlier group of this very commit added counts as well.
+            current = [_brought_up(store, spec, item, runner) for item in group] if spec.re_execute else group
+            result = commit_staged(
                 store,
-                [item.ref for item in group],
+                [item.ref for item in current],
                 if_moved=if_moved,
-                options=_table_options(group),
+                options=_table_options(current),
                 check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
                 re_execute=(lambda ref: stage_again(spec, ref.uuid, records[ref.uuid], runner)) if spec.re_execute else None,
                 may_re_execute=lambda ref: may_repeat(records[ref.uuid]),
                 max_retries=retries,
             )
-            for if_moved, group in _groups(waiting)
-        ]
+            results.append(result)
         result = _sum(results)
         log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
         return result
@@ -119,7 +119,17 @@ def _find(store: Store, identity: str) -> Waiting:
 
 
 def _groups(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
-    """All in one call where that is possible: the service folds within a call only."""
+    """All in one call where that is possible: the service folds within a call only.
+
+    Replacements do not fold with each other: two of one day that hold none of the other's rows would both stand.
+    """
+    replacements = [item for item in waiting if item.spec.get("kind") == "replace_where"][1:]
+    yield from _by_strictness([item for item in waiting if item not in replacements])
+    for item in replacements:
+        yield "fail", [item]
+
+
+def _by_strictness(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
     overwrites = [item for item in waiting if item.ref.operation == "overwrite" and not item.ref.creates]
     forced = [item for item in overwrites if item.forced]
     if not forced:

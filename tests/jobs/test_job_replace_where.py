@@ -65,6 +65,16 @@ def test_two_runs_of_one_day_do_not_double_it(uri: str) -> None:
     assert leftovers(uri) == set()
 
 
+@pytest.mark.parametrize("day", [1, 7])
+def test_two_runs_of_one_day_in_one_commit_do_not_double_it(uri: str, day: int) -> None:
+    """Day 7 is empty, so neither of the two takes a row that the other would miss."""
+    before = len(ids(uri)) - (10 if day == 1 else 0)
+    staged = [run_job(replace_day(uri, day, 700, 703, key=key)) for key in ("1", "2")]
+    commit(uri, *staged)
+    assert ids(uri)[before:] == [700, 701, 702]
+    assert leftovers(uri) == set()
+
+
 def test_rows_that_were_appended_to_the_day_meanwhile_go_as_well(uri: str) -> None:
     staged = run_job(replace_day(uri, 1, 100, 103))
     lance.write_dataset(rows(50, 53, 1), uri, mode="append")
