@@ -17,7 +17,7 @@ from lance_core.dataset.ahead import FRAGMENTS_AHEAD
 from lance_core.dataset.plan import FragmentTask, ScanPlan
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, plain_outputs, scan, scan_whole
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.io.drive import is_local
+from lance_core.io.drive import SMALL_READ, is_local
 from lance_core.io.pool import mark_worker, num_work_threads
 
 
@@ -31,8 +31,7 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = N
 
 
 def _in_order(snapshot: Snapshot, plan: ScanPlan, batch_size: int | None) -> Iterator[pa.Table]:
-    threads = num_work_threads() if is_local(snapshot.store) else max(num_work_threads(), FRAGMENTS_AHEAD)
-    at_once = min(threads, len(plan.tasks))
+    at_once = min(_num_threads(snapshot, plan), len(plan.tasks))
     if at_once <= 1:
         yield from (_task_table(snapshot, plan, task, batch_size) for task in plan.tasks)
         return
@@ -49,6 +48,14 @@ def _in_order(snapshot: Snapshot, plan: ScanPlan, batch_size: int | None) -> Ite
             yield pending.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _num_threads(snapshot: Snapshot, plan: ScanPlan) -> int:
+    """Small local fragments are mostly work of the interpreter, which threads would only pass back and forth."""
+    if not is_local(snapshot.store) or snapshot.manifest.base_paths:
+        return max(num_work_threads(), FRAGMENTS_AHEAD)
+    sizes = (file.file_size_bytes or SMALL_READ for task in plan.tasks for file in task.fragment.files)
+    return num_work_threads() if sum(sizes) >= SMALL_READ * len(plan.tasks) else 1
 
 
 def _task_table(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_size: int | None) -> pa.Table:
