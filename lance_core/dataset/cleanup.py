@@ -5,7 +5,8 @@
     versions 1 2 3 4 (1 tagged), older_than 14 days, 2 and 3 are older
     -> what 2 and 3 need and 1 and 4 do not goes, then the manifests of 2 and 3
 
-Nothing that a kept version, a tag or a staged transaction needs is touched. Identities that landed in the versions that go
+Nothing that a kept version, a tag or a staged transaction needs is touched; versions since the one that staged work was
+planned on stay, for its commit has to judge them. Identities that landed in the versions that go
 are written into the ledger first, so that exactly-once survives. Files that belong to no version go after seven days, or at
 once with `delete_unverified`, unless a staging attempt may still be at work on them. A killed cleanup is
 finished by the next.
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
-from lance_core.commit.ledger import record_history
+from lance_core.commit.ledger import landing_of, record_history
 from lance_core.commit.manifests import VersionEntry, list_versions, load_manifest
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, is_referenced, named_fragments, referenced_files
@@ -137,7 +138,16 @@ def _choose(
             cure="Delete the tag, or pass error_if_tagged_old_versions=False to keep tagged versions.",
         )
     kept = [(version, f"tagged {tags[version]}") for version in tagged]
-    return [entry for entry in old if entry.version not in tags], kept
+    old = [entry for entry in old if entry.version not in tags]
+    base = _oldest_base(store)
+    kept += [(entry.version, f"staged work was planned on version {base}") for entry in old if entry.version >= base]
+    return [entry for entry in old if entry.version < base], kept
+
+
+def _oldest_base(store: Store) -> float:
+    """The oldest version that staged work was planned on: its commit judges every version since, so they must be there."""
+    waiting = [entry for entry in list_staged(store) if entry.state != "expired" and not landing_of(store, entry.identity)]
+    return min((entry.read_version for entry in waiting), default=float("inf"))
 
 
 def _candidates(
