@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.measure import Case
-from bench.workloads import cold_start, embeddings, metadata, mixed, nested, texts, wide
+from bench.workloads import cold_start, embeddings, metadata, mixed, nested, texts, verbs, wide
 
 WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "mixed": mixed.cases,
@@ -16,4 +16,5 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "wide": wide.cases,
     "cold_start": cold_start.cases,
     "metadata": metadata.cases,
+    "verbs": verbs.cases,
 }

@@ -1,24 +1,34 @@
 """The log at scale: many fragments, many versions, many staged appends; work on metadata, hardly any on data.
 
-The many fragments are one real data file that the manifest names again and again under new fragment ids, as both libraries
-allow: writing thousands of files would measure the file system. Rates mean nothing here; the ratios do.
+The 10,000 fragments are real: 100 rows and a data file each. Those of the large manifest are one data file named again and
+again under new fragment ids, as both libraries allow: only the manifest is looked at.
+Rates mean nothing here; the ratios do.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.fragment import write_fragments as write_fragments_official
 
 import lance_core
 from bench.measure import Case
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.naming import new_attempt
+from lance_core.commit.service import commit_staged
+from lance_core.commit.staged import begin_attempt, finish_attempt
 from lance_core.dataset.write_fragments import write_fragments
+from lance_core.io.resolve import resolve_store
 from lance_core.table.transaction import Transaction
 
 _OPEN = r"""
@@ -32,9 +42,7 @@ peak = re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())
 print(json.dumps([count, seconds, int(peak[1]) / 1024]))
 """
 
-_FAR = 1_000_000
-_ONE_ROW = f"id = {_FAR}"
-"""Matches a row of the last fragment; no fragment can be left out without looking at its data."""
+_FRAGMENT_ROWS = 100
 
 
 def cases(folder: Path, scale: float) -> Iterator[Case]:
@@ -45,7 +53,7 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
     yield from _large_manifest(folder, int(100_000 * scale))
 
 
-def _rows(start: int = 0, count: int = 100) -> pa.Table:
+def _rows(start: int = 0, count: int = _FRAGMENT_ROWS) -> pa.Table:
     return pa.table({"id": pa.array(range(start, start + count), pa.int64())})
 
 
@@ -58,7 +66,7 @@ def _repeated(uri: str, count: int) -> None:
 
 
 class _Copies:
-    """A table of each contender's own, copied anew before each timed call that changes it."""
+    """A table of each contender's own, made anew (its files are linked) before each timed call that changes it."""
 
     def __init__(self, source: Path, folder: Path) -> None:
         self._source = source
@@ -69,7 +77,7 @@ class _Copies:
 
     def renew(self, contender: str) -> None:
         shutil.rmtree(self.uri(contender), ignore_errors=True)
-        shutil.copytree(self._source, self.uri(contender))
+        shutil.copytree(self._source, self.uri(contender), copy_function=os.link)
 
 
 def _changing(
@@ -80,42 +88,52 @@ def _changing(
         "lance_core": lambda: ours(copies.uri("lance_core")),
         "pylance": lambda: theirs(copies.uri("pylance")),
     }
-    return Case(name, contenders, before=copies.renew, repeats=repeats)
+    return Case(name, contenders, before=copies.renew, repeats=repeats, check=_same)
 
 
 def _reading(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> Case:
-    return Case(name, {"lance_core": ours, "pylance": theirs})
+    return Case(name, {"lance_core": ours, "pylance": theirs}, check=_same)
 
 
-def _append_ours(uri: str) -> object:
-    return lance_core.write_dataset(_rows(), uri, mode="append").version
+def _same(results: Mapping[str, object]) -> None:
+    """All contenders must have come to the same: a number of rows, a version, a count of what they did."""
+    first, *others = results.items()
+    for name, result in others:
+        if result != first[1]:
+            raise AssertionError(f"{first[0]}: {str(first[1])[:300]}, but {name}: {str(result)[:300]}")
 
 
-def _append_theirs(uri: str) -> object:
-    return lance.write_dataset(_rows(), uri, mode="append").version
+def _append(library: Any, uri: str) -> object:
+    return library.write_dataset(_rows(), uri, mode="append").version
 
 
-def _delete_ours(uri: str) -> object:
-    return lance_core.dataset(uri).delete(_ONE_ROW)
-
-
-def _delete_theirs(uri: str) -> object:
-    return lance.dataset(uri).delete(_ONE_ROW)
+def _delete(library: Any, uri: str, predicate: str) -> object:
+    return library.dataset(uri).delete(predicate)
 
 
 def _many_fragments(folder: Path, count: int) -> Iterator[Case]:
     source = folder / "fragments.lance"
-    _repeated(str(source), count - 1)
-    uri = str(source)
-    lance.write_dataset(_rows(_FAR, 1), uri, mode="append")
-    label = f"{count} fragments"
+    uri, label, rows = str(source), f"{count} fragments", count * _FRAGMENT_ROWS
+    lance.write_dataset(_rows(count=rows), uri, max_rows_per_file=_FRAGMENT_ROWS, max_rows_per_group=_FRAGMENT_ROWS)
+    # A row near the end: no fragment can be left out without looking at its data.
+    by_value, by_address = f"id = {rows - 50}", f"_rowaddr = {count - 1 << 32 | 7}"
     yield _reading(
         f"{label}: open and count",
         lambda: lance_core.dataset(uri).count_rows(),
         lambda: lance.dataset(uri).count_rows(),
     )
-    yield _changing(f"{label}: append", source, folder, _append_ours, _append_theirs, 5)
-    yield _changing(f"{label}: delete one row", source, folder, _delete_ours, _delete_theirs, 3)
+    yield _reading(
+        f"{label}: filter that matches one row",
+        lambda: lance_core.dataset(uri).to_table(filter=by_value).to_pylist(),
+        lambda: lance.dataset(uri).to_table(filter=by_value).to_pylist(),
+    )
+    works: tuple[tuple[str, Callable[[Any, str], object]], ...] = (
+        ("append", _append),
+        ("delete one row", lambda library, uri: _delete(library, uri, by_value)),
+        ("delete one row by address", lambda library, uri: _delete(library, uri, by_address)),
+    )
+    for name, work in works:
+        yield _changing(f"{label}: {name}", source, folder, partial(work, lance_core), partial(work, lance), 5)
 
 
 def _many_versions(folder: Path, count: int) -> Iterator[Case]:
@@ -126,30 +144,56 @@ def _many_versions(folder: Path, count: int) -> Iterator[Case]:
     label = f"{count} versions"
     yield _reading(f"{label}: open latest", lambda: lance_core.dataset(uri).version, lambda: lance.dataset(uri).version)
     opened, official = lance_core.dataset(uri), lance.dataset(uri)
-    yield _reading(f"{label}: versions()", lambda: len(opened.versions()), lambda: len(official.versions()))
-    yield _changing(f"{label}: append", source, folder, _append_ours, _append_theirs, 5)
+    yield _reading(f"{label}: versions()", lambda: _numbers(opened.versions()), lambda: _numbers(official.versions()))
+    yield _changing(f"{label}: append", source, folder, partial(_append, lance_core), partial(_append, lance), 5)
+
+
+def _numbers(versions: list[Any]) -> object:
+    """What both libraries say of versions; the times differ by a microsecond's rounding."""
+    return [(item["version"], int(item["metadata"]["total_rows"])) for item in versions]
 
 
 def _staged_appends(folder: Path, count: int) -> Iterator[Case]:
-    """Both contenders are ours: one commit of one append, and one commit of many that were staged apart."""
+    """Appends that were staged apart, committed in one version: as bare transactions, and exactly once by the service."""
     source = folder / "staged.lance"
     uri = str(source)
     lance_core.write_dataset(_rows(), uri)
-    operations = [_staged(uri, number) for number in range(count)]
+    ours = [_staged(uri, number) for number in range(count)]
+    theirs = [write_fragments_official(_rows(number), uri, return_transaction=True) for number in range(count)]
     copies = _Copies(source, folder)
     yield Case(
         f"{count} staged appends into one version",
         {
-            "lance_core": lambda: (
-                lance_core.LanceDataset.commit_batch(copies.uri("lance_core"), operations)["dataset"].version
-            ),
-            "one append": lambda: (
-                lance_core.LanceDataset.commit_batch(copies.uri("one append"), operations[:1])["dataset"].version
-            ),
+            "lance_core": lambda: _batch(lance_core, copies.uri("lance_core"), ours),
+            "pylance": lambda: _batch(lance, copies.uri("pylance"), theirs),
         },
         before=copies.renew,
         repeats=5,
+        check=_same,
     )
+    yield Case(
+        "one staged append into one version",
+        {
+            "lance_core": lambda: _batch(lance_core, copies.uri("lance_core"), ours[:1]),
+            "pylance": lambda: _batch(lance, copies.uri("pylance"), theirs[:1]),
+        },
+        before=copies.renew,
+        repeats=5,
+        check=_same,
+    )
+    refs = [_staged_once(uri, number) for number in range(count)]
+    for number in (count, 1):
+        yield Case(
+            f"{number} exactly-once appends into one version",
+            {"lance_core": partial(_commit_once, copies.uri("lance_core"), refs[:number])},
+            before=copies.renew,
+            repeats=5,
+        )
+
+
+def _batch(library: Any, uri: str, transactions: list[Any]) -> object:
+    made = library.LanceDataset.commit_batch(uri, transactions)["dataset"]
+    return made.version, made.count_rows()
 
 
 def _staged(uri: str, number: int) -> Transaction:
@@ -157,6 +201,22 @@ def _staged(uri: str, number: int) -> Transaction:
     made = write_fragments(_rows(number), uri, return_transaction=True)
     assert isinstance(made, Transaction)
     return made
+
+
+def _staged_once(uri: str, number: int) -> StagedTransaction:
+    """A write with an identity, as a task stages it: registered, written, finished."""
+    store = resolve_store(uri)
+    identity = f"{number:08d}-0000-4000-8000-{new_attempt()[:12]}"
+    attempt = begin_attempt(store, identity=identity, spec={"number": number}, read_version=1)
+    made = _staged(uri, number)
+    return finish_attempt(store, attempt, made, rows=_FRAGMENT_ROWS, bytes=0)
+
+
+def _commit_once(uri: str, refs: list[StagedTransaction]) -> object:
+    result = commit_staged(resolve_store(uri), refs)
+    if result.num_versions != 1 or result.rows_added != len(refs) * _FRAGMENT_ROWS:
+        raise AssertionError(f"expected all of {len(refs)} in one version, got {result}")
+    return result
 
 
 def _large_manifest(folder: Path, count: int) -> Iterator[Case]:
@@ -167,5 +227,6 @@ def _large_manifest(folder: Path, count: int) -> Iterator[Case]:
     yield Case(
         f"{count} fragments: open and count",
         {"lance_core": lambda: lance_core.dataset(uri).count_rows(), "pylance": lambda: lance.dataset(uri).count_rows()},
+        check=_same,
         notes={"seconds in a fresh process": seconds, "peak MiB of that process": megabytes},
     )
