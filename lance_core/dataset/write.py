@@ -5,12 +5,14 @@
     stage_fragments(store, batches, schema, max_rows_per_file=2) over 5 rows
     -> data/0101….lance (2 rows)  data/1100….lance (2)  data/0011….lance (1)     three fragments with id 0
 
-Memory is bounded by one batch and the writer's page buffers. When anything fails the files written so far are removed.
+Memory is bounded by one batch and the page buffers of two writers: a file is finished (last pages, sync) in a thread of
+its own while the next one begins. When anything fails the files written so far are removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,14 +21,17 @@ import pyarrow as pa
 from lance_core.arrow import BatchCaster
 from lance_core.commit import naming
 from lance_core.errors import InputError, LanceError
-from lance_core.file.writer import FileWriter
+from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
+from lance_core.io.pool import in_io_pool, in_work_pool
 from lance_core.io.store import Store
 
 MAX_ROWS_PER_FILE = 1024 * 1024
 MAX_BYTES_PER_FILE = 90 * 1024**3
+_MAX_BYTES_APART = 256 << 20
+"""A file with more rows that wait than this is finished before the next one begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ def stage_fragments(
                 stage.add(piece)
                 if stage.rows_in_file >= max_rows_per_file or stage.bytes_in_file >= limit:
                     stage.finish_file()
-        stage.finish_file()
+        stage.finish()
     except BaseException:
         stage.discard()
         raise
@@ -114,6 +119,8 @@ class _Stage:
         self._writer: FileWriter | None = None
         self._rows = 0
         self._bytes = 0
+        self._thread: ThreadPoolExecutor | None = None
+        self._finishing: Future[WrittenFile] | None = None
 
     @property
     def bytes_in_file(self) -> int:
@@ -137,21 +144,55 @@ class _Stage:
         self._report()
 
     def finish_file(self) -> None:
-        if self._writer is None:
-            return
-        written = self._writer.finish()
-        self._writer = None
+        """Finish the file being written, while what comes next goes into another one."""
+        writer, self._writer = self._writer, None
         self.rows_in_file = 0
+        self._wait()
+        if writer is None:
+            return
+        # A thread of a shared pool must not wait for that pool, not through another thread either.
+        if in_work_pool() or in_io_pool() or writer.num_waiting_bytes > _MAX_BYTES_APART:
+            self._add(_finish(writer))
+            return
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-finish")
+        self._finishing = self._thread.submit(_finish, writer)
+
+    def finish(self) -> None:
+        """Finish everything."""
+        self.finish_file()
+        self._wait()
+        self._close()
+
+    def discard(self) -> None:
+        """Remove every file of this stage."""
+        with suppress(LanceError, OSError):
+            self._wait()
+        if self._writer is not None:
+            with suppress(LanceError, OSError):
+                self._writer.abort()
+        self._close()
+        discard_fragments(self._store, self.fragments)
+
+    def _wait(self) -> None:
+        finishing, self._finishing = self._finishing, None
+        if finishing is not None:
+            self._add(finishing.result())
+
+    def _add(self, written: WrittenFile) -> None:
         self._bytes += written.data_file.file_size_bytes or 0
         self.fragments.append(Fragment(id=0, files=(written.data_file,), physical_rows=written.num_rows))
         self._report()
 
-    def discard(self) -> None:
-        if self._writer is not None:
-            with suppress(LanceError, OSError):
-                self._writer.abort()
-        discard_fragments(self._store, self.fragments)
+    def _close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown()
 
     def _report(self) -> None:
         if self._progress is not None:
             self._progress(WriteProgress(self._rows, len(self.fragments), self._bytes))
+
+
+def _finish(writer: FileWriter) -> WrittenFile:
+    with writer:
+        return writer.finish()

@@ -5,6 +5,7 @@ list<int32>  [[7, null], null, [8]]      column 0: List(ends 2, 2 + 4, 3)      c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from lance_core.errors import InputError
 from lance_core.file.assemble import concat
 from lance_core.file.blob_write import is_blob
 from lance_core.file.blocks_of import block_of, validity_of
-from lance_core.file.columns20 import assign_columns20
+from lance_core.file.columns20 import assign_columns20, own_fields
 from lance_core.file.tree import LeafNode, Node, StructNode, build_tree
 from lance_core.format.encoding20 import AllNulls, BlobColumn
 from lance_core.format.schema import Schema
@@ -74,6 +75,7 @@ class ArrayEncoder:
     def __init__(self, schema: Schema) -> None:
         self._nodes: list[Node] = [build_tree(schema, field, {}) for field in schema.top_level]
         columns = assign_columns20(self._nodes)
+        self._firsts = list(itertools.accumulate((len(list(own_fields(node))) for node in self._nodes), initial=0))
         self._ids = tuple(columns)
         by_id = schema.by_id
         self._blobs = [is_blob(by_id[item], FileVersion.V2_0) for item in self._ids]
@@ -89,13 +91,9 @@ class ArrayEncoder:
         """The field id of each column."""
         return self._ids
 
-    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, Slice]]:
-        """(column, rows) of every column, from one storage array per top-level field."""
-        column = 0
-        for node, array in zip(self._nodes, arrays, strict=True):
-            for item in _split(node, array, len(array)):
-                yield column, item
-                column += 1
+    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, Slice]]:
+        """(column, rows) of every column of one top-level field, from its storage array."""
+        return enumerate(_split(self._nodes[field], array, len(array)), self._firsts[field])
 
     def encode(self, column: int, slices: Sequence[Slice]) -> list[EncodedPage]:
         """The page of some rows of one column."""

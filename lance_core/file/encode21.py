@@ -5,6 +5,7 @@ batch {a: int64, s: struct<x, y>}      column 0: a     column 1: s.x     column 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
@@ -29,6 +30,7 @@ class LeafEncoder:
         columns = assign_columns(schema)
         self._nodes: list[Node] = [build_tree(schema, field, columns) for field in schema.top_level]
         self._leaves: list[LeafNode] = [leaf for node in self._nodes for leaf in leaves(node)]
+        self._firsts = list(itertools.accumulate((len(list(leaves(node))) for node in self._nodes), initial=0))
         self._old_blobs = [version is FileVersion.V2_1 and is_old_blob(leaf.field) for leaf in self._leaves]
         self._options = [EncodingOptions.parse(leaf.field.metadata, version) for leaf in self._leaves]
 
@@ -46,13 +48,9 @@ class LeafEncoder:
         """What to call a column in messages."""
         return self._leaves[column].field.name
 
-    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, LeafSlice]]:
-        """(column, rows) of every column, from one storage array per top-level field."""
-        column = 0
-        for node, array in zip(self._nodes, arrays, strict=True):
-            for item in split(node, array):
-                yield column, item
-                column += 1
+    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, LeafSlice]]:
+        """(column, rows) of every column of one top-level field, from its storage array."""
+        return enumerate(split(self._nodes[field], array), self._firsts[field])
 
     def encode(self, column: int, slices: Sequence[LeafSlice]) -> list[EncodedPage]:
         """The pages of some rows of one column."""

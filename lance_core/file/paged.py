@@ -2,7 +2,7 @@
 
     column a   8 MiB waiting -> encode -> page 0 written      column b   3 MiB waiting
 
-All columns together hold at most `max_buffered_bytes`; pages of several columns are encoded at once on the work pool.
+All columns together hold at most `max_buffered_bytes`; pages are encoded on the work pool while others are written.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.errors import InputError
+from lance_core.file.ahead import EncodeAhead
 from lance_core.file.assemble import copied
 from lance_core.file.blob_read import stored_schema
 from lance_core.file.blob_write import check_blobs, is_blob, store_blobs
@@ -23,7 +24,6 @@ from lance_core.file.encode21 import LeafEncoder
 from lance_core.format.layout import Column, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
-from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
 from lance_core.io.store import StoreWriter
 from lance_core.pages.encoded import EncodedPage
 from lance_core.wire.file import FileDescriptor, encode_file_descriptor
@@ -42,8 +42,8 @@ class Encoder(Protocol):
         """Field id of each column."""
         ...
 
-    def split(self, arrays: Sequence[pa.Array]) -> Iterator[tuple[int, Any]]:
-        """(column, rows) pairs; rows have `num_bytes`."""
+    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, Any]]:
+        """(column, rows) pairs of one top-level field, numbered from 0; rows have `num_bytes`."""
         ...
 
     def encode(self, column: int, slices: Sequence[Any]) -> list[EncodedPage]:
@@ -57,9 +57,13 @@ class Encoder(Protocol):
 
 @dataclass
 class _Column:
-    """Rows that wait, and the pages already written. `next_row` is the first row of the next page."""
+    """Rows that wait, and the pages already written. `next_row` is the first row of the next page.
+
+    The first `num_owned` items of `waiting` keep no large batch of the caller's alive.
+    """
 
     waiting: list[Any] = field(default_factory=list)
+    num_owned: int = 0
     num_bytes: int = 0
     pages: list[Page] = field(default_factory=list)
     next_row: int = 0
@@ -69,8 +73,13 @@ class _Column:
         self.num_bytes += item.num_bytes
 
     def drain(self) -> list[Any]:
-        waiting, self.waiting, self.num_bytes = self.waiting, [], 0
+        waiting, self.waiting, self.num_bytes, self.num_owned = self.waiting, [], 0, 0
         return waiting
+
+    def own(self) -> None:
+        for number in range(self.num_owned, len(self.waiting)):
+            self.waiting[number] = _owned(self.waiting[number])
+        self.num_owned = len(self.waiting)
 
 
 class PagedBody:
@@ -88,6 +97,7 @@ class PagedBody:
         self._max_page_bytes = max_page_bytes
         self._max_buffered_bytes = max_buffered_bytes
         self._container = ContainerWriter(out)
+        self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)
 
     @property
     def position(self) -> int:
@@ -97,7 +107,7 @@ class PagedBody:
     @property
     def num_waiting_bytes(self) -> int:
         """Bytes of rows that wait to become pages, before they are encoded."""
-        return sum(column.num_bytes for column in self._columns)
+        return sum(column.num_bytes for column in self._columns) + self._ahead.num_bytes
 
     @property
     def fields(self) -> tuple[int, ...]:
@@ -110,12 +120,17 @@ class PagedBody:
         return tuple(range(len(self._columns)))
 
     def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
-        """Storage arrays of all top-level fields; they are cut so that no column adds much more than a page at a time."""
-        largest = max((array.nbytes for array in arrays), default=0)
-        count = max(1, -(-largest // self._max_page_bytes))
-        step = max(1, -(-num_rows // count))
-        for start in range(0, num_rows, step):
-            self._append([self._described(number, array.slice(start, step)) for number, array in enumerate(arrays)])
+        """Storage arrays of all top-level fields; each is cut so that it adds not much more than a page at a time."""
+        # Only now, so that rows which became pages meanwhile are not copied.
+        for column in self._columns:
+            column.own()
+        for number, array in enumerate(arrays):
+            # Offsets and validity make a page's worth of values a little larger than a page.
+            count = max(1, -(-array.nbytes // (self._max_page_bytes * 9 // 8)))
+            step = max(1, -(-num_rows // count))
+            for start in range(0, num_rows, step):
+                self._append(number, self._described(number, array.slice(start, step)))
+        self._flush_excess()
 
     def _described(self, number: int, array: pa.Array) -> pa.Array:
         """The array, or what stands for its values when they are kept out of line."""
@@ -129,7 +144,10 @@ class PagedBody:
 
     def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
         """Encode what waits and write the tables; returns the file's size."""
-        self._flush([number for number, column in enumerate(self._columns) if column.waiting])
+        for number, column in enumerate(self._columns):
+            if column.waiting:
+                self._flush(number)
+        self._ahead.drain()
         descriptor = FileDescriptor(stored_schema(Schema(self._schema.fields, schema_metadata)), num_rows)
         columns = [
             Column(tuple(column.pages), encoding=self._encoder.column_encoding(number))
@@ -137,45 +155,35 @@ class PagedBody:
         ]
         return self._container.finish(columns, encode_file_descriptor(descriptor), self._version)
 
-    def _append(self, arrays: Sequence[pa.Array]) -> None:
-        full = []
-        for number, item in self._encoder.split(arrays):
+    def abandon(self) -> None:
+        """Stop encoding; the file is given up."""
+        self._ahead.abandon()
+
+    def _append(self, field: int, array: pa.Array) -> None:
+        for number, item in self._encoder.split(field, array):
             column = self._columns[number]
             if column.waiting and column.num_bytes + item.num_bytes > self._max_page_bytes * 5 // 4:
-                self._flush([number])
-            column.add(_owned(item))
+                self._flush(number)
+            column.add(item)
             if column.num_bytes >= self._max_page_bytes:
-                full.append(number)
-        self._flush(full)
-        self._flush_excess()
+                self._flush(number)
 
     def _flush_excess(self) -> None:
         total = sum(column.num_bytes for column in self._columns)
         if total <= self._max_buffered_bytes:
             return
-        by_size = sorted(range(len(self._columns)), key=lambda number: -self._columns[number].num_bytes)
-        excess = []
-        for number in by_size:
+        for number in sorted(range(len(self._columns)), key=lambda number: -self._columns[number].num_bytes):
             if total <= self._max_buffered_bytes // 2:
                 break
             total -= self._columns[number].num_bytes
-            excess.append(number)
-        self._flush(excess)
+            self._flush(number)
 
-    def _flush(self, numbers: Sequence[int]) -> None:
-        """Encode the waiting rows of some columns, a few at a time, and write their pages in order."""
-        group = 1 if in_work_pool() or len(numbers) < 2 else 2 * num_work_threads()
-        for first in range(0, len(numbers), group):
-            part = numbers[first : first + group]
-            waiting = [self._columns[number].drain() for number in part]
-            if len(part) == 1:
-                encoded = [self._encoder.encode(part[0], waiting[0])]
-            else:
-                encoded = list(work_pool().map(self._encoder.encode, part, waiting))
-            for number, slices, pages in zip(part, waiting, encoded, strict=True):
-                self._write_pages(self._columns[number], pages, sum(item.num_rows for item in slices))
+    def _flush(self, number: int) -> None:
+        """Make pages of a column's waiting rows."""
+        self._ahead.add(number, self._columns[number].drain())
 
-    def _write_pages(self, column: _Column, pages: Sequence[EncodedPage], num_rows: int) -> None:
+    def _write_pages(self, number: int, pages: Sequence[EncodedPage], num_rows: int) -> None:
+        column = self._columns[number]
         items = max(1, sum(page.num_rows for page in pages))
         done = 0
         for page in pages:

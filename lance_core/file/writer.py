@@ -5,7 +5,7 @@
     written = writer.finish()                   WrittenFile(data_file=..., num_rows=..., size=...)
 
 Rows wait per column until about 8 MiB have come together, then they become pages; all columns together hold at most
-`MAX_BUFFERED_BYTES`. Pages of several columns are encoded at once on the work pool. Nobody sees the file before `finish`.
+`MAX_BUFFERED_BYTES`. Pages are encoded on the work pool while others are written. Nobody sees the file before `finish`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ class Body(Protocol):
 
     def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
         """Write everything but the last sync; returns the file's size."""
+        ...
+
+    def abandon(self) -> None:
+        """Stop whatever is under way; nothing will be written any more."""
         ...
 
 
@@ -161,6 +165,7 @@ class FileWriter:
         """Throw the file away; a no-op after `finish`."""
         if not self._finished:
             self._finished = True
+            self._body.abandon()
             self._out.abort()
 
     def __enter__(self) -> FileWriter:

@@ -78,6 +78,9 @@ class LegacyBody:
         """Always an InputError: legacy files have no global buffers."""
         raise InputError("legacy files have no global buffers", cure="Use storage version 2.2.")
 
+    def abandon(self) -> None:
+        """Nothing is ever under way here."""
+
     def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
         """Write what waits, then the tables."""
         self._flush()

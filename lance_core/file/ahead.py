@@ -1,0 +1,81 @@
+"""Pages are encoded on the work pool while earlier ones are written; the file has one writer, so its bytes have one order.
+
+::
+
+    calling thread   add a   add b   add c   write a      write b   ...
+    work pool          encode a ...  encode b ...  encode c ...
+
+Pages are written in the order they were added. What waits is bounded in bytes, before encoding: `add` writes the oldest
+until the new ones fit. A thread of the work pool itself encodes at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
+from lance_core.pages.encoded import EncodedPage
+
+Encode = Callable[[int, Sequence[Any]], list[EncodedPage]]
+Write = Callable[[int, Sequence[EncodedPage], int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Rows of one column that are being encoded; `num_bytes` before encoding."""
+
+    column: int
+    num_rows: int
+    num_bytes: int
+    pages: Future[list[EncodedPage]]
+
+
+class EncodeAhead:
+    """The pages between an encoder and a file. `write(column, pages, num_rows)` runs in the caller's thread only."""
+
+    def __init__(self, encode: Encode, write: Write, *, page_bytes: int) -> None:
+        self._encode = encode
+        self._write = write
+        self._waiting: deque[_Waiting] = deque()
+        self._max_bytes = 2 * num_work_threads() * page_bytes
+        self._num_bytes = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of rows that are being encoded or wait to be written."""
+        return self._num_bytes
+
+    def add(self, column: int, slices: Sequence[Any]) -> None:
+        """Encode some rows of a column; write what is ready. Raises what the encoding of earlier rows raised."""
+        num_rows = sum(item.num_rows for item in slices)
+        if in_work_pool():
+            self._write(column, self._encode(column, slices), num_rows)
+            return
+        num_bytes = sum(item.num_bytes for item in slices)
+        while self._waiting and (self._waiting[0].pages.done() or self._num_bytes + num_bytes > self._max_bytes):
+            self._write_oldest()
+        self._num_bytes += num_bytes
+        self._waiting.append(_Waiting(column, num_rows, num_bytes, work_pool().submit(self._encode, column, slices)))
+
+    def drain(self) -> None:
+        """Write everything that waits."""
+        while self._waiting:
+            self._write_oldest()
+
+    def abandon(self) -> None:
+        """Forget what waits; returns when nobody encodes for this file any more."""
+        waiting, self._waiting, self._num_bytes = self._waiting, deque(), 0
+        for item in waiting:
+            if not item.pages.cancel():
+                with suppress(Exception):  # nobody wants the pages, nor what went wrong with them
+                    item.pages.result()
+
+    def _write_oldest(self) -> None:
+        oldest = self._waiting.popleft()
+        self._num_bytes -= oldest.num_bytes
+        self._write(oldest.column, oldest.pages.result(), oldest.num_rows)
