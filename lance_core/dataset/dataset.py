@@ -176,9 +176,13 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         (ours). Options that only steer the official scanner's speed are
         accepted; what would change the result and is not implemented is refused by name.
 
+        `nearest` is a dict {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}:
+        the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what
+        was found, or before with `prefilter=True`; `fast_search=True` searches only what indices cover.
+
         Raises InputError, FilterError.
         """
-        check_options("scanner", {"nearest": nearest, **options}, hints=SCAN_HINTS, refused=SCAN_REFUSED)
+        check_options("scanner", options, hints=SCAN_HINTS, refused=SCAN_REFUSED)
         chosen = None if fragments is None else [fragment.metadata for fragment in fragments]
         request = ScanRequest(
             columns=columns,
@@ -191,6 +195,10 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             fragments=chosen,
             use_scalar_index=use_scalar_index is not False,
             strict_index=bool(strict_index),
+            nearest=nearest,
+            prefilter=bool(options.get("prefilter")),
+            fast_search=bool(options.get("fast_search")),
+            scoring_autoprojection=not options.get("disable_scoring_autoprojection"),
         )
         return LanceScanner(self._snapshot, request)
 

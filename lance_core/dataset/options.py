@@ -3,8 +3,8 @@
 ::
 
     to_table(batch_readahead=4)         a hint: accepted
-    to_table(nearest={...})             refused: it would change the result and is not implemented
-    to_table(nearest=None)              fine: the same as leaving it out
+    to_table(order_by=[...])            refused: it would change the result and is not implemented
+    to_table(order_by=None)             fine: the same as leaving it out
     to_table(colums=["a"])              TypeError, as for any function
 """
 
@@ -25,7 +25,7 @@ SCAN_HINTS = frozenset(
 
 SCAN_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        "nearest": (), "full_text_query": (), "index_segments": (), "include_deleted_rows": (False,), "order_by": ([],),
+        "full_text_query": (), "index_segments": (), "include_deleted_rows": (False,), "order_by": ([],),
         "blob_handling": (), "blob_mode": ("lazy",), "scan_stats_callback": (), "strict_batch_size": (False,),
         "row_addr_allowlist": (), "row_addr_blocklist": (),
     }

@@ -74,26 +74,42 @@ def needs_of(schema: Schema, names: Iterable[str]) -> Needs:
 
 
 def plan_projection(
-    schema: Schema, columns: Columns, *, with_row_id: bool = False, with_row_address: bool = False
+    schema: Schema,
+    columns: Columns,
+    *,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    score: str | None = None,
+    autoproject: bool = True,
 ) -> Projection:
-    """The projection for what a user asked. Raises InputError: no such column, a name twice, a bad expression."""
-    arrow = schema_to_arrow(_named(schema, columns))
-    outputs = _outputs(schema, arrow, columns)
+    """The projection for what a user asked. Raises InputError: no such column, a name twice, a bad expression.
+
+    `score` names a float column that a search adds (`_distance`); it comes last unless it was asked for by name, or not at
+    all with `autoproject` False.
+    """
+    arrow = schema_to_arrow(_named(schema, columns, score))
+    if score is not None and score not in arrow.names:
+        outputs = _outputs(schema, arrow.append(pa.field(score, pa.float32())), columns)
+    else:
+        outputs = _outputs(schema, arrow, columns)
     names = [output.field.name for output in outputs]
+    if score is not None and score not in names and autoproject:
+        outputs.append(Output(pa.field(score, pa.float32()), ast.Column((score,))))
     for wanted, name in ((with_row_id, "_rowid"), (with_row_address, "_rowaddr")):
         if wanted and name not in names:
             outputs.append(_system_output(name))
     _refuse_duplicates([output.field.name for output in outputs])
-    needs = needs_of(schema, {name for output in outputs for name in columns_of(output.expr)})
+    needs = needs_of(schema, {name for output in outputs for name in columns_of(output.expr) if name != score})
     return Projection(tuple(outputs), needs.field_ids, needs.system)
 
 
-def _named(schema: Schema, columns: Columns) -> Schema:
+def _named(schema: Schema, columns: Columns, score: str | None) -> Schema:
     """The part of the schema that a list of names speaks of; all of it otherwise."""
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
         return schema
     top = {item.name for item in schema.top_level}
-    return schema.project(schema.find(name).id for name in columns if name in top or name not in SYSTEM_COLUMNS)
+    stored = (name for name in columns if name in top or (name not in SYSTEM_COLUMNS and name != score))
+    return schema.project(schema.find(name).id for name in stored)
 
 
 def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[Output]:
@@ -111,6 +127,8 @@ def _stored(schema: Schema, arrow: pa.Schema, name: str) -> Output:
         raise InputError(f"a column is named by a string, got {name!r}")
     if name in SYSTEM_COLUMNS and name not in arrow.names:
         return _system_output(name)
+    if name in arrow.names and not any(item.name == name for item in schema.top_level):
+        return Output(arrow.field(name), ast.Column((name,)))
     field = schema.find(name)
     path = [field.name]
     while field.parent_id in schema.by_id:

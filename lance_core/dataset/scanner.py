@@ -22,6 +22,7 @@ from lance_core.dataset.index_use import Served, serve
 from lance_core.dataset.plan import ScanPlan, check_bounds, plan_scan
 from lance_core.dataset.projection import Columns, Projection, plan_projection
 from lance_core.dataset.scan import DEFAULT_BATCH_ROWS, count_selected, scan
+from lance_core.dataset.scored import RowSearch
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.tables import scan_table
 from lance_core.dataset.take import take_rows
@@ -44,6 +45,10 @@ class ScanRequest:
     fragments: Sequence[Fragment] | None = None
     use_scalar_index: bool = True
     strict_index: bool = False
+    nearest: Any = None
+    prefilter: bool = False
+    fast_search: bool = False
+    scoring_autoprojection: bool = True
 
 
 def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
@@ -57,6 +62,41 @@ def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
     raise InputError(f"a filter is SQL text or a pyarrow expression, got {type(value).__name__}")
 
 
+def plan_nearest(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
+    """The search a request with `nearest` asks for. Raises InputError, FilterError."""
+    from lance_core.dataset.nearest import DISTANCE, NearestOptions, NearestSearch
+    from lance_core.dataset.nearest_query import parse_nearest
+
+    schema = snapshot.manifest.schema
+    tested = snapshot.arrow_schema
+    if not request.prefilter:
+        tested = tested.append(pa.field(DISTANCE, pa.float32()))
+    limit, offset = check_bounds(request.limit, request.offset)
+    return NearestSearch(
+        snapshot=snapshot,
+        query=parse_nearest(request.nearest, schema),
+        projection=plan_projection(
+            schema,
+            request.columns,
+            with_row_id=request.with_row_id,
+            with_row_address=request.with_row_address,
+            score=DISTANCE,
+            autoproject=request.scoring_autoprojection,
+        ),
+        fragments=tuple(snapshot.manifest.fragments if request.fragments is None else request.fragments),
+        filter=None if request.filter is None else as_filter(request.filter, tested),
+        filter_text=request.filter,
+        limit=limit,
+        offset=offset,
+        options=NearestOptions(
+            prefilter=request.prefilter,
+            fast_search=request.fast_search,
+            use_scalar_index=request.use_scalar_index,
+            strict=request.strict_index,
+        ),
+    )
+
+
 class LanceScanner:
     """One planned scan of one version; it may be run many times."""
 
@@ -66,6 +106,9 @@ class LanceScanner:
         self._snapshot = snapshot
         self._request = request
         check_bounds(request.limit, request.offset)
+        self._search = None if request.nearest is None else plan_nearest(snapshot, request)
+        if self._search is not None:
+            return
         self._filter = None if request.filter is None else as_filter(request.filter, snapshot.arrow_schema)
         self._projection = plan_projection(
             snapshot.manifest.schema,
@@ -102,10 +145,12 @@ class LanceScanner:
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the result."""
-        return self._projection.arrow_schema
+        return self._search.schema if self._search is not None else self._projection.arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The result as a stream; memory is bounded whatever the table's size."""
+        if self._search is not None:
+            return iter(self._search.table().to_batches(max_chunksize=self._request.batch_size))
         return scan(self._snapshot, self._served.plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
@@ -114,6 +159,8 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """The whole result."""
+        if self._search is not None:
+            return self._search.table()
         return scan_table(self._snapshot, self._served.plan, batch_size=self._request.batch_size)
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -132,6 +179,8 @@ class LanceScanner:
     def count_rows(self) -> int:
         """Rows of the result; without a filter nothing but the manifest is read."""
         request = self._request
+        if self._search is not None:
+            return int(self._search.table().num_rows)
         if self._filter is None:
             if request.limit is None and not request.offset and request.fragments is None:
                 return self._snapshot.manifest.num_rows
@@ -146,10 +195,12 @@ class LanceScanner:
 
     def take(self, indices: Any) -> pa.Table:
         """Rows by their position in the result of a scan without filter, limit and fragments."""
-        if self._request.filter is not None or self._request.fragments is not None:
+        if self._search is not None or self._request.filter is not None or self._request.fragments is not None:
             return self.to_table().take(indices)
         return take_rows(self._snapshot, indices, self._projection)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What will be read, in words, and which index answers what."""
+        if self._search is not None:
+            return self._search.explain(verbose=verbose)
         return explain(self._snapshot, self._served, self._request.filter, verbose=verbose)

@@ -36,6 +36,7 @@ import numpy.typing as npt
 _LOG = logging.getLogger(__name__)
 _LOCK = threading.RLock()
 _REGISTRY: list[Kernel] = []
+_REORDERING = ("reassoc", "contract", "nsz", "arcp")
 _COMPILED = "numba kernel %s[%s] compiled in %.1f s (once per machine: it is cached)"
 
 
@@ -52,8 +53,11 @@ if hasattr(os, "register_at_fork"):
 class Kernel:
     """A function that is compiled when it is first called with an element type."""
 
-    def __init__(self, function: Callable[..., Any], signature: str, variants: dict[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signature: str, variants: dict[str, tuple[str, ...]], *, reorders: bool = False
+    ) -> None:
         self.function = function
+        self._flags: Any = set(_REORDERING) if reorders else False
         self.name = function.__qualname__
         self.__doc__ = function.__doc__
         self._arguments, self._result = _parse(signature)
@@ -87,7 +91,7 @@ class Kernel:
                 raise TypeError(f"kernel {self.name} has no variant for {key}; it has {list(self.keys())}")
             letters = dict(zip(self._variants, key, strict=True))
             started = time.perf_counter()
-            compiled = _numba_compile(self.function, self._arguments, self._result, letters)
+            compiled = _numba_compile(self.function, self._arguments, self._result, letters, self._flags)
             if not sum(compiled.stats.cache_hits.values()):
                 _LOG.info(_COMPILED, self.name, ",".join(key), time.perf_counter() - started)
             self._compiled[key] = compiled
@@ -95,11 +99,14 @@ class Kernel:
             return found
 
 
-def kernel(signature: str, **variants: tuple[str, ...]) -> Callable[[Callable[..., Any]], Kernel]:
-    """Decorator: make a function a kernel (see the head of this file)."""
+def kernel(signature: str, *, reorders: bool = False, **variants: tuple[str, ...]) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorator: make a function a kernel (see the head of this file).
+
+    `reorders`: sums of floats may be taken in any order, so that they fill vector registers; NaN and infinity keep theirs.
+    """
 
     def decorate(function: Callable[..., Any]) -> Kernel:
-        made = Kernel(function, signature, variants)
+        made = Kernel(function, signature, variants, reorders=reorders)
         _REGISTRY.append(made)
         return made
 
@@ -143,7 +150,7 @@ def _argument_of(arguments: list[tuple[str, str]], letter: str) -> int:
 
 
 def _numba_compile(
-    function: Callable[..., Any], arguments: list[tuple[str, str]], result: str, letters: dict[str, str]
+    function: Callable[..., Any], arguments: list[tuple[str, str]], result: str, letters: dict[str, str], flags: Any
 ) -> Any:
     import numba
     from numba.core import types as numba_types
@@ -155,7 +162,7 @@ def _numba_compile(
     signature = of("", result)(*(of(kind, name) for kind, name in arguments))
     prepared = _with_intrinsics(function)
     with _cache_directory(numba.config) as cached:
-        return numba.njit(signature, nogil=True, cache=cached, boundscheck=False)(prepared)
+        return numba.njit(signature, nogil=True, cache=cached, boundscheck=False, fastmath=flags)(prepared)
 
 
 def _with_intrinsics(function: Callable[..., Any]) -> Callable[..., Any]:
