@@ -47,6 +47,7 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     if not dry_run:
         each(store, [entry.path for entry in doomed], lambda place, path: place.delete(path))
         _forget(store, dead)
+        each(store, _stale_progress(store), lambda place, path: place.delete(path))
     return GarbageReport(
         dry_run=dry_run,
         files=tuple(sorted(entry.path for entry in doomed)),
@@ -60,6 +61,13 @@ def _left_by(store: Store, dead: _Dead) -> list[StoreEntry]:
         return []
     referenced = _referenced(store)
     return [entry for entry in _candidates(store) if dead.owns(entry.path) and not is_referenced(entry.path, referenced)]
+
+
+def _stale_progress(store: Store) -> list[str]:
+    """Progress notes of attempts that nothing is recorded of any more. Notes first: a record precedes its first note."""
+    notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
+    known = {entry.attempt for entry in registry.list_staged(store)} if notes else set()
+    return [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in known]
 
 
 def _abandoned(store: Store, now: float) -> list[StoreEntry]:

@@ -6,9 +6,9 @@
     _lance_core/ledger/_complete.json  {"version": 5}: every identity that landed at or before version 5 has its record
 
 The record follows the manifest, so a process that dies between the two leaves none; then the transactions of the versions
-since the staged base tell. When some of those are gone as well, the claims tell whether a commit ever took the identity up
-(a claim precedes every publication, and only a settled one is removed): if none did, it has not landed; if one did, nobody
-can know, and CommitStateUnknownError says so. Our own cleanup calls `record_history` before it prunes, which keeps the
+since the staged base tell. When some of those are gone as well, files of the attempt that the newest version refers to prove
+that it landed; else the claims tell whether a commit ever took the identity up (a claim precedes every publication, and only a
+settled one is removed): if none did, it has not landed; if one did, nobody can know, and CommitStateUnknownError says so. Our own cleanup calls `record_history` before it prunes, which keeps the
 ledger complete.
 """
 
@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from lance_core.commit import naming
 from lance_core.commit.claims import list_claims
 from lance_core.commit.identities import carries, identities_of
-from lance_core.commit.manifests import version_numbers
+from lance_core.commit.manifests import load_manifest, version_numbers
 from lance_core.commit.records import Record, add_record, each, read_record, read_records, write_record
+from lance_core.commit.references import referenced_files
+from lance_core.commit.registry import read_finished
 from lance_core.commit.transactions import load_transaction
 from lance_core.errors import CommitStateUnknownError, NotFoundError
 from lance_core.io.store import Store
@@ -145,7 +147,23 @@ def _look_in_log(
                 record_fold(store, [identity], version=version, transaction=transaction)
     if unknown:
         open_ends = {item: base for item, base in silent.items() if found[item] is None}
+        for identity, version in _in_use(store, open_ends).items():
+            found[identity] = version
+            del open_ends[identity]
         _refuse_doubt(store, open_ends, unknown, own_commit=own_commit)
+    return found
+
+
+def _in_use(store: Store, identities: Iterable[str]) -> dict[str, int]:
+    """Those whose files the newest version refers to: they have landed, at that version or before. It is noted as theirs."""
+    newest = load_manifest(store)
+    used = [*referenced_files(newest)]
+    found: dict[str, int] = {}
+    for identity in identities:
+        finished = read_finished(store, identity)
+        if finished is not None and any(naming.is_of_attempt(path, finished.attempt) for path in used):
+            record_landed(store, identity, version=newest.version, transaction="", attempt=finished.attempt)
+            found[identity] = newest.version
     return found
 
 

@@ -38,6 +38,7 @@ PRIVATE = "_lance_core"
 STAGED = f"{PRIVATE}/staged"
 COMMITS = f"{PRIVATE}/commits"
 LEDGER = f"{PRIVATE}/ledger"
+PROGRESS = f"{PRIVATE}/progress"
 
 DETACHED_BIT = 1 << 63
 _U64_MAX = (1 << 64) - 1

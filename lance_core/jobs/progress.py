@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
-from lance_core.commit.naming import PRIVATE
+from lance_core.commit import naming
 from lance_core.errors import LanceError
 from lance_core.io.store import Store
 
-PROGRESS = f"{PRIVATE}/progress"
+PROGRESS = naming.PROGRESS
 
 
 @dataclass(frozen=True, slots=True)
