@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from lance_core.commit.ledger import find_landed, recorded_version
-from lance_core.commit.manifests import load_manifest
+from lance_core.commit.manifests import load_manifest, version_numbers
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.naming import staged_folder
 from lance_core.commit.references import data_paths
@@ -79,7 +79,17 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
     if version is not None:
         return Done(finished or landed_reference(store.uri, spec.identity, version, operation=spec.kind), version)
     staged = find_staged(store, spec.identity, spec=work_of(spec))
-    return None if staged is None else Done(staged)
+    return None if staged is None or _give_up_unjudgeable(store, staged) else Done(staged)
+
+
+def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
+    """Whether somebody pruned versions since the one it was planned on: no commit could judge it, so it is staged anew."""
+    known = set(version_numbers(store))
+    if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
+        return False
+    log.info("%s was planned on version %d, since when history was pruned: staging again", staged.uuid, staged.read_version)
+    abort_attempt(store, staged.uuid, staged.attempt)
+    return True
 
 
 def clear_dead(store: Store, identity: str) -> list[str]:
@@ -94,8 +104,9 @@ def clear_dead(store: Store, identity: str) -> list[str]:
         attempt = name.removesuffix(suffix)
         if not name.endswith(suffix) or (finished is not None and finished.attempt == attempt):
             continue
-        files = abort_attempt(store, identity, attempt)
+        # First: once the attempt's records are gone, nobody would find them any more.
         clear_progress(store, attempt)
+        files = abort_attempt(store, identity, attempt)
         log.info("attempt %s of %s had died: %d of its files removed", attempt, identity, len(files))
         removed += files
     return removed
@@ -163,6 +174,8 @@ def close_attempt(
     )
     _remove_losers(store, attempt, results, kept=data_paths(transaction, attempt=attempt.attempt))
     size = sum(result.size for result in results)
+    # Before it is finished: whoever is killed in between is a dead attempt, whose progress goes with it.
+    clear_progress(store, attempt.attempt)
     staged = finish_attempt(
         store,
         attempt,
@@ -172,7 +185,6 @@ def close_attempt(
         fragments=outcome.num_fragments,
         rows_deleted=outcome.num_deleted,
     )
-    clear_progress(store, attempt.attempt)
     log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
     return staged
 
