@@ -111,8 +111,19 @@ def concat(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     if len(arrays) == 1:
         return arrays[0]
     if pa.types.is_dictionary(arrow_type):
-        return pa.concat_arrays(pa.chunked_array(arrays, arrow_type).unify_dictionaries().chunks)
+        plain = [_with_plain_values(array) for array in arrays]
+        return pa.concat_arrays(pa.chunked_array(plain, arrow_type).unify_dictionaries().chunks)
     return pa.concat_arrays(arrays)
+
+
+def _with_plain_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same array with its nulls among the keys: Arrow does not unify dictionaries that hold a null."""
+    items = array.dictionary
+    if not items.null_count:
+        return array
+    valid = items.is_valid().to_numpy(zero_copy_only=False)
+    places = pa.array(np.cumsum(valid) - 1, mask=~valid).cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(places.take(array.indices), items.drop_null())
 
 
 def copied(array: pa.Array) -> pa.Array:

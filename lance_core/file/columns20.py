@@ -114,6 +114,9 @@ class FieldReader20:
         column = self.columns.get(node.field.id)
         if column is None:
             return pa.nulls(rows.num_rows, node.type)
+        if pa.types.is_struct(node.type) and not node.type.num_fields:
+            # A struct without fields has a column of headers, and nothing in it.
+            return pa.Array.from_buffers(node.type, rows.num_rows, [None], children=[])
         if isinstance(node, ListNode) and not node.dimension:
             return (yield from self._read_list(node, column, rows))
         pages = [self._read_page(node, column, *part) for part in column.parts(rows)]

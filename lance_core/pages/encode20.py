@@ -170,6 +170,9 @@ def _with_one_more(items: Block) -> Block:
     if isinstance(items, VariableBlock):
         offsets: Any = np.append(items.offsets, items.offsets[-1:])
         return VariableBlock(offsets, items.data)
+    if isinstance(items, FixedBlock) and items.bits == 1:
+        bits = np.unpackbits(items.data, count=items.count, bitorder="little")
+        return FixedBlock(1, np.packbits(np.append(bits, np.uint8(0)), bitorder="little"), items.count + 1)
     if isinstance(items, FixedBlock) and items.bits % 8 == 0:
         size = items.count * (items.bits // 8)
         data = np.concatenate((items.data[:size], np.zeros(items.bits // 8, np.uint8)))

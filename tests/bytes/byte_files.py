@@ -92,7 +92,7 @@ def differences(got: pa.Table, expected: pa.Table, *, what: str = "read") -> Ite
         except pa.ArrowException as error:
             yield f"{name}: {what}: not a sound array: {error}"
             continue
-        if not same(_one(column), _one(expected.column(name))):
+        if column.num_chunks and not same(_one(column), _one(expected.column(name))):
             yield f"{name}: {what}: {_first_difference(column.to_pylist(), expected.column(name).to_pylist())}"
 
 
@@ -147,14 +147,27 @@ def _child(array: pa.StructArray, number: int) -> pa.Array:
 
 
 def _plain(array: pa.Array) -> pa.Array:
+    array = stored(array)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def stored(array: pa.Array) -> pa.Array:
+    """The array as what it is stored as: no views, no extensions, at any depth."""
     if isinstance(array, pa.ExtensionArray):
-        return array.storage
-    if pa.types.is_dictionary(array.type):
-        return array.dictionary_decode()
+        return stored(array.storage)
     if array.type == pa.string_view():
         return array.cast(pa.string())
     if array.type == pa.binary_view():
         return array.cast(pa.binary())
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        items = stored(array.values)
+        make = pa.list_ if pa.types.is_list(array.type) else pa.large_list
+        kind = make(pa.field("item", items.type))
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], offset=array.offset, children=[items])
+    if pa.types.is_struct(array.type) and array.type.num_fields:
+        names = [field.name for field in array.type]
+        children = [stored(array.field(number)) for number in range(len(names))]
+        return pa.StructArray.from_arrays(children, names=names, mask=array.is_null() if array.null_count else None)
     return array
 
 
@@ -164,13 +177,9 @@ def _renamed(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    if not column.num_chunks:
-        return pa.array([], column.type)
-    if isinstance(column.type, pa.ExtensionType):
-        return pa.chunked_array([chunk.storage for chunk in column.chunks]).combine_chunks()
     if pa.types.is_dictionary(column.type):
         return pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks]).combine_chunks()
-    joined = column.combine_chunks()
+    joined = pa.chunked_array([stored(chunk) for chunk in column.chunks]).combine_chunks()
     return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
 
 
@@ -207,8 +216,5 @@ def read_by_us(root: Path, table: pa.Table) -> list[str]:
 
 def take(table: pa.Table, indices: np.ndarray[Any, Any]) -> pa.Table:
     """Rows of a table, of types that Arrow itself cannot take too."""
-    columns = []
-    for column in table.columns:
-        stored = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(column.type)
-        columns.append(column.cast(stored).take(indices) if stored is not None else pc.take(column, pa.array(indices)))
+    columns = [pc.take(stored(column.combine_chunks()), pa.array(indices)) for column in table.columns]
     return pa.table(columns, names=table.column_names)

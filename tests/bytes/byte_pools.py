@@ -10,12 +10,14 @@ so one rule serves numbers and nested lists alike. Pools of floats hold NaNs (wi
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance.arrow import BFloat16Type
 
 POOL_SIZE = 3000
 LARGE_SIZE = 100_000
@@ -170,6 +172,34 @@ def _cast(pool: Pool, arrow_type: pa.DataType) -> Pool:
     return lambda rng, count: pool(rng, count).cast(arrow_type)
 
 
+def _json(rng: np.random.Generator, count: int) -> pa.Array:
+    """Texts as both libraries print them: keys in order, no spaces."""
+    numbers = rng.integers(-(10**9), 10**9, count)
+    makers: list[Callable[[int], Any]] = [
+        lambda number: {"a": number, "b": [number % 3, None, True], "é": {"x": "y" * (number % 9)}},
+        lambda number: [number, f"v{number}", -1.5, {}],
+        lambda number: number,
+        lambda number: f'quote " and \\ {number}',
+        lambda number: [None, [], False],
+    ]
+    texts = [json.dumps(makers[i % 5](int(n)), separators=(",", ":"), ensure_ascii=False) for i, n in enumerate(numbers)]
+    return pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(texts, pa.string()))
+
+
+def _with_null_value(pool: Pool) -> Pool:
+    """A dictionary that holds a null among its values."""
+
+    def make(rng: np.random.Generator, count: int) -> pa.Array:
+        values = pool(rng, count)
+        return pa.concat_arrays([values.slice(0, count - 1), pa.nulls(1, values.type)])
+
+    return make
+
+
+def _empty_structs(rng: np.random.Generator, count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.struct([]), count, [None], children=[])
+
+
 _I8, _I16, _I32, _I64 = _full(pa.int8()), _full(pa.int16()), _ints(pa.int32(), 0, 5000), _full(pa.int64())
 _F32, _F64 = _floats(pa.float32(), special=False), _floats(pa.float64(), special=False)
 _WORD = _bytes(pa.string(), 0, 12, text="abcdeé")
@@ -259,10 +289,35 @@ POOLS: dict[str, Pool] = {
     "fsl_struct": _fixed_lists(_structs(0.2, a=_I8, b=_WORD), 2),
     "fsl_struct_nulls": _fixed_lists(_structs(0.2, a=_I8, b=_WORD), 2, 0.2),
     "null": lambda rng, count: pa.nulls(count),
+    "json": _json,
+    "list_json": _lists(_json, most=3, share=0.2),
+    "struct_json": _structs(0.2, j=_json, k=_I8),
+    "bfloat16": _extension(BFloat16Type(), _fixed(2)),
+    "list_uuid": _lists(_extension(pa.uuid(), _fixed(16)), most=2),
+    "timestamp_offset": _temporal(pa.timestamp("ms", "+05:30"), 0, 10**12),
+    "dictionary_of_bool": _dictionary(pa.int8(), _BOOL, 2),
+    "dictionary_with_null": _dictionary(pa.int8(), _with_null_value(_WORD), 20),
+    "struct_dictionary": _structs(0.2, d=_dictionary(pa.int16(), _WORD, 60), k=_I8),
+    "list_large_binary": _lists(_cast(_bytes(pa.binary(), 0, 9), pa.large_binary()), most=3, share=0.2, large=True),
+    "list_null": _lists(lambda rng, count: pa.nulls(count), most=3),
+    "struct_null": _structs(n=lambda rng, count: pa.nulls(count), k=_I8),
+    "struct_empty": _empty_structs,
+    "fsl_fixed_binary": _fixed_lists(_fixed(3), 2),
+    "map_list": _maps(_I64, _lists(_I16, most=3, share=0.2), 0.2),
+    "map_map": _maps(_WORD, _maps(_I32, _I8, 0.2), 0.2),
+    "struct_map": _structs(0.2, m=_maps(_WORD, _I32, 0.2), k=_I8),
+    "large_list_map": _lists(_maps(_I16, _F32), most=2, share=0.1, large=True),
+    "list_string_view": _lists(_WORD, most=4, share=0.2),
+    "struct_view": _structs(0.2, x=_WORD, y=_bytes(pa.binary(), 0, 20)),
 }
 
 # Arrow takes no rows of views, so they are drawn as what they are stored as.
-VIEWS: dict[str, pa.DataType] = {"string_view": pa.string_view(), "binary_view": pa.binary_view()}
+VIEWS: dict[str, pa.DataType] = {
+    "string_view": pa.string_view(),
+    "binary_view": pa.binary_view(),
+    "list_string_view": pa.list_(pa.string_view()),
+    "struct_view": pa.struct([("x", pa.string_view()), ("y", pa.binary_view())]),
+}
 
 
 @functools.cache
