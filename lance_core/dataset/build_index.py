@@ -92,6 +92,12 @@ def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, tr
     return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), paths_of(built))
 
 
+def folder_of(snapshot: Snapshot, index: IndexMetadata) -> IndexFolder:
+    """The folder of a segment, which may lie in another table."""
+    store, _ = snapshot.store_of(index.base_id)
+    return IndexFolder(store, f"{INDICES}/{index.uuid}", {file.path: file.size_bytes for file in index.files})
+
+
 def paths_of(index: IndexMetadata) -> tuple[str, ...]:
     """The files of a segment, below the table."""
     return tuple(f"{INDICES}/{index.uuid}/{file.path}" for file in index.files)

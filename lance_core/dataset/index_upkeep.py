@@ -16,13 +16,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lance_core.dataset.build_index import build_segment, paths_of, rebuilt, request_again, segments_named
+from lance_core.dataset.build_index import build_segment, folder_of, paths_of, rebuilt, request_again, segments_named
 from lance_core.dataset.edit import Edit, remove_files, run_edit
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
-from lance_core.format.index_details import ZoneMapDetails
 from lance_core.index.base import IndexKind
 from lance_core.index.registry import kind_by_details
 from lance_core.table.coverage import SYSTEM_INDICES, is_address_based
@@ -65,7 +64,7 @@ def rebuild_moved(
             for group in groups:
                 if any(fragment.id in bitmap for fragment in group.old_fragments):
                     coverage.update(fragment.id for fragment in group.new_fragments)
-            built = _again(moved, index, coverage, attempt)
+            built = build_again(moved, index, coverage, attempt)
             files.extend(paths_of(built))
             version = built.index_version or 0
             done.append(RewrittenIndex(index.uuid, built.uuid, built.details, version, built.files))
@@ -82,20 +81,19 @@ def _after(snapshot: Snapshot, groups: Sequence[RewriteGroup], gone: Collection[
     return replace(manifest, fragments=tuple(sorted([*kept, *new], key=lambda fragment: fragment.id)))
 
 
-def _again(snapshot: Snapshot, index: IndexMetadata, coverage: Collection[int], attempt: str | None) -> IndexMetadata:
+def build_again(snapshot: Snapshot, index: IndexMetadata, coverage: Collection[int], attempt: str | None) -> IndexMetadata:
+    """A segment like `index`, built from the column over the fragments of `coverage` that the snapshot has."""
     kind = kind_to_rebuild(index)
     assert kind is not None
     fragments: list[Fragment] = [item for item in snapshot.manifest.fragments if item.id in coverage]
-    request = request_again(snapshot, index, kind, parameters_of(index))
+    request = request_again(snapshot, index, kind, _options_of(snapshot, index, kind))
     return rebuilt(build_segment(snapshot, request, fragments, attempt=attempt), index, [item.id for item in fragments])
 
 
-def parameters_of(index: IndexMetadata) -> Mapping[str, Any]:
-    """The options a segment was built with, as far as its entry tells."""
+def _options_of(snapshot: Snapshot, index: IndexMetadata, kind: IndexKind) -> Mapping[str, Any]:
+    """The options a segment was built with, as far as its entry and its files tell."""
     details = decode_details(index.details) if index.details is not None else None
-    if isinstance(details, ZoneMapDetails) and details.rows_per_zone:
-        return {"rows_per_zone": details.rows_per_zone}
-    return {}
+    return kind.options_of(folder_of(snapshot, index), details)
 
 
 def optimize_indices(
@@ -113,15 +111,15 @@ def optimize_indices(
     if num_indices_to_merge is not None and (isinstance(num_indices_to_merge, bool) or num_indices_to_merge < 0):
         raise InputError(f"num_indices_to_merge must be a whole number, zero or more, got {num_indices_to_merge!r}")
     most = None if retrain else num_indices_to_merge
-    if not _outdated(snapshot, index_names, most, retrain):
+    if not outdated_indices(snapshot, index_names, most, retrain):
         return snapshot
 
     def plan(current: Snapshot) -> Edit:
         built: list[IndexMetadata] = []
         removed: list[IndexMetadata] = []
         try:
-            for segments, coverage in _outdated(current, index_names, most, retrain):
-                built.append(_again(current, segments[-1], coverage, None))
+            for segments, coverage in outdated_indices(current, index_names, most, retrain):
+                built.append(build_again(current, segments[-1], coverage, None))
                 removed.extend(segments if most is None else segments[len(segments) - min(most, len(segments)) :])
         except BaseException:
             remove_files(current, [path for index in built for path in paths_of(index)])
@@ -133,7 +131,7 @@ def optimize_indices(
     return run_edit(snapshot, plan)[0]
 
 
-def _outdated(
+def outdated_indices(
     snapshot: Snapshot, names: Sequence[str] | None, most: int | None, retrain: bool
 ) -> list[tuple[list[IndexMetadata], set[int]]]:
     """(segments of an index, oldest first; the fragments its new segment covers) for each index worth a new segment."""

@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_core.dataset.build_index import INDICES, column_of, value_type_of
+from lance_core.dataset.build_index import column_of, folder_of, value_type_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, FilterError, LanceError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
-from lance_core.index.base import Answer, IndexFolder, IndexKind, OpenIndex
+from lance_core.index.base import Answer, IndexKind, OpenIndex
 from lance_core.index.registry import KINDS, kind_by_details
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
@@ -114,14 +114,12 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
 def open_segment(snapshot: Snapshot, segment: Segment) -> OpenIndex:
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
     index, schema = segment.index, snapshot.manifest.schema
-    store, _ = snapshot.store_of(index.base_id)
-    sizes = {file.path: file.size_bytes for file in index.files}
-    folder = IndexFolder(store, f"{INDICES}/{index.uuid}", sizes)
+    folder = folder_of(snapshot, index)
     item = schema.by_id[index.fields[0]]
     path = tuple(column_of(schema, item.id).split("."))
 
     def make() -> tuple[OpenIndex, int]:
-        return segment.kind.open(folder, value_type_of(schema, item), path), sum(sizes.values()) // 8 + 4096
+        return segment.kind.open(folder, value_type_of(schema, item), path), sum(folder.sizes.values()) // 8 + 4096
 
     return shared_cache().get_or_make((*folder.key, "open", path), make)
 

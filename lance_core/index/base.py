@@ -92,6 +92,10 @@ class OpenIndex(Protocol):
         """Figures for `index_statistics`."""
 
 
+def _no_options(_folder: IndexFolder, _details: Details | None) -> Mapping[str, Any]:
+    return {}
+
+
 Train = Callable[..., "tuple[IndexFile, ...]"]
 """train(folder, batches, value_type, **parameters) -> the files written."""
 
@@ -113,6 +117,8 @@ class IndexKind:
     parameters: frozenset[str] = frozenset()
     needs_addresses: bool = False
     stable_version: int | None = None
+    options_of: Callable[[IndexFolder, Details | None], Mapping[str, Any]] = _no_options
+    """The options a segment was built with, so that one like it can be built."""
 
 
 def metadata_of(opened: OpenFile, key: str, default: bytes | None = None) -> bytes:

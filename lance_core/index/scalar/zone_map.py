@@ -10,7 +10,7 @@ It says where rows may be, so what it picks is tested again; only which rows are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from lance_core.errors import InputError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
-from lance_core.format.index_details import ZoneMapDetails
+from lance_core.format.index_details import Details, ZoneMapDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
 from lance_core.index.scalar.bounds import may_match
 from lance_core.index.scalar.order import extremes, is_ordered
@@ -125,6 +125,13 @@ def describe(value_type: pa.DataType, parameters: Any) -> ZoneMapDetails:
     return ZoneMapDetails(parameters.get("rows_per_zone", ROWS_PER_ZONE), is_variable, has_null_bitmap=True)
 
 
+def options_of(_folder: IndexFolder, details: Details | None) -> Mapping[str, Any]:
+    """The size of zones a segment was built with."""
+    if isinstance(details, ZoneMapDetails) and details.rows_per_zone:
+        return {"rows_per_zone": details.rows_per_zone}
+    return {}
+
+
 KIND = IndexKind(
     name="ZONEMAP",
     title="ZoneMap",
@@ -138,4 +145,5 @@ KIND = IndexKind(
     describe=describe,
     parameters=frozenset({"rows_per_zone"}),
     needs_addresses=True,
+    options_of=options_of,
 )

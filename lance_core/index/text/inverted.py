@@ -1,0 +1,129 @@
+"""INVERTED: the words of texts, each with the documents that have it, for search ranked by BM25.
+
+::
+
+    create_scalar_index("text", "INVERTED", with_position=True)        to_table(full_text_query="quick fox")
+
+A filter is answered by it only for `contains_tokens(column, 'words')`; ranking is the business of the search above it.
+(Spec: FORMAT E.4; index version 2.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, NotFoundError, UnsupportedFeatureError
+from lance_core.expr.ast import Expr
+from lance_core.format.index_details import Details, InvertedDetails
+from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of
+from lance_core.index.text.build import train
+from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
+from lance_core.index.text.partition import Partition
+from lance_core.index.text.parts import METADATA
+from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
+
+FORMAT_VERSIONS = (b"1", b"2")
+_MOST_PARTITIONS = 1 << 20
+
+
+class Inverted:
+    """An open full text index (one segment)."""
+
+    def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
+        opened = folder.open(METADATA)
+        version = metadata_of(opened, "format_version", b"1")
+        if version != b"2" or metadata_of(opened, "posting_block_size", b"128") != b"128":
+            raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 2 with blocks of 128")
+        if metadata_of(opened, "posting_tail_codec", b"") != b"varint_delta_v1":
+            raise UnsupportedFeatureError(f"{opened.path}: the codec of the last block is not known")
+        self.params = params_of_json(metadata_of(opened, "params"), what=opened.path)
+        numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
+        kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
+        self.partitions = tuple(Partition(folder, number, kind) for number in numbers)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What cuts queries and texts that are not indexed."""
+        return tokenizer_of(self.params)
+
+    @property
+    def num_documents(self) -> int:
+        """Documents with at least one token, deleted ones included."""
+        return sum(len(part.ids) for part in self.partitions)
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of all documents."""
+        return sum(part.total_tokens for part in self.partitions)
+
+    def count_of(self, token: str) -> int:
+        """How many documents have a token."""
+        return sum(part.count_of(token) for part in self.partitions)
+
+    def search(self, part: Expr) -> Answer | None:
+        """Filters are not answered."""
+        return None
+
+    def statistics(self) -> dict[str, Any]:
+        """Counts and options."""
+        return {
+            "params": json.loads(self.params.to_json()),
+            "num_docs": self.num_documents,
+            "num_tokens": sum(len(part.sizes) for part in self.partitions),
+            "num_partitions": len(self.partitions),
+        }
+
+
+def _numbers(data: bytes, what: str) -> list[int]:
+    try:
+        numbers = json.loads(data)
+    except ValueError:
+        numbers = None
+    is_list = isinstance(numbers, list) and len(numbers) <= _MOST_PARTITIONS
+    if not is_list or not all(isinstance(number, int) and 0 <= number < 1 << 64 for number in numbers):
+        raise CorruptFileError(f"{what}: partitions are {data[:80]!r}, expected a list of numbers")
+    return list(numbers)
+
+
+def accepts(value_type: pa.DataType) -> bool:
+    """Texts, and lists of texts (one document each)."""
+    t = pa.types
+    if t.is_list(value_type) or t.is_large_list(value_type):
+        value_type = value_type.value_type
+    return bool(t.is_string(value_type)) or t.is_large_string(value_type)
+
+
+def describe(_type: pa.DataType, parameters: Mapping[str, Any]) -> Details:
+    """The options, for the manifest."""
+    return parse_params(parameters).details()
+
+
+def options_of(folder: IndexFolder, details: Details | None) -> Mapping[str, Any]:
+    """The options of a segment: its file tells all, the manifest all but a user's own stop words."""
+    try:
+        opened = folder.open(METADATA)
+        return params_of_json(metadata_of(opened, "params"), what=opened.path).options()
+    except (NotFoundError, CorruptFileError):
+        if not isinstance(details, InvertedDetails):
+            raise
+        return params_of_details(details).options()
+
+
+KIND = IndexKind(
+    name="INVERTED",
+    title="Inverted",
+    details="InvertedIndexDetails",
+    version=2,
+    written_version=2,
+    accepts=accepts,
+    can_answer=lambda _part: False,
+    train=train,
+    open=Inverted,
+    describe=describe,
+    parameters=OPTIONS,
+    options_of=options_of,
+)

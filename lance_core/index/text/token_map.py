@@ -1,0 +1,78 @@
+"""The tokens of a partition: text to number, looked up in the stored map, listed only when asked for all.
+
+::
+
+    part_N_tokens.lance     one row: _token_fst_bytes large_binary, _token_next_id u32, _token_total_length u64
+    or, older               _token utf8, _token_id u32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.file.opened import OpenFile
+from lance_core.index.base import read_all
+from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst
+
+
+def token_table(vocabulary: Mapping[str, int]) -> pa.Table:
+    """The columns of the file."""
+    ordered = sorted((token.encode(), number) for token, number in vocabulary.items())
+    data = encode_fst([token for token, _ in ordered], (number for _, number in ordered))
+    total = sum(len(token) for token, _ in ordered)
+    schema = pa.schema(
+        [
+            pa.field("_token_fst_bytes", pa.large_binary(), nullable=False),
+            pa.field("_token_next_id", pa.uint32(), nullable=False),
+            pa.field("_token_total_length", pa.uint64(), nullable=False),
+        ]
+    )
+    return pa.Table.from_pylist(
+        [{"_token_fst_bytes": data, "_token_next_id": len(ordered), "_token_total_length": total}], schema=schema
+    )
+
+
+class TokenMap:
+    """The tokens of an open partition."""
+
+    def __init__(self, opened: OpenFile, kind: str, num_lists: int) -> None:
+        self._what, self._num_lists = opened.path, num_lists
+        self._fst: bytes | None = None
+        self._table: pa.RecordBatch | None = None
+        if kind == "arrow":
+            self._table = read_all(opened, ["_token", "_token_id"])
+            return
+        batch = read_all(opened, ["_token_fst_bytes"])
+        if batch.num_rows != 1:
+            raise CorruptFileError(f"{opened.path} has {batch.num_rows} rows, expected 1")
+        self._fst = batch.column(0)[0].as_py()
+
+    @cached_property
+    def numbers(self) -> dict[bytes, int]:
+        """Every token with its number, ascending by bytes."""
+        if self._fst is not None:
+            keys, numbers = decode_fst(self._fst, what=self._what)
+        else:
+            assert self._table is not None
+            pairs = zip(self._table.column(0).to_pylist(), self._table.column(1).to_pylist(), strict=True)
+            keys, numbers = [], []
+            for token, number in sorted((token.encode(), number) for token, number in pairs):
+                keys.append(token)
+                numbers.append(number)
+        if keys and not 0 <= int(np.max(np.asarray(numbers, np.int64))) < self._num_lists:
+            raise CorruptFileError(f"{self._what}: the number {max(numbers)} is not one of {self._num_lists} lists")
+        return dict(zip(keys, numbers, strict=True))
+
+    def get(self, token: str) -> int | None:
+        """The number of a token, None when no document has it."""
+        if self._fst is None or "numbers" in self.__dict__:
+            return self.numbers.get(token.encode())
+        number = find_in_fst(self._fst, token.encode(), what=self._what)
+        if number is not None and number >= self._num_lists:
+            raise CorruptFileError(f"{self._what}: the number {number} is not one of {self._num_lists} lists")
+        return number
