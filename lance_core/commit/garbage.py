@@ -47,7 +47,7 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     if not dry_run:
         each(store, [entry.path for entry in doomed], lambda place, path: place.delete(path))
         _forget(store, dead)
-        each(store, _stale_progress(store), lambda place, path: place.delete(path))
+        each(store, [*_stale_progress(store), *_stale_marks(store)], lambda place, path: place.delete(path))
     return GarbageReport(
         dry_run=dry_run,
         files=tuple(sorted(entry.path for entry in doomed)),
@@ -68,6 +68,14 @@ def _stale_progress(store: Store) -> list[str]:
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     known = {entry.attempt for entry in registry.list_staged(store)} if notes else set()
     return [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in known]
+
+
+def _stale_marks(store: Store) -> list[str]:
+    """Withdrawal marks of an abort that was killed after all else was gone; without its record an attempt cannot finish."""
+    paths = {entry.path for entry in store.list(f"{naming.STAGED}/")}
+    mark = f".{registry.WITHDRAWN}.json"
+    marks = [path for path in paths if path.endswith(mark)]
+    return [path for path in marks if f"{path.removesuffix(mark)}.{registry.STARTED}.json" not in paths]
 
 
 def _abandoned(store: Store, now: float) -> list[StoreEntry]:
