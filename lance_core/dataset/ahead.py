@@ -17,6 +17,7 @@ from contextlib import suppress
 from lance_core.dataset.fragments import reader_of, stored_part
 from lance_core.dataset.plan import FragmentTask, ScanPlan
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.sweep import swept
 from lance_core.errors import LanceError
 from lance_core.io.drive import is_local
 
@@ -25,14 +26,15 @@ FRAGMENTS_AHEAD = 8
 
 def tasks_ahead(snapshot: Snapshot, plan: ScanPlan) -> Iterator[FragmentTask]:
     """The tasks of a plan in order; the files of those that follow are being opened meanwhile."""
+    tasks = swept(snapshot, plan)
     if len(plan.tasks) < 2 or is_local(snapshot.store):
-        yield from plan.tasks
+        yield from tasks
         return
     # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
     pool = ThreadPoolExecutor(max_workers=FRAGMENTS_AHEAD, thread_name_prefix="lance-open")
     pending: deque[tuple[FragmentTask, Future[None]]] = deque()
     try:
-        for task in plan.tasks:
+        for task in tasks:
             pending.append((task, pool.submit(open_fragment, snapshot, plan, task)))
             if len(pending) > FRAGMENTS_AHEAD:
                 yield _opened(pending)

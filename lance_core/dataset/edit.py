@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,11 +23,8 @@ import numpy.typing as npt
 from lance_core.commit.commit import commit_transaction
 from lance_core.commit.deletions import deletion_file_path, write_deletions
 from lance_core.dataset.deletions import read_deleted
-from lance_core.dataset.plan import plan_scan
-from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.snapshot import Snapshot, snapshot_of
-from lance_core.dataset.tables import scan_table
 from lance_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -37,6 +35,7 @@ from lance_core.errors import (
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
+from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.table.transaction import Transaction
 
 DEFAULT_RETRIES = 10
@@ -107,14 +106,14 @@ def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
 
 
 def matching_offsets(snapshot: Snapshot, expr: Expr | None) -> dict[int, Ints]:
-    """Physical offsets of the living rows a filter selects (None: all), by fragment id."""
-    fragments = snapshot.manifest.fragments
-    if expr is None:
-        everything = {fragment.id: living_offsets(snapshot, fragment) for fragment in fragments}
-        return {number: offsets for number, offsets in everything.items() if len(offsets)}
-    schema = snapshot.manifest.schema
-    plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=expr)
-    return by_fragment(scan_table(snapshot, plan).column(0).to_numpy())
+    """Sorted physical offsets of the living rows a filter selects (None: all), by fragment id."""
+    # Late: what serves filters from indices knows how indices are built, which is an edit.
+    from lance_core.dataset.matching import select_offsets
+
+    if expr is not None:
+        return select_offsets(snapshot, expr)
+    everything = {fragment.id: living_offsets(snapshot, fragment) for fragment in snapshot.manifest.fragments}
+    return {number: offsets for number, offsets in everything.items() if len(offsets)}
 
 
 def by_fragment(addresses: npt.NDArray[np.uint64]) -> dict[int, Ints]:
@@ -149,17 +148,32 @@ class Deletions:
 
 def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: str | None = None) -> Deletions:
     """Write the deletion files that take away `gone` (physical offsets of living rows, by fragment id)."""
-    updated: list[Fragment] = []
-    removed: list[int] = []
-    files: list[str] = []
     touched = FragmentList.of(snapshot.manifest.fragments).pick({number for number, found in gone.items() if len(found)})
-    for fragment in touched.values():
-        offsets = gone[fragment.id]
-        merged = np.union1d(read_deleted(snapshot, fragment), offsets)
-        if len(merged) == fragment.physical_rows:
-            removed.append(fragment.id)
-            continue
-        file = write_deletions(snapshot.store, fragment.id, merged, read_version=snapshot.version, attempt=attempt)
-        files.append(deletion_file_path(fragment.id, file))
-        updated.append(replace(fragment, deletion_file=file))
-    return Deletions(tuple(updated), tuple(removed), tuple(files), sum(len(offsets) for offsets in gone.values()))
+    merged = {number: _joined(read_deleted(snapshot, item), gone[number]) for number, item in touched.items()}
+    emptied = tuple(number for number, item in touched.items() if len(merged[number]) == item.physical_rows)
+    left = [item for number, item in touched.items() if number not in emptied]
+
+    def write(fragment: Fragment) -> Fragment:
+        rows = merged[fragment.id]
+        file = write_deletions(snapshot.store, fragment.id, rows, read_version=snapshot.version, attempt=attempt)
+        return replace(fragment, deletion_file=file)
+
+    updated = _at_once(write, left)
+    files = tuple(deletion_file_path(item.id, item.deletion_file) for item in updated if item.deletion_file is not None)
+    return Deletions(tuple(updated), emptied, files, sum(len(offsets) for offsets in gone.values()))
+
+
+def _at_once(write: Callable[[Fragment], Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
+    """`write` of each, at once: making a file durable is waiting. None is being written any more when this returns."""
+    if len(fragments) < 2 or in_io_pool():
+        return [write(fragment) for fragment in fragments]
+    futures = [io_pool().submit(write, fragment) for fragment in fragments]
+    wait(futures)
+    return [future.result() for future in futures]
+
+
+def _joined(deleted: Ints, offsets: Ints) -> Ints:
+    """Both, sorted; rows that were deleted are not deleted again, so nothing is in both."""
+    if len(deleted) == 0:
+        return offsets
+    return np.sort(np.concatenate([deleted, offsets]), kind="stable")

@@ -73,6 +73,29 @@ def count_selected(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = LARG
     return sum(batch.num_rows for batch in scan(snapshot, plan, batch_size=batch_size))
 
 
+def selected_offsets(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> Ints:
+    """Physical offsets of the living rows of a whole fragment that the plan's filter selects; nothing else is read."""
+    reader = reader_of(snapshot, task.fragment)
+    if task.picked is not None:
+        return _selected_of_picked(reader, task.picked)
+    rows = RowSelection.span(0, task.fragment.physical_rows)
+    parts = [np.empty(0, np.int64)]
+    position = 0
+    with closing(reader.read(plan.first, rows, batch_size=LARGE_BATCH_ROWS, system=plan.first_system)) as batches:
+        for batch in batches:
+            parts.append(np.flatnonzero(_selected(reader, plan, batch, position)) + position)
+            position += batch.num_rows
+    return np.concatenate(parts)
+
+
+def _selected_of_picked(reader: FragmentReader, picked: Picked) -> Ints:
+    plan, offsets = picked.plan, picked.offsets[is_living(reader.deleted, picked.offsets)]
+    if plan.filter is None or len(offsets) == 0:
+        return offsets
+    batches = read_offsets(reader, plan.first, offsets, batch_size=LARGE_BATCH_ROWS, system=plan.first_system)
+    return np.concatenate([here for _, here in _test_picked(plan.filter, batches, offsets)])
+
+
 def _scan_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_size: int) -> Iterator[pa.RecordBatch]:
     reader = reader_of(snapshot, task.fragment)
     if task.picked is not None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.by_address import nearby
 from lance_core.dataset.explain import explain
 from lance_core.dataset.index_use import Served, serve
 from lance_core.dataset.plan import ScanPlan, check_bounds, plan_scan
@@ -132,7 +133,8 @@ class LanceScanner:
 
     def _planned(self, projection: Projection) -> ScanPlan:
         manifest, request = self._snapshot.manifest, self._request
-        fragments = manifest.fragments if request.fragments is None else request.fragments
+        every = manifest.fragments if request.fragments is None else request.fragments
+        fragments = nearby(manifest, every, self._filter)
         return plan_scan(
             manifest.schema, fragments, projection, filter=self._filter, limit=request.limit, offset=request.offset
         )

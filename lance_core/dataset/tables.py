@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -17,8 +18,11 @@ from lance_core.dataset.ahead import FRAGMENTS_AHEAD
 from lance_core.dataset.plan import FragmentTask, ScanPlan
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, plain_outputs, scan, scan_whole
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.sweep import swept
 from lance_core.io.drive import SMALL_READ, is_local
 from lance_core.io.pool import mark_worker, num_work_threads
+
+T = TypeVar("T")
 
 
 def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> pa.Table:
@@ -26,28 +30,35 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = N
     schema = plan.projection.arrow_schema
     if plan.limit is not None or plan.offset:
         return _from_batches(scan(snapshot, plan, batch_size=batch_size or LARGE_BATCH_ROWS), schema)
-    tables = [table for table in _in_order(snapshot, plan, batch_size) if table.num_rows]
+    made = in_order(snapshot, plan, lambda task: _task_table(snapshot, plan, task, batch_size))
+    tables = [table for _, table in made if table.num_rows]
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def _in_order(snapshot: Snapshot, plan: ScanPlan, batch_size: int | None) -> Iterator[pa.Table]:
+def in_order(snapshot: Snapshot, plan: ScanPlan, work: Callable[[FragmentTask], T]) -> Iterator[tuple[FragmentTask, T]]:
+    """What becomes of each task of a plan, several at a time where that helps; tasks that select nothing may be left out."""
     at_once = min(_num_threads(snapshot, plan), len(plan.tasks))
     if at_once <= 1:
-        yield from (_task_table(snapshot, plan, task, batch_size) for task in plan.tasks)
+        yield from ((task, work(task)) for task in swept(snapshot, plan))
         return
     # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
     mark = mark_worker if at_once >= num_work_threads() else None
     pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="lance-scan", initializer=mark)
-    pending: deque[Future[pa.Table]] = deque()
+    pending: deque[tuple[FragmentTask, Future[T]]] = deque()
     try:
-        for task in plan.tasks:
-            pending.append(pool.submit(_task_table, snapshot, plan, task, batch_size))
+        for task in swept(snapshot, plan):
+            pending.append((task, pool.submit(work, task)))
             if len(pending) > at_once:
-                yield pending.popleft().result()
+                yield _done(pending)
         while pending:
-            yield pending.popleft().result()
+            yield _done(pending)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _done(pending: deque[tuple[FragmentTask, Future[T]]]) -> tuple[FragmentTask, T]:
+    task, future = pending.popleft()
+    return task, future.result()
 
 
 def _num_threads(snapshot: Snapshot, plan: ScanPlan) -> int:

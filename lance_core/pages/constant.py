@@ -47,6 +47,12 @@ def load(layout: ConstantLayout, page: Page, codecs: Codecs) -> Fetch[Leaf]:
     return whole_leaf(values, rep, def_, layout.layers, page.num_rows)
 
 
+def inline_values(layout: ConstantLayout, count: int) -> ConstantValues:
+    """`count` rows of a page without buffers: its inline value, or nothing at all (every row null)."""
+    scalar = None if layout.inline_value is None else (np.frombuffer(layout.inline_value, np.uint8),)
+    return ConstantValues(count, scalar)
+
+
 def scan(layout: ConstantLayout, page: Page, codecs: Codecs) -> Fetch[Leaf]:
     """Every row."""
     return load(layout, page, codecs)

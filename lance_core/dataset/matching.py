@@ -1,0 +1,31 @@
+"""Which rows a filter selects, as offsets: what delete, update and replace ask before they change anything.
+
+::
+
+    a = 7   -> {0: [3, 90], 4: [12]}      fragment id -> sorted physical offsets of living rows
+
+Addresses in the filter rule fragments out, indices answer what they can, tiny fragments are tested together, and of all
+others only the columns that the filter tests are read.
+"""
+
+from __future__ import annotations
+
+from lance_core.dataset.by_address import nearby
+from lance_core.dataset.index_use import serve
+from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.rows import Ints
+from lance_core.dataset.scan import selected_offsets
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.tables import in_order
+from lance_core.expr import Expr
+
+
+def select_offsets(snapshot: Snapshot, expr: Expr) -> dict[int, Ints]:
+    """Sorted physical offsets of the living rows a filter selects, by fragment id; fragments without one are left out."""
+    manifest = snapshot.manifest
+    fragments = nearby(manifest, manifest.fragments, expr)
+    plan = plan_scan(manifest.schema, fragments, plan_projection(manifest.schema, []), filter=expr)
+    served = serve(snapshot, plan).plan
+    found = in_order(snapshot, served, lambda task: selected_offsets(snapshot, served, task))
+    return {task.fragment.id: offsets for task, offsets in found if len(offsets)}
