@@ -10,12 +10,22 @@
 
 Whoever drives it decides how bytes are got: a test from one `bytes` object, `lance_core.io.drive` from a store with
 many readers at once and neighbouring ranges joined. Nothing here does IO.
+
+Who asks for hundreds of ranges asks with `ManyRanges`: it is such a sequence, and a driver that knows it need not make an
+object of each. Its answer may be `Together`, one buffer and where each range begins in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
 
 T = TypeVar("T")
 
@@ -33,6 +43,54 @@ class ByteRange(NamedTuple):
     def size(self) -> int:
         """Number of bytes in the range."""
         return self.end - self.start
+
+
+class ManyRanges(Sequence[ByteRange]):
+    """Ranges as two arrays (int64): none empty; usually ascending and disjoint, which nobody has to rely on."""
+
+    def __init__(self, starts: Ints, ends: Ints) -> None:
+        self.starts = starts
+        self.ends = ends
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @overload
+    def __getitem__(self, number: int) -> ByteRange: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> ManyRanges: ...
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return ManyRanges(self.starts[number], self.ends[number])
+        return ByteRange(int(self.starts[number]), int(self.ends[number]))
+
+    def __iter__(self) -> Iterator[ByteRange]:
+        return map(ByteRange, self.starts.tolist(), self.ends.tolist())
+
+    @property
+    def num_bytes(self) -> int:
+        """Sum of the sizes."""
+        return int((self.ends - self.starts).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together(Sequence[Buffer]):
+    """Buffers that lie in one: number i is `data[starts[i] : starts[i] + sizes[i]]` (int64)."""
+
+    data: memoryview
+    starts: Ints
+    sizes: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return Together(self.data, self.starts[number], self.sizes[number])
+        start = int(self.starts[number])
+        return self.data[start : start + int(self.sizes[number])]
 
 
 Fetch = Generator[Sequence[ByteRange], Sequence[Buffer], T]

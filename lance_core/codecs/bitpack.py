@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Pieces
+from lance_core.codecs.blocks import Block, FixedBlock, Ints, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import aligned_words
@@ -97,6 +97,52 @@ def _one_out_of_line(data: memoryview, bits: int, width: int, count: int, positi
     if is_plain and position >= count - rest:
         return int.from_bytes(data[start + within * size : start + (within + 1) * size], "little")
     return kernels.unpack_one(data, start, width, bits, within) if width else 0
+
+
+def decode_picks(
+    encoding: InlineBitpacking | OutOfLineBitpacking,
+    buffers: tuple[Pieces, ...],
+    counts: Ints,
+    picks: Picks,
+    codecs: Codecs,
+) -> Block | None:
+    """Some values of many chunks, without compiled kernels; None for chunks of several inline blocks."""
+    bits = _word_bits(encoding.uncompressed_bits)
+    if isinstance(encoding, InlineBitpacking) and (encoding.compression is not None or int(counts.max(initial=0)) > BLOCK):
+        return None
+    words, starts, sizes = aligned_words(buffers[0], bits // 8)
+    if isinstance(encoding, OutOfLineBitpacking):
+        block_starts, widths, at = _pick_out_of_line(encoding, bits, starts, sizes, counts, picks)
+    else:
+        block_starts, all_widths, _ = _walk_inline(words, starts, sizes, counts, bits)
+        if len(block_starts) != len(counts):
+            return None
+        block_starts, widths, at = block_starts[picks.chunks] + 1, all_widths[picks.chunks], picks.positions
+    return FixedBlock(bits, kernels.unpack_some(words, block_starts, widths, at).view(np.uint8), len(picks))
+
+
+def _pick_out_of_line(
+    encoding: OutOfLineBitpacking, bits: int, starts: Ints, sizes: Ints, counts: Ints, picks: Picks
+) -> tuple[Ints, Ints, Ints]:
+    """First word, width and place within its block of each picked value."""
+    width = _packed_width(encoding, bits)
+    per_block = BLOCK * width // bits
+    is_raw = _out_of_line_form(bits, width, sizes, counts)[picks.chunks]
+    block, within = np.divmod(picks.positions, BLOCK)
+    in_rest = is_raw & (picks.positions >= counts[picks.chunks] // BLOCK * BLOCK)
+    return starts[picks.chunks] + block * per_block, np.where(in_rest, bits + 1, width), within
+
+
+def _out_of_line_form(bits: int, width: int, sizes: Ints, counts: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each chunk ends in plain words; CorruptFileError when it is too small."""
+    per_block, rest = BLOCK * width // bits, counts % BLOCK
+    whole = counts // BLOCK * per_block
+    raw_rest: npt.NDArray[np.bool_] = sizes == whole + rest
+    _require(
+        raw_rest | (sizes >= whole + np.where(rest > 0, per_block, 0)),
+        f"OutOfLineBitpacking({bits} to {width} bits): a buffer is too small for its values",
+    )
+    return raw_rest
 
 
 def decode_values(encoding: InlineBitpacking | OutOfLineBitpacking, payload: Values, codecs: Codecs) -> Block:
@@ -208,13 +254,9 @@ def _decode_out_of_line(bits: int, width: int, piece: Pieces, counts: Ints) -> F
     if width == 0 and count > MAX_WIDTHLESS:
         raise CorruptFileError(f"OutOfLineBitpacking of width 0 claims {count} values, expected at most {MAX_WIDTHLESS}")
     words, starts, sizes = aligned_words(piece, bits // 8)
+    raw_rest = _out_of_line_form(bits, width, sizes, counts)
     per_block, rest = BLOCK * width // bits, counts % BLOCK
     whole = counts // BLOCK * per_block
-    raw_rest = sizes == whole + rest
-    _require(
-        raw_rest | (sizes >= whole + np.where(rest > 0, per_block, 0)),
-        f"OutOfLineBitpacking({bits} to {width} bits): a buffer is too small for its values",
-    )
     blocks = _out_of_line_blocks(starts, np.where(raw_rest, whole + rest, whole + per_block), counts, width, bits)
     return _unpack(words, *blocks, count)
 

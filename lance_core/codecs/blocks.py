@@ -94,3 +94,14 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """Some values of many chunks: value `positions[i]` (below that chunk's count) of chunk `chunks[i]` (int64)."""
+
+    chunks: Ints
+    positions: Ints
+
+    def __len__(self) -> int:
+        return len(self.chunks)

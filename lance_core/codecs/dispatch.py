@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.codecs.blocks import Block, FixedBlock, Ints, Picks, Pieces, VariableBlock
 from lance_core.codecs.gather import check_pieces
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import CompressiveEncoding
@@ -89,6 +89,23 @@ class Codecs:
         """
         codec: Any = self._find(encoding)
         found: Block = codec.decode_at(encoding, buffers, count, position, self)
+        return found
+
+    def decode_picks(
+        self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks
+    ) -> Block | None:
+        """Few values of many chunks, as `decode` then a pick would give them, without decoding the others.
+
+        None where the codec (or the one inside it) has no `decode_picks`, or knows no way for these chunks.
+        """
+        codec: Any = self._find(encoding)
+        if not hasattr(codec, "decode_picks"):
+            return None
+        if len(buffers) != codec.num_buffers(encoding, self):
+            raise CorruptFileError(f"a chunk of {type(encoding).__name__} has {len(buffers)} value buffers")
+        for pieces in buffers:
+            check_pieces(pieces, counts)
+        found: Block | None = codec.decode_picks(encoding, buffers, counts, picks, self)
         return found
 
     def decode_block(self, encoding: CompressiveEncoding, piece: Pieces, counts: Ints) -> Block:

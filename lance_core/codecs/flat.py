@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Pieces
+from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
-from lance_core.codecs.gather import gather, require_sizes
+from lance_core.codecs.gather import gather, pick_even, require_sizes
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat
 
 MAX_CHUNK_VALUES = 4096
 TARGET_CHUNK_BYTES = 8186
 """Value bytes of a chunk with its smallest header stay within 8 KiB."""
+_MAX_PICKED_BYTES = 64
+"""Wider values are copied one by one."""
 
 
 def num_buffers(encoding: Flat, codecs: Codecs) -> int:
@@ -55,6 +57,21 @@ def decode_at(encoding: Flat, buffers: tuple[memoryview, ...], count: int, posit
         return FixedBlock(1, np.array([buffers[0][position >> 3] >> (position & 7) & 1], np.uint8), 1)
     size = bits >> 3
     return FixedBlock(bits, np.frombuffer(buffers[0], np.uint8, size, position * size), 1)
+
+
+def decode_picks(encoding: Flat, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs) -> Block | None:
+    """Some values of many chunks."""
+    bits = _width(encoding)
+    (piece,) = buffers
+    require_sizes(piece, (counts * bits + 7) >> 3, f"Flat({bits})")
+    starts, at = piece.starts[picks.chunks], picks.positions
+    if bits == 1:
+        found = piece.data[starts + (at >> 3)] >> (at & 7).astype(np.uint8) & 1
+        return FixedBlock(1, np.packbits(found, bitorder="little"), len(picks))
+    size = bits >> 3
+    if size > _MAX_PICKED_BYTES:
+        return None
+    return FixedBlock(bits, pick_even(piece.data, starts + at * size, size), len(picks))
 
 
 def decode_values(encoding: Flat, payload: Values, codecs: Codecs) -> Block:

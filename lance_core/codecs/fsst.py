@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Ints, Pieces, VariableBlock
+from lance_core.codecs.blocks import Block, Ints, Picks, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.gather import require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
@@ -62,6 +62,12 @@ def decode_at(encoding: Fsst, buffers: tuple[memoryview, ...], count: int, posit
     text = _spell_short(codes.data.tobytes(), table, num_symbols)
     offsets: Any = np.array([0, len(text)], codes.offsets.dtype)
     return VariableBlock(offsets, np.frombuffer(text, np.uint8))
+
+
+def decode_picks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs) -> Block | None:
+    """Some values of many chunks."""
+    codes = codecs.decode_picks(encoding.values, buffers, counts, picks)
+    return None if codes is None else _spell(encoding, codes)
 
 
 def _spell_short(codes: bytes, table: bytes, num_symbols: int) -> bytes:

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from lance_core.codecs.blocks import Bytes, Ints, Pieces
 from lance_core.errors import CorruptFileError
 
+_WORDS = (1, 2, 4, 8)
+
 
 def check_pieces(pieces: Pieces, counts: Ints) -> None:
     """Refuse pieces that leave their buffer or do not match the counts (CorruptFileError)."""
@@ -64,6 +66,21 @@ def gather(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
         return _gather_even(data, starts, sizes, stride)
     ends = (starts + sizes).tolist()
     return np.concatenate([data[start:end] for start, end in zip(starts.tolist(), ends, strict=True)])
+
+
+def pick_even(data: Bytes, starts: Ints, size: int) -> Bytes:
+    """`size` bytes at each of the starts, joined: for many short ones. The caller has checked that they lie inside."""
+    if size in _WORDS and not (starts % size).any():
+        return words(data, f"u{size}")[starts // size].view(np.uint8)
+    picked: Bytes = data[starts[:, None] + np.arange(size, dtype=np.int64)].reshape(-1)
+    return picked
+
+
+def pick_uneven(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
+    """The same for short ranges of different sizes."""
+    before = np.cumsum(sizes) - sizes
+    picked: Bytes = data[np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()), dtype=np.int64)]
+    return picked
 
 
 def words(data: Bytes, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Bytes, Ints, Pieces, VariableBlock
+from lance_core.codecs.blocks import Block, Bytes, Ints, Picks, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
-from lance_core.codecs.gather import gather, require_sizes, words
+from lance_core.codecs.gather import gather, pick_even, pick_uneven, require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, Variable
 
@@ -31,6 +31,8 @@ MAX_CHUNK_BYTES = 16_384
 """No chunk is larger, or it could not fit the 32 KiB of a 2.1 chunk together with its levels."""
 _PAD = 0x48
 _INT32_MAX = 2**31 - 1
+_MAX_PICKED_BYTES = 64
+"""Longer values, on average, are copied one by one."""
 
 Offsets = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
@@ -74,6 +76,29 @@ def decode_at(encoding: Variable, buffers: tuple[memoryview, ...], count: int, p
         raise CorruptFileError(f"Variable: a value at bytes {start}..{end} of a chunk of {len(buffers[0])}")
     offsets: Offsets = np.array([0, end - start], np.int32 if width == 4 else np.int64)
     return VariableBlock(offsets, np.frombuffer(buffers[0], np.uint8, end - start, start))
+
+
+def decode_picks(
+    encoding: Variable, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs
+) -> Block | None:
+    """Some values of many chunks; None for long ones, which are better copied whole."""
+    width = _width(encoding)
+    (pieces,) = buffers
+    require_sizes(pieces, (counts + 1) * width, "Variable offsets")
+    at = pieces.starts[picks.chunks] + picks.positions * width
+    starts = words(pick_even(pieces.data, at, width), _word(width)).astype(np.int64)
+    ends = words(pick_even(pieces.data, at + width, width), _word(width)).astype(np.int64)
+    heads, limits = (counts[picks.chunks] + 1) * width, pieces.sizes[picks.chunks]
+    if ((starts < heads) | (ends < starts) | (ends > limits)).any():
+        raise CorruptFileError("Variable: offsets decrease or point outside their chunk")
+    sizes = ends - starts
+    stops = np.cumsum(sizes)
+    num_bytes = int(stops[-1]) if len(stops) else 0
+    if num_bytes > _MAX_PICKED_BYTES * len(picks):
+        return None
+    offsets: Offsets = np.zeros(len(picks) + 1, np.int32 if width == 4 and num_bytes <= _INT32_MAX else np.int64)
+    offsets[1:] = stops
+    return VariableBlock(offsets, pick_uneven(pieces.data, pieces.starts[picks.chunks] + starts, sizes))
 
 
 def decode_values(encoding: Variable, payload: Values, codecs: Codecs) -> Block:

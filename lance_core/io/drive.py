@@ -8,7 +8,8 @@
 
 A reader is a `Fetch` (see `lance_core.fetch`). Readers that ask much of a local store run apart, each with its own reads,
 so that one decodes while another reads. Small local reads happen in the calling thread: there a hand-over costs more
-than the read. Decoding (what a reader does between two questions) runs on the work pool when there is enough of it.
+than the read; so do scattered ones (`ManyRanges`), however many, for threads would only pass the interpreter's lock to
+and fro between them. Decoding (what a reader does between two questions) runs on the work pool when there is enough of it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, TypeVar, cast
 
-from lance_core.fetch import Buffer, ByteRange, Fetch
+from lance_core.fetch import Buffer, ByteRange, Fetch, ManyRanges, Together
 from lance_core.io.pool import in_io_pool, in_work_pool, io_pool, num_work_threads, work_pool
 from lance_core.io.ranges import LOCAL_GAP, REMOTE_GAP, ReadPlan, plan_reads
+from lance_core.io.scatter import is_ascending
 from lance_core.io.store import Store
 
 T = TypeVar("T")
@@ -32,12 +34,16 @@ SMALL_READ = 1 << 20
 _SHARE_SIZE = 4 << 20
 """Local rounds above SMALL_READ are cut into shares of about this many bytes, one task each."""
 
+_SMALL_RANGE = 64 << 10
+"""Ranges of this size on average are read and decoded one after the other, larger ones by several threads."""
+
 
 def drive(store: Store, jobs: Sequence[tuple[str, Fetch[T]]]) -> list[T]:
     """Results of all readers, in order. Raises the first error; the other readers are closed."""
     rounds = _Rounds(store, jobs)
     try:
         rounds.step(dict.fromkeys(range(len(jobs))))
+        rounds.answer_scattered()
         if rounds.are_heavy_and_local():
             rounds.finish_apart()
         while rounds.asked:
@@ -100,9 +106,26 @@ class _Rounds:
                 position += count
         return answers
 
+    def answer_scattered(self) -> None:
+        """Answer whoever asks a local store for many small ranges, until nobody does."""
+        get = getattr(self._store, "get_scattered", None) if self._local else None
+        while get is not None and (by_path := self._scattered()):
+            for path, numbers in by_path.items():
+                with closing(get(path, [self.asked[number] for number in numbers])) as answers:
+                    for number in numbers:
+                        # No name for the answer: its memory is used again once the reader has dropped it.
+                        self._step_one(number, next(answers))
+
+    def _scattered(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, asked in self.asked.items():
+            if isinstance(asked, ManyRanges) and asked.num_bytes <= len(asked) * _SMALL_RANGE and is_ascending(asked):
+                found.setdefault(self._jobs[number][0], []).append(number)
+        return found
+
     def are_heavy_and_local(self) -> bool:
         """Whether the readers ask so much of a local store that each should read for itself and not wait for the others."""
-        return self._local and sum(item.size for asked in self.asked.values() for item in asked) > SMALL_READ
+        return self._local and sum(map(_num_bytes, self.asked.values())) > SMALL_READ
 
     def finish_apart(self) -> None:
         """Run each reader to its end, several at once; the calling thread does its share."""
@@ -128,7 +151,7 @@ class _Rounds:
 
     def step(self, answers: dict[int, Sequence[Buffer] | None]) -> None:
         """Send each reader its answer; collect what it asks next or returns."""
-        size = sum(len(buffer) for answer in answers.values() if answer for buffer in answer)
+        size = sum(_num_answered(answer) for answer in answers.values() if answer)
         if len(answers) < 2 or size < SMALL_READ or in_work_pool():
             for number, answer in answers.items():
                 self._step_one(number, answer)
@@ -179,6 +202,14 @@ class _Rounds:
                 share, size = [], 0
         if share:
             yield share
+
+
+def _num_bytes(asked: Sequence[ByteRange]) -> int:
+    return asked.num_bytes if isinstance(asked, ManyRanges) else sum(item.size for item in asked)
+
+
+def _num_answered(answer: Sequence[Buffer]) -> int:
+    return len(answer.data) if isinstance(answer, Together) else sum(map(len, answer))
 
 
 def _wait(futures: Sequence[Future[Any]]) -> None:

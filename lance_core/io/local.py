@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import IO
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
-from lance_core.fetch import Buffer, ByteRange
+from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
 from lance_core.io.paths import UNFINISHED_SUFFIX, checked_path, checked_prefix, is_unfinished
+from lance_core.io.scatter import read_scattered
 from lance_core.io.store import StoreEntry
 
 _MAX_READ = 1 << 30
@@ -72,6 +73,16 @@ class LocalStore:
         fd = self._open(path)
         try:
             return [_read(fd, path, item) for item in ranges]
+        except OSError as error:
+            raise _as_store_error(error, path) from error
+        finally:
+            os.close(fd)
+
+    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Iterator[Together]:
+        """Several lists of ascending ranges, each into one piece of memory, read when it is asked for."""
+        fd = self._open(path)
+        try:
+            yield from read_scattered(fd, path, asked)
         except OSError as error:
             raise _as_store_error(error, path) from error
         finally:

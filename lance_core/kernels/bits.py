@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from lance_core.kernels.jit import kernel
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 BLOCK = 1024
 _WORDS = ("u1", "u2", "u4", "u8")
+_ALL = np.uint64(2**64 - 1)
 
 
 @kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS)
@@ -78,6 +82,35 @@ def unpack_one(data: memoryview, start: int, width: int, bits: int, position: in
         at += lanes * size
         value |= int.from_bytes(data[at : at + size], "little") << (bits - shift)
     return value & ((1 << width) - 1)
+
+
+def unpack_some(
+    words: npt.NDArray[Any], starts: npt.NDArray[np.int64], widths: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
+) -> npt.NDArray[Any]:
+    """Number `positions[i]` of the block whose words begin at `starts[i]`, with numpy alone: for a few of many blocks.
+
+    A width of T + 1 means plain words. The caller has checked that the blocks lie inside `words`.
+    """
+    bits = words.itemsize * 8
+    lanes = BLOCK // bits
+    group, rest = np.divmod(positions, 128)
+    # ORDER is its own inverse.
+    row = np.array(ORDER)[rest // lanes * (lanes // 16)] * 8 + group
+    packed = starts + row * widths // bits * lanes + rest % lanes
+    first = np.where(widths > bits, starts + positions, packed)
+    last = len(words) - 1
+    if last < 0:
+        return np.zeros(len(positions), words.dtype)
+    shift = np.where(widths > bits, 0, row * widths % bits).astype(np.uint64)
+    low = words[np.minimum(first, last)].astype(np.uint64) >> shift
+    # A shift by all 64 bits is undefined; it is only computed where nothing straddles.
+    up = np.minimum(bits - shift.astype(np.int64), 63).astype(np.uint64)
+    high = words[np.minimum(first + lanes, last)].astype(np.uint64) << up
+    straddles = (shift.astype(np.int64) + widths > bits) & (widths <= bits)
+    kept = np.minimum(widths, bits)
+    masks = np.where(kept >= 64, _ALL, (np.uint64(1) << np.minimum(kept, 63).astype(np.uint64)) - np.uint64(1))
+    found: npt.NDArray[Any] = (np.where(straddles, low | high, low) & masks).astype(words.dtype)
+    return found
 
 
 @kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS)

@@ -12,11 +12,12 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes
+from lance_core.codecs.blocks import Bytes, Ints
 from lance_core.errors import CorruptFileError
-from lance_core.fetch import Buffer, ByteRange
+from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
 from lance_core.format.layout import Page
 
+Many = Generator[Sequence[ByteRange], Sequence[Buffer], tuple[Bytes, Ints]]
 Request = Generator[Sequence[ByteRange], Sequence[Buffer], list[Bytes]]
 
 
@@ -47,6 +48,31 @@ def request(ranges: Sequence[ByteRange]) -> Request:
             raise CorruptFileError(f"{len(data)} bytes at {item.start}, expected {item.size}")
         result.append(data)
     return result
+
+
+def request_many(page: Page, number: int, starts: Ints, ends: Ints) -> Many:
+    """Fetch many ranges of a buffer: (their bytes, where each range begins in them). What lies between is anything."""
+    whole = page.buffers[number]
+    bad = (starts < 0) | (ends < starts) | (ends > whole.size)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise CorruptFileError(f"bytes {starts[first]}..{ends[first]} of buffer {number}, which has {whole.size}")
+    sizes = ends - starts
+    kept = sizes > 0
+    positions = np.zeros(len(starts), np.int64)
+    if not kept.any():
+        return np.empty(0, np.uint8), positions
+    answer = yield ManyRanges((starts + whole.start)[kept], (ends + whole.start)[kept])
+    if isinstance(answer, Together):
+        data, found, lengths = np.frombuffer(answer.data, np.uint8), answer.starts, answer.sizes
+    else:
+        parts = [np.frombuffer(item, np.uint8) for item in answer]
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        data, found = join(parts), np.cumsum(lengths) - lengths
+    if not np.array_equal(lengths, sizes[kept]):
+        raise CorruptFileError(f"{int(lengths.sum())} bytes of buffer {number}, expected {int(sizes.sum())}")
+    positions[kept] = found
+    return data, positions
 
 
 def join(parts: Sequence[Bytes]) -> Bytes:

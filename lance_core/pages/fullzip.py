@@ -22,7 +22,7 @@ from lance_core.codecs.gather import gather, words
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch, fetch_nothing
 from lance_core.format.layout import FullZipLayout, Page
-from lance_core.pages.buffers import join, part, request, require_buffers
+from lance_core.pages.buffers import part, request, request_many, require_buffers
 from lance_core.pages.leaf import Leaf, Levels, max_rep, max_visible_def
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import whole_leaf
@@ -80,26 +80,33 @@ def read(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection,
         return (yield from _read_even(layout, page, index, rows, codecs))
     if rows.covers(page.num_rows):
         stored, data = yield from request([part(page, 1), part(page, 0)])
-        return _decode(layout, index, _row_offsets(page, stored, len(data)), data, rows, codecs)
+        offsets = _row_offsets(page, stored, len(data))
+        return _decode(layout, index, offsets[:-1], offsets[1:], data[: int(offsets[-1])], rows, codecs)
     width = _index_width(page, page.buffers[1].size)
-    pieces = yield from request(
-        [
-            part(page, 1, start * width, (end + 1) * width)
-            for start, end in zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)
-        ]
-    )
-    offsets = [_words(stored, width) for stored in pieces]
-    _check_offsets(offsets, page.buffers[0].size)
-    data = join((yield from request([part(page, 0, int(item[0]), int(item[-1])) for item in offsets])))
-    return _decode(layout, index, _rebase(offsets), data, rows, codecs)
+    lengths = rows.ends - rows.starts
+    stored, at = yield from request_many(page, 1, rows.starts * width, (rows.ends + 1) * width)
+    offsets = _words(gather(stored, at, (lengths + 1) * width), width)
+    lasts = np.cumsum(lengths + 1) - 1
+    firsts = lasts - lengths
+    begins, ends = np.delete(offsets, lasts), np.delete(offsets, firsts)
+    _check_rows(begins, ends, page.buffers[0].size)
+    data, at = yield from request_many(page, 0, offsets[firsts], offsets[lasts])
+    if max_rep(layout.layers):
+        # Rows with lists are walked through, so nothing may lie between them.
+        data = gather(data, at, offsets[lasts] - offsets[firsts])
+        ends = np.cumsum(ends - begins)
+        return _decode(layout, index, np.append(0, ends[:-1]), ends, data, rows, codecs)
+    shifts = np.repeat(at - offsets[firsts], lengths)
+    return _decode(layout, index, begins + shifts, ends + shifts, data, rows, codecs)
 
 
 def _read_even(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection, codecs: Codecs) -> Fetch[Leaf]:
     stride = index.stride
     if page.num_rows * stride > page.buffers[0].size:
         raise CorruptFileError(f"{page.num_rows} rows of {stride} bytes in a buffer of {page.buffers[0].size}")
-    pairs = zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)
-    data = join((yield from request([part(page, 0, start * stride, end * stride) for start, end in pairs])))
+    begins, ends = rows.starts * stride, rows.ends * stride
+    found, at = yield from request_many(page, 0, begins, ends)
+    data = gather(found, at, ends - begins)
     if index.word_size == 0:
         payload = FixedBlock(index.value_size * 8, data, rows.num_rows)
         return whole_leaf(codecs.decode_values(layout.value_compression, payload), None, None, layout.layers, rows.num_rows)
@@ -125,34 +132,26 @@ def _words(data: Bytes, width: int) -> Ints:
 
 def _row_offsets(page: Page, stored: Bytes, size: int) -> Ints:
     offsets = _words(stored, _index_width(page, len(stored)))
-    _check_offsets([offsets], size)
+    _check_rows(offsets[:-1], offsets[1:], size)
     rebased: Ints = offsets - offsets[0]
     return rebased
 
 
-def _check_offsets(offsets: list[Ints], size: int) -> None:
-    for item in offsets:
-        if int(item[0]) < 0 or int(item[-1]) > size or (item[1:] < item[:-1]).any():
-            raise CorruptFileError(f"the row index is not ascending inside the {size} bytes of rows")
+def _check_rows(begins: Ints, ends: Ints, size: int) -> None:
+    if len(begins) and (int(begins.min()) < 0 or int(ends.max()) > size or (ends < begins).any()):
+        raise CorruptFileError(f"the row index is not ascending inside the {size} bytes of rows")
 
 
-def _rebase(offsets: list[Ints]) -> Ints:
-    """Row offsets in the joined bytes of several ranges."""
-    if not offsets:
-        return np.zeros(1, np.int64)
-    lengths = np.concatenate([np.diff(item) for item in offsets])
-    return np.append(0, np.cumsum(lengths))
-
-
-def _decode(layout: FullZipLayout, facts: ZipFacts, offsets: Ints, data: Bytes, rows: RowSelection, codecs: Codecs) -> Leaf:
-    """`offsets`: rows + 1 positions in `data`."""
-    data = data[: int(offsets[-1])]
+def _decode(
+    layout: FullZipLayout, facts: ZipFacts, begins: Ints, ends: Ints, data: Bytes, rows: RowSelection, codecs: Codecs
+) -> Leaf:
+    """`begins`, `ends`: where each row lies in `data`; rows with lists lie back to back."""
     rep: Levels | None = None
     def_: Levels | None
     if max_rep(layout.layers):
         rep, def_, starts, sizes = _walk(layout, facts, data)
     else:
-        def_, starts, sizes = _one_by_one(layout, facts, offsets, data)
+        def_, starts, sizes = _one_by_one(layout, facts, begins, ends, data)
     if layout.bits_per_offset is None:
         packed = gather(data, starts, sizes)
         block = codecs.decode_values(layout.value_compression, FixedBlock(facts.value_size * 8, packed, len(starts)))
@@ -162,9 +161,10 @@ def _decode(layout: FullZipLayout, facts: ZipFacts, offsets: Ints, data: Bytes, 
     return whole_leaf(block, rep, def_ if layout.bits_def else None, layout.layers, rows.num_rows)
 
 
-def _one_by_one(layout: FullZipLayout, facts: ZipFacts, offsets: Ints, data: Bytes) -> tuple[Levels | None, Ints, Ints]:
+def _one_by_one(
+    layout: FullZipLayout, facts: ZipFacts, rows: Ints, ends: Ints, data: Bytes
+) -> tuple[Levels | None, Ints, Ints]:
     """Variable values without lists: each row is one entry, found through the row index."""
-    rows, ends = offsets[:-1], offsets[1:]
     _require(rows + facts.word_size, ends)
     def_: Levels | None = None
     if facts.word_size:

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, DictionaryBlock, FixedBlock, Ints, Pieces
+from lance_core.codecs.blocks import Block, Bytes, DictionaryBlock, FixedBlock, Ints, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ByteRange, Fetch
 from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import MiniBlockLayout, Page
-from lance_core.pages.buffers import join, part, request, require_buffers
+from lance_core.pages.buffers import part, request, request_many, require_buffers
 from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers, read_table
 from lance_core.pages.leaf import Leaf, Levels, max_rep
-from lance_core.pages.point import can_read_row, read_row
+from lance_core.pages.point import LEVEL_CODECS, can_read_row, read_row
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
+
+_FEW = 16
+"""One row among this many values of the chunks it lies in is looked up; of more, all values are decoded."""
 
 
 def load(layout: MiniBlockLayout, page: Page, codecs: Codecs) -> Fetch[ChunkTable]:
@@ -50,8 +53,10 @@ def read(layout: MiniBlockLayout, page: Page, index: ChunkTable, rows: RowSelect
     if rows.num_rows == 1 and can_read_row(layout, codecs):
         return (yield from read_row(layout, page, index, int(rows.starts[0]), codecs))
     chunks = chunks_of_rows(layout, index, rows) if rows.num_rows else np.empty(0, np.int64)
-    data = join((yield from request(_chunk_ranges(page, index, chunks))))
-    return _decode_some(layout, page, index, chunks, data, rows, codecs)
+    firsts, lasts = _runs(chunks)
+    data, positions = yield from request_many(page, 1, index.bounds[firsts], index.bounds[lasts + 1])
+    shifts = np.repeat(positions - index.bounds[firsts], lasts - firsts + 1)
+    return _decode_some(layout, page, index, chunks, data, index.bounds[chunks] + shifts, rows, codecs)
 
 
 def _index_ranges(layout: MiniBlockLayout, page: Page) -> list[ByteRange]:
@@ -81,15 +86,12 @@ def _dictionary(layout: MiniBlockLayout, encoding: CompressiveEncoding, data: By
     return codecs.decode_block(encoding, Pieces.whole(data), np.array([count], np.int64))
 
 
-def _chunk_ranges(page: Page, table: ChunkTable, chunks: Ints) -> list[ByteRange]:
-    """One range for each run of neighbouring chunks."""
+def _runs(chunks: Ints) -> tuple[Ints, Ints]:
+    """First and last of each run of neighbouring chunks."""
     if len(chunks) == 0:
-        return []
+        return chunks, chunks
     breaks = np.flatnonzero(np.diff(chunks) != 1)
-    firsts = chunks[np.append(0, breaks + 1)]
-    lasts = chunks[np.append(breaks, len(chunks) - 1)]
-    bounds = zip(table.bounds[firsts].tolist(), table.bounds[lasts + 1].tolist(), strict=True)
-    return [part(page, 1, start, end) for start, end in bounds]
+    return chunks[np.append(0, breaks + 1)], chunks[np.append(breaks, len(chunks) - 1)]
 
 
 def _decode_all(layout: MiniBlockLayout, page: Page, table: ChunkTable, data: Bytes, codecs: Codecs) -> Leaf:
@@ -104,13 +106,16 @@ def _decode_some(
     table: ChunkTable,
     chunks: Ints,
     data: Bytes,
+    positions: Ints,
     rows: RowSelection,
     codecs: Codecs,
 ) -> Leaf:
-    sizes = table.bounds[chunks + 1] - table.bounds[chunks]
-    ends = np.cumsum(sizes)
+    """`positions`: where each of the chunks begins in `data`."""
     counts = table.values[chunks + 1] - table.values[chunks]
-    parts = read_headers(layout, data, ends - sizes, ends)
+    parts = read_headers(layout, data, positions, positions + (table.bounds[chunks + 1] - table.bounds[chunks]))
+    picked = _decode_picks(layout, table, chunks, parts, counts, rows, codecs)
+    if picked is not None:
+        return picked
     leaf = _decode(layout, table, parts, counts, codecs)
     check_slots(leaf)
     if leaf.rep is None:
@@ -137,6 +142,41 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, parts: ChunkParts, count
     rep = None if parts.rep is None else _levels(layout.rep_compression, parts.rep, num_levels, codecs)
     def_ = None if parts.def_ is None else _levels(layout.def_compression, parts.def_, num_levels, codecs)
     return Leaf(values, rep, def_, layout.layers, 0)
+
+
+def _decode_picks(
+    layout: MiniBlockLayout,
+    table: ChunkTable,
+    chunks: Ints,
+    parts: ChunkParts,
+    counts: Ints,
+    rows: RowSelection,
+    codecs: Codecs,
+) -> Leaf | None:
+    """Few rows of many chunks, each decoded alone; None where all values of the chunks must be, or may as well be."""
+    if parts.rep is not None or rows.num_rows * _FEW > int(counts.sum()):
+        return None
+    if (parts.def_ is not None and (parts.num_levels != counts).any()) or (parts.num_levels > counts).any():
+        raise CorruptFileError("a chunk has another number of levels than values, but the page has no lists")
+    numbers = rows.to_indices()
+    owners = np.searchsorted(table.values[chunks], numbers, "right") - 1
+    picks = Picks(owners, numbers - table.values[chunks[owners]])
+    values = codecs.decode_picks(layout.value_compression, parts.buffers, counts, picks)
+    if values is None:
+        return None
+    def_ = None
+    if parts.def_ is not None and isinstance(layout.def_compression, LEVEL_CODECS):
+        levels = codecs.decode_picks(layout.def_compression, (parts.def_,), counts, picks)
+        if levels is None:
+            return None
+        def_ = as_levels(levels)
+    elif parts.def_ is not None:
+        return None
+    if table.dictionary is not None:
+        values = _with_dictionary(values, table.dictionary)
+    leaf = Leaf(values, None, def_, layout.layers, rows.num_rows)
+    check_slots(leaf)
+    return leaf
 
 
 def _levels(encoding: CompressiveEncoding | None, pieces: Pieces, counts: Ints, codecs: Codecs) -> Levels:

@@ -25,14 +25,14 @@ from lance_core.pages.chunks import MAX_BUFFERS, ChunkTable
 from lance_core.pages.leaf import Leaf, LeafValues, max_def
 from lance_core.pages.slots import slice_slots
 
-_LEVEL_CODECS = (Flat, InlineBitpacking, OutOfLineBitpacking)
+LEVEL_CODECS = (Flat, InlineBitpacking, OutOfLineBitpacking)
 """Encodings whose block form, in which levels are kept, is that of their chunks."""
 
 
 def can_read_row(layout: MiniBlockLayout, codecs: Codecs) -> bool:
     """Whether this file knows the way: no lists, and codecs that decode a single value."""
     levels = layout.def_compression
-    if layout.rep_compression is not None or not (levels is None or isinstance(levels, _LEVEL_CODECS)):
+    if layout.rep_compression is not None or not (levels is None or isinstance(levels, LEVEL_CODECS)):
         return False
     return codecs.can_decode_at(layout.value_compression)
 
