@@ -6,8 +6,8 @@ from typing import Any
 
 _NAME = "Lance"
 _OPERATORS = (
-    "append", "cleanup", "commit", "compact", "delete", "garbage", "overwrite", "replace_where", "restore", "tag",
-    "transaction", "update", "validate",
+    "add_columns", "append", "branch", "build_index", "cleanup", "commit", "compact", "delete", "garbage", "merge",
+    "optimize_indices", "overwrite", "replace_where", "restore", "tag", "transaction", "update", "validate",
 )  # fmt: skip
 
 

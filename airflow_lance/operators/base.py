@@ -109,6 +109,9 @@ class LanceStageOperator(LanceTableOperator):
         `executor_memory`, `py_files`, `num_executors`, `deploy_mode`. (templated)
     """
 
+    keeps_on_kill: ClassVar[bool] = False
+    """Whether what a killed attempt has finished is kept for the next try."""
+
     template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "key", "spark_conn_id", "conf", "spark_submit")
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceTableOperator.template_fields_renderers, "conf": "json", "spark_submit": "json",
@@ -168,7 +171,7 @@ class LanceStageOperator(LanceTableOperator):
             raise AirflowException(f"{self.task_id} was stopped while it staged")
         if self._submit is not None:
             self._submit.kill()
-        if self._spec is not None:
+        if self._spec is not None and not self.keeps_on_kill:
             from airflow_lance.execution.staging import abort
 
             abort(self._spec, options=self._options, log=self.log)

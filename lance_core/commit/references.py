@@ -31,6 +31,7 @@ def data_paths(transaction: Transaction, *, attempt: str) -> list[str]:
     """Files that a staged transaction names and its attempt wrote."""
     named = dict.fromkeys(fragment_paths(named_fragments(transaction.operation)))
     named.update(dict.fromkeys(naming.data_path(file.path) for file in _named_files(transaction.operation)))
+    named.update(dict.fromkeys(_index_paths(transaction.operation)))
     return [path for path in named if naming.is_of_attempt(path, attempt)]
 
 
@@ -65,3 +66,8 @@ def is_referenced(path: str, referenced: frozenset[str]) -> bool:
 def _named_files(operation: Any) -> Iterator[DataFile]:
     for replacement in getattr(operation, "replacements", ()):
         yield replacement.new_file
+
+
+def _index_paths(operation: Any) -> Iterator[str]:
+    for index in getattr(operation, "new_indices", ()):
+        yield from (f"{naming.INDICES}/{index.uuid}/{file.path}" for file in index.files)

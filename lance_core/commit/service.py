@@ -53,6 +53,8 @@ Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | No
 """Called with what is about to be published and the newest version, before every publication; raises to refuse."""
 ReExecute = Callable[[StagedTransaction], StagedTransaction]
 """Plans and stages one identity's work again on the newest version; called while the commit holds the table's lane."""
+Withdraw = Callable[[StagedTransaction, str], None]
+"""Gives up what is staged, before it is staged again; the second argument names the commit that asks."""
 
 _LEASE_MARGIN_SECONDS = 60.0
 _MAX_ROUNDS = 20
@@ -68,13 +70,15 @@ def commit_staged(
     check: Check | None = None,
     re_execute: ReExecute | None = None,
     may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True,
+    withdraw: Withdraw | None = None,
     max_retries: int = DEFAULT_MAX_RETRIES,
 ) -> CommitResult:
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
     `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
     was planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
-    invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised.
+    invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised. `withdraw` gives the
+    former attempt up before that; without it, the attempt is aborted.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
@@ -95,6 +99,7 @@ def commit_staged(
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
     try:
         service.may_re_execute = may_re_execute
+        service.withdraw = withdraw or partial(_abort, store)
         result = service.run(check, re_execute)
     except _InDoubtError:
         raise  # the claim stays: nobody may pull files away while the outcome is open
@@ -141,6 +146,7 @@ class _Service:
         self._repeated: set[str] = set()
         self._held: set[str] = set()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
+        self.withdraw: Withdraw = partial(_abort, store)
         self._loaded: dict[str, Loaded] = {}
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
@@ -297,7 +303,7 @@ class _Service:
             raise error
         log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in members))
         for item in members:
-            abort_attempt(self._store, item.ref.uuid, item.ref.attempt, own_commit=self.claim.commit)
+            self.withdraw(item.ref, self.claim.commit)
             self._pending[item.ref.uuid] = re_execute(item.ref)
             self._renew_claim(())
             self._tally.re_executed += 1
@@ -334,6 +340,10 @@ class _Service:
             conflicts_rebased=tally.rebased,
             re_executed=tally.re_executed,
         )
+
+
+def _abort(store: Store, ref: StagedTransaction, own_commit: str) -> None:
+    abort_attempt(store, ref.uuid, ref.attempt, own_commit=own_commit)
 
 
 def _distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:

@@ -24,7 +24,7 @@ from lance_core.commit import naming
 from lance_core.commit.abort import abort_attempt
 from lance_core.commit.identities import identity_property
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
-from lance_core.commit.records import add_record, each, read_record
+from lance_core.commit.records import add_record, each, read_record, write_record
 from lance_core.commit.references import data_paths, named_fragments
 from lance_core.commit.registry import (
     STARTED,
@@ -55,6 +55,7 @@ __all__ = [
     "finish_attempt",
     "list_staged",
     "missing_files",
+    "refinish_attempt",
     "renew_lease",
 ]
 
@@ -139,6 +140,39 @@ def finish_attempt(
         store.delete(finished_path(attempt.identity))
         remove_files(store, attempt.attempt)
         raise
+    return staged
+
+
+def refinish_attempt(
+    store: Store,
+    ref: StagedTransaction,
+    transaction: Transaction,
+    *,
+    rows: int,
+    bytes: int,
+    fragments: int,
+) -> StagedTransaction:
+    """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
+
+    For the commit that holds the table's lane and has seen that the identity has not landed. Files that both transactions
+    name stay; those of the former one that the new one does not name are left for `remove_files` after the landing, for a
+    commit that was thought dead may still publish the former.
+    """
+    name, text = identity_property(ref.uuid, {"attempt": ref.attempt, "operation": ref.operation, "rows": rows})
+    signed = replace(transaction, uuid=ref.uuid, properties={**transaction.properties, name: text})
+    path = naming.transaction_path(naming.transaction_name(transaction.read_version, f"{ref.uuid}.{ref.attempt}"))
+    write_transaction(store, signed, path=path)
+    staged = replace(
+        ref,
+        read_version=transaction.read_version,
+        rows=rows,
+        bytes=bytes,
+        fragments=fragments,
+        transaction_path=path,
+    )
+    write_record(store, finished_path(ref.uuid), staged.to_dict())
+    if path != ref.transaction_path:
+        store.delete(ref.transaction_path)
     return staged
 
 

@@ -14,11 +14,13 @@ import time
 import uuid as uuids
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 from lance_core.commit.clone import commit_clone
-from lance_core.commit.manifests import find_latest_version, open_version
+from lance_core.commit.manifests import find_latest_version, load_manifest, open_version
 from lance_core.commit.naming import DATA, INDICES, data_path, deletion_path
 from lance_core.dataset.branches import (
+    TREE,
     Branch,
     branch_path,
     check_branch_name,
@@ -32,6 +34,7 @@ from lance_core.dataset.tags import list_tags
 from lance_core.errors import AlreadyExistsError, InputError, LanceError
 from lance_core.fetch import ByteRange
 from lance_core.format.fragment import ExternalFile, Fragment
+from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.operations.clone import Clone
@@ -72,8 +75,11 @@ def deep_clone(snapshot: Snapshot, target: Target, options: Mapping[str, str] | 
     return Snapshot(store, manifest, access)
 
 
-def create_branch(snapshot: Snapshot, name: str) -> Snapshot:
-    """A branch that begins with this version. Raises AlreadyExistsError, InputError for a name that is none."""
+def create_branch(snapshot: Snapshot, name: str, *, metadata: Mapping[str, Any] | None = None) -> Snapshot:
+    """A branch that begins with this version. Raises AlreadyExistsError, InputError for a name that is none.
+
+    A branch of this version that was never named, because its maker died, is taken over.
+    """
     root = snapshot.root
     path = branch_path(name)
     if path.rsplit("/", 1)[-1] in root.list_names("_refs/branches/"):
@@ -87,11 +93,22 @@ def create_branch(snapshot: Snapshot, name: str) -> Snapshot:
         identifier=(*above, (snapshot.version, uuids.uuid4().hex)),
         created_at=int(time.time()),
         manifest_size=open_version(snapshot.store, snapshot.version).size,
+        metadata=dict(metadata or {}),
     )
     place = place_of(root, name)
-    manifest = commit_clone(place, _clone(snapshot, branch=name), snapshot.manifest)
+    manifest = _unnamed(place, snapshot, name)
+    if manifest is None:
+        manifest = commit_clone(place, _clone(snapshot, branch=name), snapshot.manifest)
     root.put_if_absent(path, encode_branch(branch))
     return Snapshot(place, manifest, snapshot.storage_options)
+
+
+def _unnamed(place: Store, snapshot: Snapshot, name: str) -> Manifest | None:
+    newest = find_latest_version(place)
+    if newest != snapshot.version:
+        return None
+    manifest = load_manifest(place, newest)
+    return manifest if manifest.branch == name else None
 
 
 def delete_branch(root: Store, name: str) -> None:
@@ -105,10 +122,9 @@ def delete_branch(root: Store, name: str) -> None:
         raise InputError(f"branch {name!r} of {root.uri} is in use by {', '.join(users)}", cure="Delete those first.")
     # The name goes first: a branch without one is nobody's, a name without a branch would be broken.
     root.delete(branch_path(name))
-    others = [f"{place_of(root, other).uri}/" for other in branches if other.startswith(f"{name}/")]
-    folder = f"tree/{name}/"
-    for entry in [*root.list(folder)]:
-        if not any(f"{root.uri.rstrip('/')}/{entry.path}".startswith(other) for other in others):
+    others = [f"{TREE}/{other}/" for other in branches if other.startswith(f"{name}/")]
+    for entry in [*root.list(f"{TREE}/{name}/")]:
+        if not any(entry.path.startswith(other) for other in others):
             root.delete(entry.path)
 
 

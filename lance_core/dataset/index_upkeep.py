@@ -16,12 +16,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lance_core.dataset.build_index import build_segment, folder_of, paths_of, rebuilt, request_again, segments_named
+from lance_core.dataset.build_index import build_segment, paths_of, rebuilt, request_again, segments_named
 from lance_core.dataset.edit import Edit, remove_files, run_edit
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
+from lance_core.format.index_details import ZoneMapDetails
 from lance_core.index.base import IndexKind
 from lance_core.index.registry import kind_by_details
 from lance_core.table.coverage import SYSTEM_INDICES, is_address_based
@@ -86,14 +87,16 @@ def build_again(snapshot: Snapshot, index: IndexMetadata, coverage: Collection[i
     kind = kind_to_rebuild(index)
     assert kind is not None
     fragments: list[Fragment] = [item for item in snapshot.manifest.fragments if item.id in coverage]
-    request = request_again(snapshot, index, kind, _options_of(snapshot, index, kind))
+    request = request_again(snapshot, index, kind, parameters_of(index))
     return rebuilt(build_segment(snapshot, request, fragments, attempt=attempt), index, [item.id for item in fragments])
 
 
-def _options_of(snapshot: Snapshot, index: IndexMetadata, kind: IndexKind) -> Mapping[str, Any]:
-    """The options a segment was built with, as far as its entry and its files tell."""
+def parameters_of(index: IndexMetadata) -> Mapping[str, Any]:
+    """The options a segment was built with, as far as its entry tells."""
     details = decode_details(index.details) if index.details is not None else None
-    return kind.options_of(folder_of(snapshot, index), details)
+    if isinstance(details, ZoneMapDetails) and details.rows_per_zone:
+        return {"rows_per_zone": details.rows_per_zone}
+    return {}
 
 
 def optimize_indices(

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.dataset.evolve import add_columns
+from lance_core.dataset.evolve import NewColumns, add_columns
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.sources import open_source
 from lance_core.errors import InputError
@@ -29,9 +29,18 @@ def join_columns(snapshot: Snapshot, data: Any, left_on: str, right_on: str | No
     Raises InputError for columns that are not there or there already, keys of other types, keys that occur twice.
     """
     source = open_source(data, schema)
-    right = pa.Table.from_batches([*source.batches], schema=source.schema).combine_chunks()
+    right = pa.Table.from_batches([*source.batches], schema=source.schema)
+    new = joined_columns(snapshot.arrow_schema, right, left_on, right_on)
+    compute: Any = new.compute
+    compute.output_schema = new.fields
+    return add_columns(snapshot, compute, read_columns=[left_on])
+
+
+def joined_columns(schema: pa.Schema, data: pa.Table, left_on: str, right_on: str | None) -> NewColumns:
+    """The columns of `data` as columns computed from `left_on`, of a table with that schema. InputError as above."""
+    right = data.combine_chunks()
     key = right_on or left_on
-    _check(snapshot, right, left_on, key)
+    _check(schema, right, left_on, key)
     keys = right.column(key).combine_chunks()
     keys = keys if isinstance(keys, pa.Array) else keys.chunk(0)
     others = right.drop_columns([key])
@@ -43,8 +52,7 @@ def join_columns(snapshot: Snapshot, data: Any, left_on: str, right_on: str | No
             [_one(others.column(name).take(found)) for name in others.column_names], schema=fields
         )
 
-    compute.output_schema = fields  # type: ignore[attr-defined]
-    return add_columns(snapshot, compute, read_columns=[left_on])
+    return NewColumns(fields, (left_on,), compute)
 
 
 def _one(column: Any) -> Any:
@@ -52,8 +60,7 @@ def _one(column: Any) -> Any:
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
-def _check(snapshot: Snapshot, right: pa.Table, left_on: str, key: str) -> None:
-    left = snapshot.arrow_schema
+def _check(left: pa.Schema, right: pa.Table, left_on: str, key: str) -> None:
     for name, names, side in ((left_on, left.names, "this table"), (key, right.column_names, "the other table")):
         if name not in names:
             raise InputError(f"no column {name!r} in {side} to merge on", cure=f"Its columns: {', '.join(names)}.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,23 @@ class _Pairs:
 
 def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None) -> Edit:
     """Write what a merge changes and describe its commit. Raises InputError for ambiguous or forbidden matches."""
+    if spec.changes_nothing:
+        raise InputError("the merge would change nothing", cure="Say what happens to rows that match or do not.")
+    return _stage(snapshot, source, spec, attempt)[0]
+
+
+def stage_merge_part(
+    snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None
+) -> tuple[Edit, Ints]:
+    """`stage_merge` on a part of the table, without its insertions; and the rows of the source that match there, sorted.
+
+    Whoever has seen all parts knows which rows of the source match nowhere, and inserts those.
+    """
+    edit, pairs = _stage(snapshot, source, replace(spec, insert=False), attempt)
+    return edit, np.unique(pairs.source)
+
+
+def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str | None) -> tuple[Edit, _Pairs]:
     _check(snapshot, source, spec)
     pairs = _match(snapshot, source, spec)
     if spec.matched == "fail" and len(pairs.target):
@@ -97,7 +114,7 @@ def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attemp
         "num_updated_rows": len(updated.target),
         "num_deleted_rows": deletions.num_rows - len(updated.target),
     }
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), deletions.files + written, result)
+    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), deletions.files + written, result), pairs
 
 
 def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
@@ -106,8 +123,6 @@ def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
         if key not in names or key not in source.column_names:
             where = "the table" if key not in names else "the source"
             raise InputError(f"no column {key!r} in {where} to merge on", cure=f"Columns of the table: {', '.join(names)}.")
-    if spec.changes_nothing:
-        raise InputError("the merge would change nothing", cure="Say what happens to rows that match or do not.")
     check_compatible(snapshot.manifest.schema, schema_from_arrow(source.schema, version=snapshot.manifest.file_version))
 
 

@@ -84,20 +84,27 @@ def list_tags(store: Store) -> dict[str, Tag]:
     return {name: read_tag(store, name) for name in sorted(tag_names(store))}
 
 
-def create_tag(store: Store, name: str, version: int, *, branch: str | None = None) -> Tag:
+def create_tag(
+    store: Store, name: str, version: int, *, branch: str | None = None, metadata: Mapping[str, Any] | None = None
+) -> Tag:
     """Name a version. AlreadyExistsError when the name is taken, NotFoundError when there is no such version."""
     size = open_version(place_of(store, branch), version).size
     now = _now()
-    tag = Tag(name, version, branch=branch, created_at=now, updated_at=now, manifest_size=size)
+    tag = Tag(
+        name, version, branch=branch, created_at=now, updated_at=now, manifest_size=size, metadata=dict(metadata or {})
+    )
     store.put_if_absent(tag_path(name), encode_tag(tag))
     return tag
 
 
-def update_tag(store: Store, name: str, version: int, *, branch: str | None = None) -> Tag:
-    """Point an existing tag at another version."""
+def update_tag(
+    store: Store, name: str, version: int, *, branch: str | None = None, metadata: Mapping[str, Any] | None = None
+) -> Tag:
+    """Point an existing tag at another version; `metadata` is added to what it has."""
     found = read_tag(store, name)
     size = open_version(place_of(store, branch), version).size
-    tag = replace(found, version=version, branch=branch, updated_at=_now(), manifest_size=size)
+    merged = {**found.metadata, **(metadata or {})}
+    tag = replace(found, version=version, branch=branch, updated_at=_now(), manifest_size=size, metadata=merged)
     store.put(tag_path(name), encode_tag(tag))
     return tag
 

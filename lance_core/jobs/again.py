@@ -3,91 +3,131 @@
 ::
 
     delete staged on version 3, compaction commits version 5     -> the same delete is planned and staged on version 5
-    replace_where of a day, and somebody appended to that day    -> staged again, so that those rows go as well
+    compaction of groups a b c, somebody deletes rows of b       -> b is rewritten again, a and c are kept
+    columns staged on version 3, rows appended as version 4      -> computed for the new fragments, the others are kept
 
-Everything a job needs is in the record its attempt left. What hid secrets there cannot be run from it: such work is left to
-its own staging task.
+Everything a job needs is in the record its attempt left; it is noted once more before the attempt is withdrawn
+(`_lance_core/staged/{identity}/repeat.json`), so that a commit killed in between finds what it was about to do. What hid
+secrets in that record cannot be run from it: such work is left to its own staging task.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lance_core.commit.manifests import find_latest_version, load_manifest
+from lance_core.commit.ledger import recorded_version
 from lance_core.commit.model import StagedTransaction
+from lance_core.commit.naming import STAGED, staged_folder
+from lance_core.commit.records import read_record, write_record
+from lance_core.commit.registry import read_finished
 from lance_core.commit.staged import abort_attempt
-from lance_core.dataset.inspect import count_matching
-from lance_core.dataset.snapshot import Snapshot
-from lance_core.errors import LanceError, NotFoundError
-from lance_core.format.manifest import Manifest
+from lance_core.errors import LanceError
 from lance_core.io.store import Store
 from lance_core.jobs.base import Runner
-from lance_core.jobs.edit import part_of
 from lance_core.jobs.registry import job_of, spec_from_plain
 from lance_core.jobs.secret import HIDDEN
 from lance_core.jobs.spec import CommitSpec, JobSpec
-from lance_core.jobs.stage import find_done
 
 log = logging.getLogger(__name__)
 
-REPEATABLE = frozenset({"delete", "update", "replace_where", "compact"})
+REPEATABLE = frozenset(
+    {
+        "delete", "update", "replace_where", "merge", "compact", "build_index", "optimize_indices", "add_columns",
+    }
+)  # fmt: skip
 """Kinds whose work depends on the rows that are there, and so may have to be done again."""
+
+_BRING_UP: Mapping[str, str] = {
+    "compact": "lance_core.jobs.compact",
+    "add_columns": "lance_core.jobs.add_columns",
+}
+"""Kinds that keep what is still right; their module has `bring_up`. The others begin anew."""
+
+BROUGHT_UP = frozenset(_BRING_UP)
+
+_REPEAT = "repeat.json"
 
 
 def may_repeat(record: Mapping[str, Any]) -> bool:
     """Whether work can be staged again from its record."""
-    return record.get("kind") in REPEATABLE and HIDDEN not in json.dumps(record)
+    return record.get("kind") in REPEATABLE and not hidden_places(record)
 
 
-def stage_again(commit: CommitSpec, identity: str, record: Mapping[str, Any], runner: Runner) -> StagedTransaction:
-    """Plan and stage one identity's work on the newest version; its former attempt has been aborted."""
+def hidden_places(value: Any, *, where: str = "") -> list[str]:
+    """Where a record hides a secret: ["source.options.password"]."""
+    if value == HIDDEN:
+        return [where]
+    if isinstance(value, Mapping):
+        inner = [hidden_places(item, where=f"{where}.{name}".lstrip(".")) for name, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        inner = [hidden_places(item, where=f"{where}[{index}]") for index, item in enumerate(value)]
+    else:
+        return []
+    return [place for places in inner for place in places]
+
+
+def why_not(record: Mapping[str, Any]) -> str:
+    """Why work cannot be staged again here, and what to do: the end of an error's message."""
+    places = hidden_places(record)
+    if not places:
+        return ""
+    return (
+        f"It cannot be staged again by the commit, for {', '.join(places)} held a secret, which no record keeps: clear its "
+        'staging task. Given as a reference, {"env": NAME} or {"file": PATH}, the commit could resolve it by itself.'
+    )
+
+
+def stage_again(
+    store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any], runner: Runner
+) -> StagedTransaction:
+    """Plan and stage one identity's work on the newest version; `withdraw` has been called."""
     spec = _spec_of(commit, identity, record)
-    log.info("staging %s %s again", spec.kind, identity)
-    staged = job_of(spec).run(spec, runner)
+    ref = read_finished(store, identity)
+    module = _BRING_UP.get(spec.kind)
+    if ref is not None and module is not None:
+        log.info("bringing %s %s up to the newest version", spec.kind, identity)
+        staged: Any = importlib.import_module(module).bring_up(store, spec, ref, runner)
+    else:
+        log.info("staging %s %s again", spec.kind, identity)
+        staged = job_of(spec).run(spec, runner)
     if not isinstance(staged, StagedTransaction):
         raise LanceError(f"a {spec.kind} job staged nothing to commit")
+    store.delete(_repeat_path(identity))
     return staged
 
 
-def is_outdated(store: Store, commit: CommitSpec, ref: StagedTransaction, record: Mapping[str, Any]) -> bool:
-    """Whether a staged replacement misses rows: some that match its predicate came after it was planned.
-
-    To the format an append and a replacement do not conflict; to whoever replaces a day, all of that day's rows must go.
-    """
-    if record.get("kind") != "replace_where" or not may_repeat(record):
-        return False
-    newest = find_latest_version(store)
-    if newest is None or newest == ref.read_version:
-        return False
-    done = find_done(store, _spec_of(commit, ref.uuid, record))
-    if done is None or done.version is not None:
-        return False
-    snapshot = Snapshot(store, load_manifest(store, newest), commit.resolved_options())
-    known = _fragments_of(_manifest_at(store, ref.read_version))
-    added = [fragment.id for fragment in snapshot.manifest.fragments if fragment.id not in known]
-    return bool(added) and count_matching(part_of(snapshot, added), str(record["predicate"])) > 0
+def withdraw(store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None) -> None:
+    """Give up an attempt that is about to be staged again, or keep it where its work is brought up."""
+    write_record(store, _repeat_path(ref.uuid), {"identity": ref.uuid, "spec": dict(record)})
+    if record.get("kind") not in _BRING_UP:
+        abort_attempt(store, ref.uuid, ref.attempt, own_commit=own_commit)
 
 
-def withdraw(store: Store, ref: StagedTransaction) -> None:
-    """Give up an attempt that is about to be staged again."""
-    abort_attempt(store, ref.uuid, ref.attempt)
+def find_interrupted(store: Store, identity: str) -> Mapping[str, Any] | None:
+    """The record of work that a killed commit was about to stage again; None when there is none."""
+    found = read_record(store, _repeat_path(identity))
+    if found is None or read_finished(store, identity) is not None or recorded_version(store, identity) is not None:
+        return None
+    spec: Mapping[str, Any] = json.loads(json.dumps(found["spec"]))
+    return spec
+
+
+def list_interrupted(store: Store) -> list[str]:
+    """Identities whose work a killed commit was about to stage again."""
+    paths = [entry.path for entry in store.list(f"{STAGED}/")]
+    names = [path.split("/")[-2] for path in paths if path.endswith(f"/{_REPEAT}")]
+    return [name for name in names if find_interrupted(store, name) is not None]
+
+
+def _repeat_path(identity: str) -> str:
+    return f"{staged_folder(identity)}/{_REPEAT}"
 
 
 def _spec_of(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> JobSpec:
     spec = spec_from_plain({**record, "uri": commit.uri, "identity": identity})
     return replace(spec, storage_options=commit.storage_options)
-
-
-def _manifest_at(store: Store, version: int) -> Manifest | None:
-    try:
-        return load_manifest(store, version) if version else None
-    except NotFoundError:
-        return None
-
-
-def _fragments_of(manifest: Manifest | None) -> frozenset[int]:
-    return frozenset() if manifest is None else frozenset(fragment.id for fragment in manifest.fragments)

@@ -121,10 +121,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """More tasks of a plan, run after its main ones. Their results must be told apart by their partition numbers."""
+    """More tasks of a plan, run after its main ones. Their results must be told apart by their partition numbers.
 
-    source: Source
-    make_work: Callable[[Attempt], Work]
+    `make` gets the results so far; it returns where the tasks come from and what they do, or None for nothing to do.
+    """
+
+    make: Callable[[Attempt, Sequence[TaskResult]], tuple[Source, Work] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,11 @@ JobResult = StagedTransaction | CommitResult | Report
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job decided, bound to the version it looked at. `make_work` gets the attempt, whose id every file name has."""
+    """What a job decided, bound to the version it looked at. `make_work` gets the attempt, whose id every file name has.
+
+    `spools`: the main tasks only put the source's rows aside for the passes behind them; their files go before anything is
+    staged, and their counts are compared with the source's alone.
+    """
 
     table: TableState
     source: Source
@@ -153,6 +159,7 @@ class Plan:
     conclude: Callable[[Sequence[TaskResult]], Outcome]
     properties: Mapping[str, str] = field(default_factory=dict)
     then: Sequence[Pass] = ()
+    spools: bool = False
 
 
 class Job(Protocol[S]):

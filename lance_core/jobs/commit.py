@@ -12,28 +12,44 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES
+from lance_core.commit.identities import carries
 from lance_core.commit.ledger import recorded_version
 from lance_core.commit.manifests import find_latest_version
-from lance_core.commit.model import CommitResult, StagedTransaction
+from lance_core.commit.model import LANDED, CommitResult, StagedTransaction
 from lance_core.commit.records import each, read_record
-from lance_core.commit.registry import STARTED, list_staged, read_finished, record_path
-from lance_core.commit.service import IfMoved, commit_staged
-from lance_core.errors import IncompatibleConflictError
+from lance_core.commit.references import data_paths
+from lance_core.commit.registry import STARTED, list_staged, read_finished, record_path, remove_files
+from lance_core.commit.service import IfMoved, ReExecute, commit_staged
+from lance_core.commit.transactions import load_transaction
+from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.again import is_outdated, may_repeat, stage_again, withdraw
+from lance_core.jobs.again import (
+    BROUGHT_UP,
+    find_interrupted,
+    list_interrupted,
+    may_repeat,
+    stage_again,
+    why_not,
+    withdraw,
+)
 from lance_core.jobs.base import Runner
 from lance_core.jobs.gates import make_check
 from lance_core.jobs.landed import landed_reference
 from lance_core.jobs.local import LocalRunner
+from lance_core.jobs.outdated import is_outdated
 from lance_core.jobs.spec import CommitSpec
 from lance_core.table.draft import TableOptions
 
 log = logging.getLogger(__name__)
+
+_INTERRUPTED = "interrupted"
+"""The operation of a reference to work that a killed commit was about to stage again."""
 
 
 @dataclass(frozen=True)
@@ -65,31 +81,82 @@ class CommitJob:
         runner = runner or LocalRunner()
         records = {item.ref.uuid: item.spec for item in waiting}
         options = spec.resolved_options()
+        again = _again(store, spec, records, runner)
         results = []
         for if_moved, group in _groups(waiting):
             # Right before its turn: what an earlier group of this very commit added counts as well.
-            current = [_brought_up(store, spec, item, runner) for item in group] if spec.re_execute else group
-            result = commit_staged(
-                store,
-                [item.ref for item in current],
-                if_moved=if_moved,
-                options=_table_options(current),
-                check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
-                re_execute=(lambda ref: stage_again(spec, ref.uuid, records[ref.uuid], runner)) if spec.re_execute else None,
-                may_re_execute=lambda ref: may_repeat(records[ref.uuid]),
-                max_retries=retries,
-            )
+            current = [_brought_up(store, spec, item, runner) for item in group]
+            try:
+                result = commit_staged(
+                    store,
+                    [item.ref for item in current],
+                    if_moved=if_moved,
+                    options=_table_options(current),
+                    check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
+                    re_execute=again if spec.re_execute else None,
+                    may_re_execute=lambda ref: may_repeat(records[ref.uuid]),
+                    withdraw=lambda ref, own: withdraw(store, ref, records[ref.uuid], own_commit=own),
+                    max_retries=retries,
+                )
+            except RetryableConflictError as error:
+                raise _explained(error, current, spec) from error
+            _tidy(store, current, result)
             results.append(result)
         result = _sum(results)
         log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
         return result
 
 
+def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
+    def run(ref: StagedTransaction) -> StagedTransaction:
+        return stage_again(store, spec, ref.uuid, records[ref.uuid], runner)
+
+    return run
+
+
 def _brought_up(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> Waiting:
-    if not is_outdated(store, spec, item.ref, item.spec):
+    """What is to be published of it: as it was staged, or staged again when it was interrupted or came too early."""
+    interrupted = item.ref.transaction_path == "" and item.ref.operation == _INTERRUPTED
+    if not interrupted and not is_outdated(store, item.ref, item.spec, spec.resolved_options()):
         return item
-    withdraw(store, item.ref)
-    return replace(item, ref=stage_again(spec, item.ref.uuid, item.spec, runner))
+    if not interrupted:
+        if not (spec.re_execute and may_repeat(item.spec)):
+            error = RetryableConflictError(
+                f"{store.uri}: {item.spec.get('kind')} {item.ref.uuid} was planned on version {item.ref.read_version}, "
+                "and rows that concern it came since",
+                uri=store.uri,
+                version=item.ref.read_version,
+                cure="Clear its staging task, or commit with re_execute=True.",
+            )
+            raise _explained(error, [item], spec)
+        withdraw(store, item.ref, item.spec)
+    return replace(item, ref=stage_again(store, spec, item.ref.uuid, item.spec, runner))
+
+
+def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
+    """The conflict itself, or one that says why trying again is of no use."""
+    reasons = [why_not(item.spec) for item in items] if spec.re_execute else []
+    reason = next((text for text in reasons if text), "")
+    if not reason:
+        return error
+    return IncompatibleConflictError(
+        f"{error} {reason}",
+        uri=error.uri,
+        version=error.version,
+        other_version=error.other_version,
+        operation=error.operation,
+    )
+
+
+def _tidy(store: Store, items: Sequence[Waiting], result: CommitResult) -> None:
+    """Files of work that was brought up, which what landed does not name. Best effort: garbage collection does it, too."""
+    for item in items:
+        if item.spec.get("kind") not in BROUGHT_UP or result.identities.get(item.ref.uuid) != LANDED:
+            continue
+        with suppress(LanceError, OSError):
+            landed = load_transaction(store, result.version)
+            if landed is not None and carries(landed, item.ref.uuid) and result.re_executed:
+                remove_files(store, item.ref.attempt, keep=frozenset(data_paths(landed, attempt=item.ref.attempt)))
 
 
 def find_waiting(store: Store, identities: Sequence[str]) -> list[Waiting]:
@@ -100,7 +167,8 @@ def find_waiting(store: Store, identities: Sequence[str]) -> list[Waiting]:
     if identities:
         found = each(store, list(dict.fromkeys(identities)), _find)
         return [item for item in found if item is not None]
-    return [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
+    staged = [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
+    return staged + [_find(store, identity) for identity in list_interrupted(store)]
 
 
 def _find(store: Store, identity: str) -> Waiting:
@@ -111,6 +179,9 @@ def _find(store: Store, identity: str) -> Waiting:
     version = recorded_version(store, identity)
     if version is not None:
         return Waiting(landed_reference(store.uri, identity, version), {})
+    record = find_interrupted(store, identity)
+    if record is not None:
+        return Waiting(landed_reference(store.uri, identity, 0, operation=_INTERRUPTED), record)
     raise IncompatibleConflictError(
         f"{store.uri}: nothing is staged for {identity}, and it has not landed",
         uri=store.uri,
@@ -121,9 +192,10 @@ def _find(store: Store, identity: str) -> Waiting:
 def _groups(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
     """All in one call where that is possible: the service folds within a call only.
 
-    Replacements do not fold with each other: two of one day that hold none of the other's rows would both stand.
+    Replacements and merges do not fold with each other: two of one day that hold none of the other's rows would both stand,
+    and two that insert the same key.
     """
-    replacements = [item for item in waiting if item.spec.get("kind") == "replace_where"][1:]
+    replacements = [item for item in waiting if item.spec.get("kind") in ("replace_where", "merge")][1:]
     yield from _by_strictness([item for item in waiting if item not in replacements])
     for item in replacements:
         yield "fail", [item]

@@ -19,27 +19,26 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from lance_core.commit.ledger import record_landed
-from lance_core.commit.manifests import latest_version
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry import list_staged
 from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import abort_attempt
+from lance_core.commit.staged import abort_attempt, refinish_attempt
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.dataset.compact import rewrite_group
 from lance_core.dataset.compact_plan import CompactionOptions
 from lance_core.dataset.edit import Edit
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.errors import CommitError, LanceError
+from lance_core.errors import CommitError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.base import Outcome, Plan, Report, Runner, Shape, TableState, TaskResult
 from lance_core.jobs.compact_report import compaction_report, options_of, plan_groups
-from lance_core.jobs.edit import edit_work, existing, operations_of
+from lance_core.jobs.edit import edit_work, existing, operations_of, part_of
 from lance_core.jobs.edit_specs import CompactSpec
 from lance_core.jobs.identity import random_identity
-from lance_core.jobs.landed import landed_reference
-from lance_core.jobs.stage import clear_dead, find_done, look_at, stage
+from lance_core.jobs.stage import find_done, look_at, note_nothing_to_do, stage
+from lance_core.jobs.write import size_of
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
 
@@ -93,7 +92,7 @@ class CompactJob:
             if spec.groups_per_commit is not None:
                 return _in_waves(store, spec, runner)
             if not plan_groups(existing(look_at(store, spec), spec), spec).groups:
-                return _nothing_left(store, spec)
+                return note_nothing_to_do(store, spec)
         return stage(spec, runner, plan_compact)
 
 
@@ -112,6 +111,45 @@ def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
     )
 
 
+def bring_up(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
+    """A staged compaction on the newest version: groups that nobody touched are kept, of the others what is left is
+    rewritten again, here.
+
+    For the commit task. When nothing is left to do the identity is noted as landed. NotFoundError when what was staged is
+    gone.
+    """
+    before = read_transaction_file(store, ref.transaction_path)
+    if before is None or not isinstance(before.operation, Rewrite):
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.uuid} is gone", uri=store.uri)
+    snapshot = existing(look_at(store, spec), spec)
+    here = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    # What planning leaves alone now (an index was built over it) stays alone.
+    free = {fragment.id for group in plan_groups(snapshot, replace(spec, groups=())).groups for fragment in group}
+    kept: list[RewriteGroup] = []
+    for group in before.operation.groups:
+        numbers = tuple(fragment.id for fragment in group.old_fragments)
+        if all(number in free and here.get(number) == old for number, old in zip(numbers, group.old_fragments, strict=True)):
+            kept.append(group)
+            continue
+        left = tuple(here[number] for number in numbers if number in here and number in free)
+        if len(left) > 1 or any(fragment.num_deleted_rows for fragment in left):
+            part = part_of(snapshot, [fragment.id for fragment in left])
+            new = rewrite_group(part, left, options_of(spec), attempt=ref.attempt)
+            kept.append(RewriteGroup(left, tuple(new)))
+    if not kept:
+        abort_attempt(store, ref.uuid, ref.attempt)
+        return note_nothing_to_do(store, spec)
+    new_fragments = [fragment for group in kept for fragment in group.new_fragments]
+    return refinish_attempt(
+        store,
+        ref,
+        Transaction(snapshot.version, ref.uuid, Rewrite(tuple(kept)), properties=dict(spec.properties)),
+        rows=sum(fragment.physical_rows for fragment in new_fragments),
+        bytes=sum(map(size_of, new_fragments)),
+        fragments=len(new_fragments),
+    )
+
+
 def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransaction:
     """Some groups at a time, each wave an identity of its own that is committed as soon as it is staged."""
     _settle_waves(store, spec)
@@ -124,7 +162,7 @@ def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransact
         # Bound here, for the commit may ask for another try when a writer was in between.
         commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, part=part: _stage_wave(part, runner))  # type: ignore[misc]
         log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
-    return _nothing_left(store, spec)
+    return note_nothing_to_do(store, spec)
 
 
 def _stage_wave(part: CompactSpec, runner: Runner) -> StagedTransaction:
@@ -144,14 +182,6 @@ def _settle_waves(store: Store, spec: CompactSpec) -> None:
             log.info("a finished part of %s cannot be published any more: %s", spec.identity, error)
         with suppress(CommitError):
             abort_attempt(store, entry.identity, entry.attempt)
-
-
-def _nothing_left(store: Store, spec: CompactSpec) -> StagedTransaction:
-    clear_dead(store, spec.identity)
-    version = latest_version(store)
-    record_landed(store, spec.identity, version=version, transaction="")
-    log.info("compact %s: nothing (more) to do at version %d", spec.uri, version)
-    return landed_reference(store.uri, spec.identity, version, operation="compact")
 
 
 def _wave_identity(spec: CompactSpec, wave: Sequence[tuple[int, ...]]) -> str:

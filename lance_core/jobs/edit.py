@@ -32,9 +32,6 @@ from lance_core.jobs.spec import JobSpec
 from lance_core.jobs.write import size_of
 from lance_core.wire.transaction import decode_transaction, encode_transaction
 
-SECOND_PASS = 1_000_000
-"""Partition numbers of a plan's second pass begin here."""
-
 T = TypeVar("T")
 StageEdit = Callable[[Snapshot, str], Edit]
 """Stages the edit on a snapshot under an attempt's id; pickles."""
@@ -52,6 +49,7 @@ class EditWork:
     stage: StageEdit
     progress_seconds: float
     first_partition: int = 0
+    stages: tuple[StageEdit, ...] = ()
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Every group whose number comes in; a partition without a number does nothing."""
@@ -64,7 +62,7 @@ class EditWork:
             store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
         )
         snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
-        edits = [self.stage(part_of(snapshot, self.groups[number]), self.attempt) for number in numbers]
+        edits = [self._of_group(number)(part_of(snapshot, self.groups[number]), self.attempt) for number in numbers]
         new = [fragment for edit in edits for fragment in _new_fragments(edit.transaction.operation)]
         rows, size = sum(fragment.physical_rows for fragment in new), sum(map(size_of, new))
         report.update(rows, len(new), size, now=True)
@@ -77,6 +75,9 @@ class EditWork:
             fragments=tuple(encode_transaction(edit.transaction) for edit in edits),
         )
 
+    def _of_group(self, number: int) -> StageEdit:
+        return self.stages[number] if self.stages else self.stage
+
 
 def edit_work(
     spec: JobSpec,
@@ -86,8 +87,12 @@ def edit_work(
     *,
     progress_seconds: float,
     first_partition: int = 0,
+    stages: tuple[StageEdit, ...] = (),
 ) -> EditWork:
-    """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only."""
+    """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only.
+
+    `stages`: one for each group, where groups are not treated alike.
+    """
     return EditWork(
         uri=spec.uri,
         storage_options=spec.resolved_options(),
@@ -97,6 +102,7 @@ def edit_work(
         stage=stage,
         progress_seconds=progress_seconds,
         first_partition=first_partition,
+        stages=stages,
     )
 
 

@@ -1,4 +1,5 @@
-"""Specs of jobs that change rows or fragments that are there: delete, update, replace_where, compact. Standard library only.
+"""Specs of jobs that change rows or fragments that are there: delete, update, replace_where,
+add_columns, compact. Standard library only.
 
 ::
 
@@ -11,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lance_core.errors import InputError
-from lance_core.jobs.spec import JobSpec, WriteSpec
+from lance_core.jobs.spec import JobSpec, SourceSpec, WriteSpec
 
 ROWS_PER_TASK = 4 * 1024 * 1024
 
@@ -65,6 +66,51 @@ class UpdateSpec(EditSpec):
         super().__post_init__()
         if not self.updates:
             raise InputError("update: updates is empty", cure='Pass {"column": "SQL expression"}.')
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddColumnsSpec(EditSpec):
+    """Add columns, computed fragment by fragment; a fragment that is done stays done when the job is tried again. One of
+
+    - `columns`: name -> SQL over the table's columns;
+    - `function`: "module:function", called with record batches of the columns `reads` (all when None) and `kwargs`;
+      returns a batch of the new columns, as many rows. It sees deleted rows as well. An attribute `output_schema` (Arrow)
+      of the function, or else what it gives for no rows, says the new columns;
+    - `source`, joined where its column `source_on` (`on` when None) equals the table's column `on`; rows without a partner
+      get nulls, keys of the source must be unique. A task holds the source in memory.
+
+    Rows that come while the job runs are filled in when it is committed. `batch_size`: rows of one batch.
+    """
+
+    kind: ClassVar[str] = "add_columns"
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    function: str | None = None
+    reads: tuple[str, ...] | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    source: SourceSpec | None = None
+    on: str | None = None
+    source_on: str | None = None
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [name for name in ("columns", "function", "source") if getattr(self, name)]
+        if len(given) != 1:
+            raise InputError(
+                f"add_columns: exactly one of columns, function, source says what to add; got {given or 'none'}"
+            )
+        if self.function is not None and ":" not in self.function:
+            raise InputError(f"add_columns: function: expected 'module:function', got {self.function!r}")
+        misplaced = {"columns": ("reads", "kwargs", "on", "source_on"), "function": ("on", "source_on"),
+                     "source": ("reads", "kwargs")}[given[0]]  # fmt: skip
+        for name in misplaced:
+            if getattr(self, name):
+                raise InputError(f"add_columns: {name} does not go with {given[0]}")
+        if self.source is not None and not self.on:
+            raise InputError("add_columns: on names no key column", cure='Pass on="id".')
+        if self.batch_size is not None and self.batch_size < 1:
+            raise InputError(f"add_columns: batch_size must be at least 1, got {self.batch_size}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.jobs.functions import load_function
 from lance_core.jobs.gate_specs import GateSpec
+from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.operations.rewrite import Rewrite
 from lance_core.table.transaction import Transaction
@@ -96,7 +97,7 @@ def staged_rows(
     *,
     storage_options: Mapping[str, str],
 ) -> StagedRows:
-    """The rows that the transactions add; a compaction adds none."""
+    """The rows that the transactions add; a compaction adds none, and neither do new columns."""
     parts = []
     for _, transaction in items:
         operation = transaction.operation
@@ -116,7 +117,7 @@ def staged_rows(
 
 
 def _added(operation: object) -> tuple[Fragment, ...]:
-    if isinstance(operation, Rewrite):
+    if isinstance(operation, (Rewrite, Merge)):
         return ()
     found: Sequence[Fragment] = getattr(operation, "new_fragments", ()) or getattr(operation, "fragments", ())
     return tuple(replace(fragment, id=number) for number, fragment in enumerate(found))

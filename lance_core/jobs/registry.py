@@ -33,6 +33,13 @@ KINDS: Mapping[str, JobKind] = {
     "delete": JobKind("lance_core.jobs.edit_specs:DeleteSpec", "lance_core.jobs.delete:DeleteJob"),
     "update": JobKind("lance_core.jobs.edit_specs:UpdateSpec", "lance_core.jobs.update:UpdateJob"),
     "replace_where": JobKind("lance_core.jobs.edit_specs:ReplaceWhereSpec", "lance_core.jobs.replace_where:ReplaceWhereJob"),
+    "add_columns": JobKind("lance_core.jobs.edit_specs:AddColumnsSpec", "lance_core.jobs.add_columns:AddColumnsJob"),
+    "merge": JobKind("lance_core.jobs.merge_spec:MergeSpec", "lance_core.jobs.merge:MergeJob"),
+    "build_index": JobKind("lance_core.jobs.index_specs:BuildIndexSpec", "lance_core.jobs.build_index:BuildIndexJob"),
+    "optimize_indices": JobKind(
+        "lance_core.jobs.index_specs:OptimizeIndicesSpec", "lance_core.jobs.optimize_indices:OptimizeIndicesJob"
+    ),
+    "branch": JobKind("lance_core.jobs.upkeep_specs:BranchSpec", "lance_core.jobs.branch:BranchJob"),
     "compact": JobKind("lance_core.jobs.edit_specs:CompactSpec", "lance_core.jobs.compact:CompactJob"),
     "cleanup": JobKind("lance_core.jobs.upkeep_specs:CleanupSpec", "lance_core.jobs.cleanup:CleanupJob"),
     "garbage": JobKind("lance_core.jobs.upkeep_specs:GarbageSpec", "lance_core.jobs.garbage:GarbageJob"),

@@ -25,9 +25,9 @@ from lance_core.jobs.base import Outcome, Pass, Plan, Runner, Source, TableState
 from lance_core.jobs.conform import check_schema
 from lance_core.jobs.contents import plan_new_contents
 from lance_core.jobs.delete import StageDelete
-from lance_core.jobs.edit import SECOND_PASS, count_taken, edit_work, existing, group_fragments, operations_of
+from lance_core.jobs.edit import count_taken, edit_work, existing, group_fragments, operations_of
 from lance_core.jobs.edit_specs import ReplaceWhereSpec
-from lance_core.jobs.stage import stage
+from lance_core.jobs.stage import SECOND_PASS, stage
 from lance_core.jobs.write import fragments_of, make_work, shape_of
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
@@ -91,12 +91,12 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: Source, ru
     parse_filter(spec.predicate, target)
     check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)
     groups = group_fragments(manifest.fragments, rows=spec.rows_per_task)
+    tasks = runner.open_tasks(len(groups))
     second = Pass(
-        source=runner.open_tasks(len(groups)),
-        make_work=lambda attempt: edit_work(
+        lambda attempt, _: (tasks, edit_work(
             spec, attempt, groups, StageDelete(spec.predicate),
             progress_seconds=spec.progress_seconds, first_partition=SECOND_PASS,
-        ),
+        )),
     )  # fmt: skip
     return Plan(
         table=table,

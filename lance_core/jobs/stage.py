@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from lance_core.commit.ledger import find_landed, recorded_version
-from lance_core.commit.manifests import load_manifest, version_numbers
+from lance_core.commit.ledger import find_landed, record_landed, recorded_version
+from lance_core.commit.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.naming import staged_folder
 from lance_core.commit.references import data_paths
@@ -43,6 +43,9 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 3600.0
 """How long a silent driver's attempt is left alone by garbage collection; the driver renews it while it lives."""
 _RENEW_SECONDS = 300.0
+
+SECOND_PASS = 1_000_000
+"""Partition numbers of a plan's second pass begin here, those of a third at twice that."""
 
 _NOT_THE_WORK = ("uri", "identity", "storage_options", "progress_seconds")
 """Spec fields that may differ from one try to the next without making it other work."""
@@ -92,8 +95,8 @@ def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
     return True
 
 
-def clear_dead(store: Store, identity: str) -> list[str]:
-    """Abort every attempt of an identity that never finished; returns the files removed.
+def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
+    """Abort every attempt of an identity that never finished, but the one to `spare`; returns the files removed.
 
     A zombie of such an attempt that still runs is refused when it tries to finish, or handed the reference of its retry.
     """
@@ -102,7 +105,7 @@ def clear_dead(store: Store, identity: str) -> list[str]:
     suffix = f".{STARTED}.json"
     for name in store.list_names(f"{staged_folder(identity)}/"):
         attempt = name.removesuffix(suffix)
-        if not name.endswith(suffix) or (finished is not None and finished.attempt == attempt):
+        if not name.endswith(suffix) or attempt == spare or (finished is not None and finished.attempt == attempt):
             continue
         # First: once the attempt's records are gone, nobody would find them any more.
         clear_progress(store, attempt)
@@ -129,26 +132,39 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     clear_failure(store, spec.identity)
     clear_dead(store, spec.identity)
     plan = plan_job(spec, look_at(store, spec), runner)
-    attempt = open_attempt(spec, plan)
+    attempt = open_attempt(spec, plan.table)
     try:
-        on_tick = _on_tick(store, attempt)
+        on_tick = on_tick_of(store, attempt)
         results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]
+        if plan.spools:
+            written = sum(result.rows for result in results)
+            reconcile(results, fragment_rows=written, source_rows=plan.source.num_rows)
         for more in plan.then:
-            results += runner.run(more.make_work(attempt), more.source, replace(plan.shape, num_partitions=None), on_tick)
-        return close_attempt(store, attempt, results, conclude=plan.conclude, properties=plan.properties, source=plan.source)
+            made = more.make(attempt, results)
+            if made is not None:
+                results += runner.run(made[1], made[0], replace(plan.shape, num_partitions=None), on_tick)
+        return close_attempt(
+            store,
+            attempt,
+            results,
+            conclude=plan.conclude,
+            properties=plan.properties,
+            source=None if plan.spools else plan.source,
+            spooled=SECOND_PASS if plan.spools else 0,
+        )
     except BaseException as error:
         # BaseException: a signal that stops the driver must not leave files behind either.
         abort_after(store, attempt, error)
         raise
 
 
-def open_attempt(spec: JobSpec, plan: Plan) -> Attempt:
+def open_attempt(spec: JobSpec, table: TableState) -> Attempt:
     """Put the attempt on record, before its first file."""
     attempt = begin_attempt(
-        plan.table.store,
+        table.store,
         identity=spec.identity,
         spec=work_of(spec),
-        read_version=plan.table.version,
+        read_version=table.version,
         lease_seconds=LEASE_SECONDS,
     )
     log.info(
@@ -165,14 +181,23 @@ def close_attempt(
     conclude: Callable[[Sequence[TaskResult]], Outcome],
     properties: Mapping[str, str],
     source: Source | None = None,
+    spooled: int = 0,
 ) -> StagedTransaction:
-    """Reconcile the counts and stage the transaction. LanceError when the counts do not agree; nothing is staged then."""
+    """Reconcile the counts and stage the transaction. LanceError when the counts do not agree; nothing is staged then.
+
+    Partitions below `spooled` only put rows aside: their files go.
+    """
     outcome = conclude(results)
+    results = [result for result in results if result.partition >= spooled]
     rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
     transaction = Transaction(
         read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
     )
-    _remove_losers(store, attempt, results, kept=data_paths(transaction, attempt=attempt.attempt))
+    kept = data_paths(transaction, attempt=attempt.attempt)
+    if spooled:
+        remove_files(store, attempt.attempt, keep=frozenset(kept))
+    else:
+        _remove_losers(store, attempt, results, kept=kept)
     size = sum(result.size for result in results)
     # Before it is finished: whoever is killed in between is a dead attempt, whose progress goes with it.
     clear_progress(store, attempt.attempt)
@@ -226,7 +251,8 @@ def _remove_losers(store: Store, attempt: Attempt, results: Sequence[TaskResult]
         log.info("%d tasks began in vain; %d of their files removed", len(losers), len(removed))
 
 
-def _on_tick(store: Store, attempt: Attempt) -> Callable[[], None]:
+def on_tick_of(store: Store, attempt: Attempt) -> Callable[[], None]:
+    """What a runner calls now and then: a log line, and the attempt's lease."""
     due = time.monotonic() + _RENEW_SECONDS
 
     def tick() -> None:
@@ -263,3 +289,12 @@ def _refuse_foreign(store: Store) -> None:
                 uri=store.uri,
                 cure="Check the uri; a new table needs a place of its own.",
             )
+
+
+def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
+    """The identity counts as landed at the version that is there: its work has nothing (more) to do."""
+    clear_dead(store, spec.identity)
+    version = latest_version(store)
+    record_landed(store, spec.identity, version=version, transaction="")
+    log.info("%s %s: nothing (more) to do at version %d", spec.kind, spec.uri, version)
+    return landed_reference(store.uri, spec.identity, version, operation=spec.kind)

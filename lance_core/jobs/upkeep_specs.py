@@ -1,4 +1,4 @@
-"""Specs of maintenance that takes effect at once, in one process: cleanup, garbage, tag, restore, validate. Stdlib only.
+"""Specs of what takes effect at once, in one process: cleanup, garbage, tag, branch, restore, validate. Stdlib only.
 
 ::
 
@@ -68,6 +68,33 @@ class TagSpec(JobSpec):
             raise InputError("tag: name is empty")
         if self.action == "delete" and self.version is not None:
             raise InputError("tag: version does not go with action='delete'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BranchSpec(JobSpec):
+    """Begin a branch at a version of the main line or of another branch, or remove one with its files.
+
+    `version`, or the one that `tag` names; neither: the newest of `from_branch` (None: the main line). Doing it twice under
+    one identity is the same as once; a branch that is there already from another version is refused.
+    """
+
+    kind: ClassVar[str] = "branch"
+
+    name: str
+    action: Literal["create", "delete"] = "create"
+    version: int | None = None
+    tag: str | None = None
+    from_branch: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.name:
+            raise InputError("branch: name is empty")
+        given = [name for name in ("version", "tag", "from_branch") if getattr(self, name) is not None]
+        if self.action == "delete" and given:
+            raise InputError(f"branch: {given[0]} does not go with action='delete'")
+        if self.tag is not None and len(given) > 1:
+            raise InputError("branch: a tag says version and branch by itself; leave the others out")
 
 
 @dataclass(frozen=True, kw_only=True)

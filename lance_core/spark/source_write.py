@@ -80,7 +80,7 @@ class LanceWriter(DataSourceArrowWriter):
             plan = plan_overwrite(self._spec, table, planner)
         else:
             plan = plan_append(self._spec, table, planner)
-        self._attempt = open_attempt(self._spec, plan)
+        self._attempt = open_attempt(self._spec, plan.table)
         self._work = plan.make_work(self._attempt)
         self._conclude, self._properties = plan.conclude, dict(plan.properties)
 

@@ -85,3 +85,32 @@ def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
     assert commit(uri, run_job(spec))["num_versions"] == 0
     assert (ids(uri), lance.dataset(uri).version) == (EXPECTED[kind], 4)
     assert leftovers(uri) == set()
+
+
+AGAIN = """
+import os, signal, sys
+from lance_core.jobs import again
+from lance_core.jobs.run import run_json
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+again.job_of = die
+run_json(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_killed_between_giving_up_and_staging_again(tmp_path: Path, named: bool) -> None:
+    uri = make_table(str(tmp_path / "t.lance"), rows(0, 10), rows(10, 20), rows(20, 30))
+    spec = spec_of("delete", uri)
+    run_job(spec)
+    lance.dataset(uri).optimize.compact_files()
+    commit_spec = CommitSpec(uri=uri, identities=(spec.identity,) if named else ())
+    killed = subprocess.run([sys.executable, "-c", AGAIN, commit_spec.to_json()], env=os.environ, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    assert run_json(commit_spec.to_json()).to_dict()["identities"] == {spec.identity: "landed"}
+    assert (ids(uri), leftovers(uri)) == (EXPECTED["delete"], set())
+    again = run_json(CommitSpec(uri=uri, identities=(spec.identity,)).to_json()).to_dict()
+    assert again["identities"] == {spec.identity: "already_landed"}
+    assert run_json(CommitSpec(uri=uri).to_json()).to_dict()["num_versions"] == 0

@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import InputError
-from lance_core.jobs.edit_specs import CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.edit_specs import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.gate_specs import GateSpec
 from lance_core.jobs.identity import make_identity
+from lance_core.jobs.index_specs import BuildIndexSpec, OptimizeIndicesSpec
+from lance_core.jobs.merge_spec import MergeSpec
 from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
 from lance_core.jobs.secret import Secret
 from lance_core.jobs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
-from lance_core.jobs.upkeep_specs import CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
+from lance_core.jobs.upkeep_specs import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
 
 CSV = SourceSpec(format="csv", paths=("a.csv",), options={"header": True, "samplingRatio": 0.5})
 
@@ -42,6 +44,11 @@ SPECS: list[JobSpec] = [
     CleanupSpec(uri="/t", older_than_seconds=3.5, retain_versions=2),
     GarbageSpec(uri="/t", dry_run=True),
     TagSpec(uri="/t", name="v1", version=3, action="create"),
+    BranchSpec(uri="/t", name="a/b", from_branch="c", version=3),
+    MergeSpec(uri="/t", source=CSV, on=("id",), when_matched="delete"),
+    AddColumnsSpec(uri="/t", function="a.b:c", reads=("id",), kwargs={"n": 3}),
+    BuildIndexSpec(uri="/t", column="id", index_type="BTREE", rows_per_segment=7),
+    OptimizeIndicesSpec(uri="/t", index_names=("a",), num_indices_to_merge=0),
     RestoreSpec(uri="/t", tag="v1", expected_version=4),
     ValidateSpec(uri="/t", deep=False),
 ]

@@ -1,0 +1,90 @@
+"""Add columns, computed fragment by fragment: staged now, published by the commit task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.base import LanceStageOperator, given, whole
+from airflow_lance.operators.write import plain_source
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec, SourceSpec
+
+
+class LanceAddColumnsOperator(LanceStageOperator):
+    """Stage new columns. Fragments that are done stay done: a retry computes only the others, and rows that others append
+    meanwhile are filled in by the commit task. A kill keeps what is finished; garbage collection removes it when nobody
+    comes back within an hour.
+
+    Arguments of `LanceStageOperator`, and one of columns, function, source:
+
+    :param columns: name -> SQL over the table's columns. (templated)
+    :param function: "module:function", given record batches of `reads`; returns a batch of the new columns with as many
+        rows. (templated)
+    :param reads: the columns that the function needs; None means all.
+    :param function_kwargs: keyword arguments of the function. (templated)
+    :param source: rows to join, as for an append; keys must be unique. (templated)
+    :param on: the table's key column for the join. (templated)
+    :param source_on: the source's key column; None is `on`. (templated)
+    :param rows_per_task: a task takes fragments of about so many rows. (templated)
+    :param batch_size: rows of one batch. (templated)
+    :param properties: text that is kept in the transaction. (templated)
+    """
+
+    keeps_on_kill = True
+
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields,
+        "columns", "function", "function_kwargs", "source", "on", "source_on", "rows_per_task", "batch_size", "properties",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers,
+        "columns": "json", "function_kwargs": "json", "source": "json", "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        columns: Mapping[str, str] | None = None,
+        function: str | None = None,
+        reads: Sequence[str] | None = None,
+        function_kwargs: Mapping[str, Any] | None = None,
+        source: Mapping[str, Any] | SourceSpec | None = None,
+        on: str | None = None,
+        source_on: str | None = None,
+        rows_per_task: int | str | None = None,
+        batch_size: int | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.columns = dict(columns or {})
+        self.function = function
+        self.reads = reads
+        self.function_kwargs = dict(function_kwargs or {})
+        self.source = source
+        self.on = on
+        self.source_on = source_on
+        self.rows_per_task = rows_per_task
+        self.batch_size = batch_size
+        self.properties = dict(properties or {})
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """An AddColumnsSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.edit_specs import AddColumnsSpec
+        from lance_core.jobs.spec import read_spec
+
+        fields = given(
+            columns=self.columns,
+            function=self.function,
+            reads=None if self.reads is None else list(self.reads),
+            kwargs=self.function_kwargs,
+            source=None if self.source is None else plain_source(self.source),
+            on=self.on,
+            source_on=self.source_on,
+            rows_per_task=whole(self.rows_per_task),
+            batch_size=whole(self.batch_size),
+            properties=self.properties,
+        )
+        return read_spec(AddColumnsSpec, {"uri": uri, "identity": identity, **fields})

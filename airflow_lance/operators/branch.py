@@ -1,0 +1,56 @@
+"""Begin or remove a branch of a table: takes effect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_lance.operators.base import LanceVerbOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceBranchOperator(LanceVerbOperator):
+    """Create or delete a branch, once however often the task is tried. The result has the branch's own uri, which other
+    operators take like a table's. Arguments of `LanceVerbOperator`, and
+
+    :param branch: the name. (templated)
+    :param action: "create", or "delete" with its files.
+    :param version: the version to begin at; None is the newest. (templated)
+    :param tag: begin at what this tag stands for. (templated)
+    :param from_branch: the branch that `version` is of; None is the main line. (templated)
+    """
+
+    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "branch", "version", "tag", "from_branch")
+
+    def __init__(
+        self,
+        *,
+        branch: str,
+        action: Literal["create", "delete"] = "create",
+        version: int | str | None = None,
+        tag: str | None = None,
+        from_branch: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.branch = branch
+        self.action = action
+        self.version = version
+        self.tag = tag
+        self.from_branch = from_branch
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A BranchSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.upkeep_specs import BranchSpec
+
+        fields = given(
+            name=self.branch,
+            action=self.action,
+            version=whole(self.version),
+            tag=self.tag,
+            from_branch=self.from_branch,
+        )
+        return read_spec(BranchSpec, {"uri": uri, "identity": identity, **fields})

@@ -1,0 +1,58 @@
+"""Extend indices over rows that came after they were built: staged now, published by the commit task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.base import LanceStageOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.spec import JobSpec
+
+
+class LanceOptimizeIndicesOperator(LanceStageOperator):
+    """Stage new segments for indices that do not cover all rows. When all do, nothing is written and the commit says
+    "already landed". Arguments of `LanceStageOperator`, and
+
+    :param index_names: these only; None means all. (templated)
+    :param num_indices_to_merge: how many of an index's youngest segments go into the new one; None: all, 0: a further
+        segment. (templated)
+    :param retrain: build everything anew.
+    :param properties: text that is kept in the transaction. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields, "index_names", "num_indices_to_merge", "properties",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers, "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        index_names: Sequence[str] | None = None,
+        num_indices_to_merge: int | str | None = None,
+        retrain: bool = False,
+        properties: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.index_names = index_names
+        self.num_indices_to_merge = num_indices_to_merge
+        self.retrain = retrain
+        self.properties = dict(properties or {})
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """An OptimizeIndicesSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.index_specs import OptimizeIndicesSpec
+        from lance_core.jobs.spec import read_spec
+
+        fields = given(
+            index_names=None if self.index_names is None else list(self.index_names),
+            num_indices_to_merge=whole(self.num_indices_to_merge),
+            retrain=self.retrain,
+            properties=self.properties,
+        )
+        return read_spec(OptimizeIndicesSpec, {"uri": uri, "identity": identity, **fields})
