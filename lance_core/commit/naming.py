@@ -24,6 +24,8 @@ import secrets
 import uuid as uuids
 
 from lance_core.errors import InputError
+from lance_core.io import manifest_names
+from lance_core.io.manifest_names import SUFFIX, U64_MAX, V2_DIGITS
 from lance_core.io.paths import is_unfinished
 
 VERSIONS = "_versions"
@@ -41,9 +43,6 @@ LEDGER = f"{PRIVATE}/ledger"
 PROGRESS = f"{PRIVATE}/progress"
 
 DETACHED_BIT = 1 << 63
-_U64_MAX = (1 << 64) - 1
-_MANIFEST = ".manifest"
-_V2_DIGITS = 20
 _ATTEMPT_DIGITS = 16
 _DELETION_DIGITS = 10
 _INDEX_DIGITS = 12
@@ -62,10 +61,10 @@ class NamingScheme(enum.Enum):
 def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
     """File name of a version's manifest."""
     if version & DETACHED_BIT:
-        return f"d{version}{_MANIFEST}"
+        return f"d{version}{SUFFIX}"
     if scheme is NamingScheme.V1:
-        return f"{version}{_MANIFEST}"
-    return f"{_U64_MAX - version:0{_V2_DIGITS}d}{_MANIFEST}"
+        return f"{version}{SUFFIX}"
+    return f"{U64_MAX - version:0{V2_DIGITS}d}{SUFFIX}"
 
 
 def manifest_path(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
@@ -75,25 +74,17 @@ def manifest_path(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
 
 def parse_manifest_name(name: str) -> tuple[int, NamingScheme] | None:
     """(version, scheme) of a manifest's name; None when it is no manifest of an attached version."""
-    stem, dot, rest = name.partition(".")
-    if dot + rest != _MANIFEST or not stem.isascii() or not stem.isdigit():
-        return None
-    number = int(stem)
-    if number > _U64_MAX:
-        return None
-    # V1 numbers are small, V2 numbers have all 20 digits: versions stay below 10^19 in both.
-    if len(stem) == _V2_DIGITS:
-        return _U64_MAX - number, NamingScheme.V2
-    return number, NamingScheme.V1
+    found = manifest_names.number_of(name)
+    return None if found is None else (found[0], NamingScheme.V2 if found[1] else NamingScheme.V1)
 
 
 def parse_detached_name(name: str) -> int | None:
     """The version of a detached manifest's name, else None."""
-    stem = name[1 : -len(_MANIFEST)]
-    if not name.startswith("d") or not name.endswith(_MANIFEST) or not stem.isdigit():
+    stem = name[1 : -len(SUFFIX)]
+    if not name.startswith("d") or not name.endswith(SUFFIX) or not stem.isdigit():
         return None
     version = int(stem)
-    return version if version & DETACHED_BIT and version <= _U64_MAX else None
+    return version if version & DETACHED_BIT and version <= U64_MAX else None
 
 
 def transaction_name(read_version: int, uuid: str) -> str:

@@ -28,7 +28,7 @@ from lance_core.dataset.tags import read_tag
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
-from lance_core.io.resolve import resolve_store
+from lance_core.io.resolve import resolve_store, without_folder
 from lance_core.io.store import Store
 
 T = TypeVar("T")
@@ -90,10 +90,9 @@ class Snapshot:
         branch = self.manifest.branch
         if branch is None or branch == MAIN:
             return self.store
-        suffix = f"/{TREE}/{check_branch_name(branch)}"
-        uri = self.uri.rstrip("/")
+        root = without_folder(self.uri, f"{TREE}/{check_branch_name(branch)}")
         # A copied or moved branch is a table of its own.
-        return resolve_store(uri.removesuffix(suffix), self.storage_options) if uri.endswith(suffix) else self.store
+        return self.store if root is None else resolve_store(root, self.storage_options)
 
     @cached_property
     def _bases(self) -> dict[int, Store]:

@@ -63,6 +63,7 @@ S3_OPTIONS = frozenset(
         "aws_profile",
         "profile",
         "anon",
+        "dynamodb_endpoint",
     }
 )
 
@@ -124,7 +125,10 @@ AZURE_OPTIONS = frozenset(
 
 HDFS_OPTIONS = frozenset({"hdfs_user", "user", "kerb_ticket"})
 
-KNOWN_OPTIONS = CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | HDFS_OPTIONS
+MANIFEST_STORE_URL = "manifest_store_url"
+"""Ours: the SQLAlchemy url of a database that manifests are published through, on whatever store the table lies."""
+
+KNOWN_OPTIONS = frozenset({MANIFEST_STORE_URL}) | CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | HDFS_OPTIONS
 
 
 def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:

@@ -30,6 +30,7 @@ _EXISTS_CODES = frozenset({"PreconditionFailed", "BlobAlreadyExists", "Condition
 # Values of these options are no secrets, and messages without them would say nothing.
 _PLAIN_OPTIONS = frozenset(
     {"region", "aws_region", "endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url", "account_name", "project"}
+    | {"dynamodb_endpoint"}
 )
 _MIN_SECRET_SIZE = 6
 

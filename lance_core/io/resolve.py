@@ -5,6 +5,8 @@
     "/data/t.lance", "t.lance", "file:///data/t.lance"   -> LocalStore
     "memory://name/t"                                    -> MemoryStore, shared by name within the process
     "s3://bucket/t", "gs://…", "az://…", "abfss://…", …  -> lance_core.io.remote, imported only then
+    "s3+ddb://bucket/t?ddbTableName=manifests"           -> the same, commits through a DynamoDB table
+    any of them, option manifest_store_url               -> the same, commits through a SQL database
 
 Credentials are never part of the store's `uri`, and never part of an error.
 """
@@ -14,12 +16,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lance_core.errors import InputError
 from lance_core.io.local import LocalStore, local_path
 from lance_core.io.memory import MemoryStore
-from lance_core.io.options import checked_options
+from lance_core.io.options import MANIFEST_STORE_URL, checked_options
 from lance_core.io.store import Store
 
 REMOTE_SCHEMES = frozenset(
@@ -36,6 +38,24 @@ def resolve_store(uri: str | os.PathLike[str], storage_options: Mapping[str, str
     Raises InputError for an unknown scheme, a uri with credentials in it, or an unknown storage option.
     """
     options = checked_options(storage_options)
+    url = options.pop(MANIFEST_STORE_URL, None)
+    if url is None:
+        return _resolve(uri, options)
+    from lance_core.io.external import ExternalStore
+    from lance_core.io.external_sql import SqlRegister
+
+    inner = _resolve(uri, options)
+    return ExternalStore(inner, SqlRegister(url), base=inner.uri)
+
+
+def without_folder(uri: str, folder: str) -> str | None:
+    """The uri of the place that `folder` is in; None when the uri does not end there. What follows a `?` stays."""
+    place, mark, query = uri.partition("?")
+    place = place.rstrip("/")
+    return f"{place.removesuffix('/' + folder)}{mark}{query}" if place.endswith(f"/{folder}") else None
+
+
+def _resolve(uri: str | os.PathLike[str], options: dict[str, str]) -> Store:
     text = os.fspath(uri)
     if not isinstance(text, str) or not text.strip():
         raise InputError(
@@ -48,6 +68,8 @@ def resolve_store(uri: str | os.PathLike[str], storage_options: Mapping[str, str
         return LocalStore(_file_path(text))
     if scheme == "memory":
         return _memory_store(text)
+    if scheme == "s3+ddb":
+        return _dynamodb_store(text, options)
     if scheme in REMOTE_SCHEMES:
         from lance_core.io.remote import open_remote
 
@@ -71,6 +93,23 @@ def _file_path(uri: str) -> str:
     if parts.netloc not in ("", "localhost"):
         raise InputError(f"{uri!r} names a file on another machine", cure="Write file:///absolute/path, with three slashes.")
     return local_path(unquote(parts.path) or "/")
+
+
+def _dynamodb_store(uri: str, options: dict[str, str]) -> Store:
+    parts = urlsplit(uri)
+    query = parse_qsl(parts.query)
+    if [name for name, _ in query] != ["ddbTableName"] or not query[0][1]:
+        raise InputError(
+            "a uri that begins with s3+ddb:// names one DynamoDB table",
+            cure="Write s3+ddb://bucket/path?ddbTableName=manifests.",
+        )
+    from lance_core.io.external import ExternalStore
+    from lance_core.io.external_dynamodb import DynamoRegister
+    from lance_core.io.remote import open_remote
+
+    inner = open_remote(f"s3://{parts.netloc}{parts.path}", options)
+    # The key is the path within the bucket: the official library's.
+    return ExternalStore(inner, DynamoRegister(query[0][1], options), base=parts.path.strip("/"), uri=uri)
 
 
 def _memory_store(uri: str) -> MemoryStore:

@@ -165,7 +165,7 @@ class StoreContract:
         child.put("x", b"1")
         assert bytes(store.get("sub/folder/x")) == b"1"
         assert [entry.path for entry in child.list("")] == ["x"]
-        assert child.uri.endswith("sub/folder")
+        assert child.uri.partition("?")[0].endswith("sub/folder")
         with pytest.raises(InputError):
             store.child("../up")
 

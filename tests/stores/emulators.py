@@ -1,0 +1,93 @@
+"""Buckets, containers and databases on the emulators, and the stores in them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from lance_core.io import remote_options
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The key of every Azurite: published with it, secret nowhere."""
+DDB_TABLE = "lance-manifests"
+
+
+def azurite_command() -> list[str] | None:
+    """How to start Azurite's blob service here; None when there is no way."""
+    named = os.environ.get("AZURITE")
+    if named:
+        return [named] if not named.endswith(".js") else ["node", named]
+    found = shutil.which("azurite-blob")
+    if found is None and shutil.which("npm") and shutil.which("node"):
+        local = Path(__file__).parents[2] / ".azurite" / "node_modules" / ".bin" / "azurite-blob"
+        found = str(local) if local.exists() else None
+    return None if found is None else [found]
+
+
+def s3_options(endpoint: str) -> dict[str, str]:
+    return {
+        "aws_access_key_id": "testing",
+        "aws_secret_access_key": "testing-secret",
+        "aws_region": "eu-west-1",
+        "aws_endpoint": endpoint,
+        "dynamodb_endpoint": endpoint,
+    }
+
+
+def new_bucket(endpoint: str) -> str:
+    """A bucket with a fresh name."""
+    options = s3_options(endpoint)
+    options.pop("dynamodb_endpoint")
+    bucket = f"b{uuid.uuid4().hex}"
+    fsspec.filesystem("s3", **remote_options.s3_arguments(options)).mkdir(bucket)
+    return bucket
+
+
+def dynamodb(endpoint: str) -> Any:
+    """A client, the manifest table made."""
+    import botocore.session
+
+    client = botocore.session.Session().create_client(
+        "dynamodb", region_name="eu-west-1", endpoint_url=endpoint, aws_access_key_id="testing", aws_secret_access_key="x"
+    )
+    with contextlib.suppress(client.exceptions.ResourceInUseException):
+        client.create_table(
+            TableName=DDB_TABLE,
+            KeySchema=[{"AttributeName": "base_uri", "KeyType": "HASH"}, {"AttributeName": "version", "KeyType": "RANGE"}],
+            AttributeDefinitions=[
+                {"AttributeName": "base_uri", "AttributeType": "S"},
+                {"AttributeName": "version", "AttributeType": "N"},
+            ],
+            BillingMode="PAY_PER_REQUEST",
+        )
+    return client
+
+
+def rows_of_register(endpoint: str) -> list[dict[str, Any]]:
+    """Every row of the DynamoDB table, by version."""
+    items = dynamodb(endpoint).scan(TableName=DDB_TABLE, ConsistentRead=True)["Items"]
+    rows = [{name: next(iter(value.values())) for name, value in item.items()} for item in items]
+    return sorted(rows, key=lambda row: (row["base_uri"], int(row["version"])))
+
+
+def s3_store(endpoint: str) -> Store:
+    return resolve_store(f"s3://{new_bucket(endpoint)}/tables/t", s3_options(endpoint))
+
+
+def ddb_uri(endpoint: str) -> str:
+    dynamodb(endpoint)
+    return f"s3+ddb://{new_bucket(endpoint)}/tables/{uuid.uuid4().hex}?ddbTableName={DDB_TABLE}"
+
+
+def azure_store(options: dict[str, str]) -> Store:
+    container = f"c{uuid.uuid4().hex}"
+    fsspec.filesystem("abfs", **remote_options.azure_arguments(options)).mkdir(container)
+    return resolve_store(f"az://{container}/tables/t", options)
