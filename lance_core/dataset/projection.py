@@ -66,7 +66,7 @@ def needs_of(schema: Schema, names: Iterable[str]) -> Needs:
     fields: set[int] = set()
     system: set[str] = set()
     for name in names:
-        if name in SYSTEM_COLUMNS and not any(item.name == name for item in schema.top_level):
+        if name in SYSTEM_COLUMNS and not schema.has_column(name):
             system.add(name)
         else:
             fields.update(item.id for item in schema.descend(schema.find(name).id))
@@ -107,8 +107,7 @@ def _named(schema: Schema, columns: Columns, score: str | None) -> Schema:
     """The part of the schema that a list of names speaks of; all of it otherwise."""
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
         return schema
-    top = {item.name for item in schema.top_level}
-    stored = (name for name in columns if name in top or (name not in SYSTEM_COLUMNS and name != score))
+    stored = (name for name in columns if schema.has_column(name) or (name not in SYSTEM_COLUMNS and name != score))
     return schema.project(schema.find(name).id for name in stored)
 
 
@@ -127,7 +126,7 @@ def _stored(schema: Schema, arrow: pa.Schema, name: str) -> Output:
         raise InputError(f"a column is named by a string, got {name!r}")
     if name in SYSTEM_COLUMNS and name not in arrow.names:
         return _system_output(name)
-    if name in arrow.names and not any(item.name == name for item in schema.top_level):
+    if name in arrow.names and not schema.has_column(name):
         return Output(arrow.field(name), ast.Column((name,)))
     field = schema.find(name)
     path = [field.name]

@@ -18,6 +18,9 @@ from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Field, FieldEncoding, LegacyDictionary, Schema
 from lance_core.wire.pb import file_pb2
 
+_NAME, _ID = 0x12, 0x18
+"""Tags of the first two fields of a Field message, as every writer orders them."""
+
 _ENCODINGS: Mapping[int, FieldEncoding] = MappingProxyType({int(item): item for item in FieldEncoding})
 
 
@@ -91,9 +94,62 @@ def encode_field(field: Field) -> file_pb2.Field:
     return message
 
 
+def decode_fields(raw: Iterable[bytes]) -> tuple[Field, ...]:
+    """The nouns of serialized Field messages.
+
+    The fields of a wide table differ in name and id, which come first; what follows is decoded once for all that share it.
+    """
+    known: dict[bytes, Field | None] = {}
+    fields = []
+    for data in raw:
+        name, number, at = _name_and_id(data)
+        if name is None:
+            fields.append(decode_field(parse_message(file_pb2.Field, data, what="field of a schema")))
+            continue
+        rest = data[at:]
+        like = known[rest] if rest in known else known.setdefault(rest, _nameless(rest))
+        if like is None:
+            fields.append(decode_field(parse_message(file_pb2.Field, data, what="field of a schema")))
+        else:
+            fields.append(like.called(name, number))
+    return tuple(fields)
+
+
+def _name_and_id(data: bytes) -> tuple[str | None, int, int]:
+    """Name, id, and where the rest begins; (None, 0, 0) for what is not written in this order, or with long numbers."""
+    end = 2 + data[1] if len(data) > 2 and data[0] == _NAME and data[1] < 0x80 else 0
+    if not 0 < end <= len(data) - 4:
+        return None, 0, 0
+    number = 0
+    try:
+        name = data[2:end].decode()
+    except UnicodeDecodeError:
+        return None, 0, 0
+    if data[end] == _ID:
+        number, end = data[end + 1], end + 2
+        if number >= 0x80:
+            number, end = number & 0x7F | data[end] << 7, end + 1
+            if number >= 1 << 14:
+                return None, 0, 0
+    return name, number, end
+
+
+def _nameless(rest: bytes) -> Field | None:
+    """The field of a message without name and id; None when they are in it after all, or it is damaged."""
+    try:
+        message = file_pb2.Field.FromString(rest)
+    except (DecodeError, RecursionError):
+        return None
+    return None if message.name or message.id else decode_field(message)
+
+
 def decode_schema(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes]) -> Schema:
     """A schema from its flattened fields and metadata map. CorruptFileError when ids or parents contradict each other."""
-    decoded = tuple(decode_field(message) for message in fields)
+    return checked_schema(tuple(decode_field(message) for message in fields), metadata)
+
+
+def checked_schema(decoded: tuple[Field, ...], metadata: Mapping[str, bytes]) -> Schema:
+    """A schema of decoded fields. CorruptFileError when ids or parents contradict each other."""
     seen: set[int] = set()
     for item in decoded:
         if item.parent_id >= 0 and item.parent_id not in seen:

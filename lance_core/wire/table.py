@@ -19,9 +19,10 @@ from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.rowids.walk import encode_varint
 from lance_core.wire.fragments import WireFragments, encode_fragment
 from lance_core.wire.pb import table_pb2
-from lance_core.wire.schema import decode_schema, encode_fields, parse_message, unknown_bytes
-from lance_core.wire.walk import split_repeated
+from lance_core.wire.schema import checked_schema, decode_fields, encode_fields, parse_message, unknown_bytes
+from lance_core.wire.walk import split_all_repeated
 
+_FIELDS = 1
 _FRAGMENTS = 2
 _FRAGMENTS_TAG = b"\x12"
 _NS = 1_000_000_000
@@ -48,11 +49,11 @@ def decode_manifest(data: bytes) -> Manifest:
 
 def decode_manifest_message(data: bytes) -> DecodedManifest:
     """Like `decode_manifest`, with the positions of the index section and of the inline transaction."""
-    raw, rest = split_repeated(bytes(data), _FRAGMENTS)
+    (fields, raw), rest = split_all_repeated(bytes(data), (_FIELDS, _FRAGMENTS))
     message = parse_message(table_pb2.Manifest, rest, what="manifest")
     fragments = FragmentList.of_bytes(raw, WireFragments())
     manifest = Manifest(
-        schema=decode_schema(message.fields, message.schema_metadata),
+        schema=checked_schema(decode_fields(fields), message.schema_metadata),
         fragments=fragments,
         version=message.version,
         timestamp_ns=message.timestamp.seconds * _NS + message.timestamp.nanos,

@@ -5,16 +5,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lance_core.rowids.walk import BYTES, FIXED32, FIXED64, VARINT, damaged, read_varint
 
 
 def split_repeated(data: bytes, number: int) -> tuple[list[bytes], bytes]:
-    """All values of one repeated message field (`number` < 16), and the message without them.
+    """All values of one repeated message field (`number` < 16), and the message without them."""
+    (chunks,), rest = split_all_repeated(data, (number,))
+    return chunks, rest
 
-    A manifest is nearly nothing but its fragments: taking them out first leaves little for the protobuf runtime to build.
+
+def split_all_repeated(data: bytes, numbers: Sequence[int]) -> tuple[list[list[bytes]], bytes]:
+    """The values of each of some repeated message fields (numbers < 16), and the message without them.
+
+    A manifest is nearly nothing but its fragments and the fields of its schema: taking them out first leaves little for
+    the protobuf runtime to build.
     """
-    wanted = number << 3 | BYTES
-    chunks: list[bytes] = []
+    chunks: list[list[bytes]] = [[] for _ in numbers]
+    wanted = {number << 3 | BYTES: found for number, found in zip(numbers, chunks, strict=True)}
     rest: list[bytes] = []
     position, total, kept = 0, len(data), 0
     while position < total:
@@ -25,12 +34,13 @@ def split_repeated(data: bytes, number: int) -> tuple[list[bytes], bytes]:
             stop = position + size
             if stop > total:
                 raise damaged(start, total)
-            if tag != wanted:
+            found = wanted.get(tag)
+            if found is None:
                 position = stop
                 continue
             if kept < start:
                 rest.append(data[kept:start])
-            chunks.append(data[position:stop])
+            found.append(data[position:stop])
             position = kept = stop
         else:
             position = _skip(data, position)

@@ -20,7 +20,8 @@ from lance_core.format.schema import Field, Schema
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 from lance_core.wire.indices import decode_index_section, encode_index_section
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file, manifest_start, section_bytes
-from lance_core.wire.pb import table_pb2
+from lance_core.wire.pb import file_pb2, table_pb2
+from lance_core.wire.schema import decode_field, decode_fields, encode_field, parse_message
 from lance_core.wire.table import decode_manifest, encode_manifest
 from lance_core.wire.walk import split_repeated
 
@@ -283,3 +284,39 @@ def test_splitting_leaves_the_rest_as_it_was() -> None:
     chunks, rest = split_repeated(data, 2)
     assert chunks == [b"\x08\x01", b"\x08\x02"]
     assert rest == bytes.fromhex("18 07 2a01 61 3101020304 05060708 3501020304")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [Field(number, f"c{number}", -1, "float") for number in range(300)],
+        [Field(2**13 + number, "x" * number, -1, "int32", nullable=False, metadata={"a": b"b"}) for number in range(130)],
+        [Field(2**14 - 1, "é", -1, "string"), Field(2**14, "b", 3, "string"), Field(2**31 - 1, "c", 3, "struct")],
+        [Field(-1, "", -1, "null"), Field(0, "n" * 200, -1, "null", unknown=b"\xc8\x3e\x07")],
+    ],
+)
+def test_fields_decoded_by_pattern_are_those_of_the_messages(fields: list[Field]) -> None:
+    messages = [encode_field(item) for item in fields]
+    found = decode_fields([message.SerializeToString() for message in messages])
+    assert list(found) == [decode_field(message) for message in messages] == fields
+
+
+def test_fields_in_any_order_of_bytes_are_decoded() -> None:
+    plain = encode_field(Field(5, "name", -1, "int64")).SerializeToString()
+    again = plain + b"\x12\x05later\x18\x07"
+    for data in (
+        again,
+        plain[6:] + plain[:6],
+        plain[:-1],
+        b"\x12\x04name",
+        b"\x12\xff",
+        b"",
+        b"\x12\x02\xff\xfe\x18\x01\x2a\x01x",
+    ):
+        try:
+            expected = decode_field(parse_message(file_pb2.Field, data, what="field"))
+        except CorruptFileError:
+            with pytest.raises(CorruptFileError):
+                decode_fields([plain, data])
+        else:
+            assert decode_fields([plain, data])[1] == expected
