@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from lance_core.commit.abort import remove_attempt
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry import list_staged
 from lance_core.commit.service import commit_staged
@@ -137,8 +138,10 @@ def bring_up(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Ru
             new = rewrite_group(part, left, options_of(spec), attempt=ref.attempt)
             kept.append(RewriteGroup(left, tuple(new)))
     if not kept:
-        abort_attempt(store, ref.uuid, ref.attempt)
-        return note_nothing_to_do(store, spec)
+        # Noted first: a kill in between leaves what garbage collection knows as landed.
+        nothing = note_nothing_to_do(store, spec)
+        remove_attempt(store, ref.uuid, ref.attempt)
+        return nothing
     new_fragments = [fragment for group in kept for fragment in group.new_fragments]
     return refinish_attempt(
         store,

@@ -144,3 +144,25 @@ def test_without_re_execution_a_conflict_is_raised(uri: str) -> None:
 def test_wrong_bounds_are_named(uri: str) -> None:
     with pytest.raises(InputError, match="max_bytes_per_group must be at least 1"):
         compact(uri, max_bytes_per_group=0)
+
+
+def test_groups_that_nobody_touched_are_kept(tmp_path) -> None:
+    uri = make_table(str(tmp_path / "t.lance"), *(rows(start, start + 10) for start in range(0, 60, 10)))
+    spec = compact(uri, target_rows_per_fragment=20)
+    staged = run_job(spec)
+    before = {path.name for path in (tmp_path / "t.lance" / "data").iterdir()}
+    lance.dataset(uri).delete("id = 25")
+    assert commit(uri, staged)["re_executed"] == 1
+    assert [item.count_rows() for item in lance.dataset(uri).get_fragments()] == [20, 19, 20]
+    after = {path.name for path in (tmp_path / "t.lance" / "data").iterdir()}
+    assert (len(after - before), len(before - after)) == (1, 1)
+    assert leftovers(uri) == set()
+
+
+def test_when_nothing_is_left_of_a_compaction_it_counts_as_done(tmp_path) -> None:
+    uri = make_table(str(tmp_path / "t.lance"), rows(0, 10), rows(10, 20))
+    staged = run_job(compact(uri))
+    lance.dataset(uri).optimize.compact_files()
+    version = lance.dataset(uri).version
+    assert set(commit(uri, staged)["identities"].values()) == {"already_landed"}
+    assert (lance.dataset(uri).version, ids(uri), leftovers(uri)) == (version, [*range(20)], set())
