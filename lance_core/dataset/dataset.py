@@ -39,6 +39,7 @@ from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot
 from lance_core.dataset.stats import LanceStats
 from lance_core.dataset.take import projection_of, take_rows
+from lance_core.dataset.vector_verbs import VectorVerbs
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
 from lance_core.table.transaction import Transaction
@@ -46,7 +47,7 @@ from lance_core.table.transaction import Transaction
 Uri = str | os.PathLike[str]
 
 
-class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs, IndexingVerbs):
+class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs, IndexingVerbs, VectorVerbs):
     """One version of a Lance table."""
 
     def __init__(

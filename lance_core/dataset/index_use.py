@@ -86,7 +86,7 @@ def usable_segments(snapshot: Snapshot) -> dict[str, list[Segment]]:
     for index in manifest.indices:
         reason, kind = _unusable(index, deferred=deferred, stable=manifest.uses_stable_row_ids)
         if index.name in SYSTEM_INDICES or kind is None or reason:
-            if reason:
+            if reason and not _is_of_vectors(index):
                 _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, reason)
             continue
         coverage = live & (index.fragment_bitmap or frozenset())
@@ -94,6 +94,11 @@ def usable_segments(snapshot: Snapshot) -> dict[str, list[Segment]]:
             segment = Segment(index, kind, coverage)
             found.setdefault(column_of(manifest.schema, index.fields[0]), []).append(segment)
     return found
+
+
+def _is_of_vectors(index: IndexMetadata) -> bool:
+    """Those serve `nearest`, not filters: nothing to tell."""
+    return index.details is not None and index.details.kind == "VectorIndexDetails"
 
 
 def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[str, IndexKind | None]:

@@ -15,6 +15,8 @@ from typing import Any
 from lance_core.dataset.build_index import column_of, create_scalar_index, drop_index, parse_index_request, segments_named
 from lance_core.dataset.index_use import Segment, open_segment, usable_segments
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.vector_build import VECTOR_DETAILS
+from lance_core.dataset.vector_use import prewarm_vectors, vector_statistics, vector_title
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
 from lance_core.index.registry import kind_by_details
@@ -62,6 +64,8 @@ def title_of(index: IndexMetadata) -> str:
     """What kind an index is, in the official library's words: `"BTree"`."""
     if index.details is None:
         return "Unknown"
+    if index.details.kind == VECTOR_DETAILS:
+        return vector_title(index)
     kind = kind_by_details(index.details.kind)
     return kind.title if kind is not None else index.details.kind.removesuffix("IndexDetails")
 
@@ -124,6 +128,8 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 
 def _told(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
+    if index.details is not None and index.details.kind == VECTOR_DETAILS:
+        return vector_statistics(snapshot, index)
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     if kind is None or (index.index_version or 0) > kind.version:
         return {}
@@ -200,3 +206,4 @@ class IndexingVerbs:
             for segment in segments:
                 if segment.index.name == name and (wanted is None or segment.index.uuid in wanted):
                     open_segment(self._snapshot, segment)
+        prewarm_vectors(self._snapshot, name, wanted)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,13 +18,17 @@ import pyarrow as pa
 
 from lance_core.dataset.explain import explain
 from lance_core.dataset.index_use import Served, serve
-from lance_core.dataset.nearest_flat import nearest_in, vector_plan
+from lance_core.dataset.nearest_flat import merged, nearest_in, refined, vector_plan
 from lance_core.dataset.nearest_query import NearestQuery
-from lance_core.dataset.projection import Projection
+from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.projection import Projection, plan_projection
+from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scored import Scored, scored_table
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.vector_use import VectorSegment, row_mask, search_segment, vector_segments, vector_title
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment
+from lance_core.format.index_details import Metric
 
 DISTANCE = "_distance"
 
@@ -82,14 +86,59 @@ class NearestSearch:
         )
 
     def _find(self, q: npt.NDArray[Any]) -> Scored:
-        query = self.query
-        metric = query.flat_metric
-        return nearest_in(self.snapshot, self._flat.plan, query, q, metric, k=query.k)
+        query, wide = self.query, self.query.k * (self.query.refine_factor or 1)
+        parts: list[Scored] = []
+        failed: set[int] = set()
+        for segment in self._segments:
+            mask = row_mask(self.snapshot, segment.coverage, self._passing)
+            found = search_segment(self.snapshot, segment, query, q, mask, k=wide, strict=self.options.strict)
+            if found is None:
+                failed |= segment.coverage
+            else:
+                parts.append(found)
+        if query.refine_factor and parts:
+            parts = [refined(self.snapshot, merged(parts, wide), query, q, self._metric, k=query.k)]
+        flat = self._flat
+        if failed:
+            flat = self._served(tuple(item for item in self.fragments if item.id in failed or item.id not in self._covered))
+        if flat.plan.tasks and (failed or not self.options.fast_search or not self._segments):
+            parts.append(nearest_in(self.snapshot, flat.plan, query, q, self._metric, k=query.k))
+        return merged(parts, query.k) if parts else Scored(np.empty(0, np.uint64), np.empty(0, np.float32))
+
+    @cached_property
+    def _segments(self) -> tuple[VectorSegment, ...]:
+        """The segments that are asked, their coverage cut to the fragments of the scan."""
+        if not self.query.use_index:
+            return ()
+        asked = frozenset(fragment.id for fragment in self.fragments)
+        found = vector_segments(self.snapshot, self.query.column, self.query.metric)
+        cut = (replace(segment, coverage=segment.coverage & asked) for segment in found)
+        return tuple(segment for segment in cut if segment.coverage)
+
+    @cached_property
+    def _covered(self) -> frozenset[int]:
+        return frozenset().union(*(segment.coverage for segment in self._segments))
+
+    @property
+    def _metric(self) -> Metric:
+        return self._segments[0].metric if self._segments else self.query.flat_metric
+
+    @cached_property
+    def _passing(self) -> npt.NDArray[np.uint64] | None:
+        """Addresses of covered rows that pass the prefilter; None when there is none."""
+        if self.filter is None or not self.options.prefilter:
+            return None
+        schema = self.snapshot.manifest.schema
+        fragments = [fragment for fragment in self.fragments if fragment.id in self._covered]
+        plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=self.filter)
+        served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, strict=self.options.strict)
+        found = [batch.column(0).to_numpy() for batch in scan(self.snapshot, served.plan, batch_size=LARGE_BATCH_ROWS)]
+        return np.concatenate(found) if found else np.empty(0, np.uint64)
 
     @cached_property
     def _flat(self) -> Served:
         """The scan of what no vector index answers for."""
-        return self._served(self.fragments)
+        return self._served(tuple(fragment for fragment in self.fragments if fragment.id not in self._covered))
 
     def _served(self, fragments: tuple[Fragment, ...]) -> Served:
         wanted = self.filter if self.options.prefilter else None
@@ -99,10 +148,23 @@ class NearestSearch:
     def explain(self, *, verbose: bool = False) -> str:
         """What is searched, and how."""
         query = self.query
-        lines = [f"nearest {query.k} rows by {query.flat_metric} distance of {query.column}"]
-        lines.append("  KNNVectorDistance: every vector of")
-        below = explain(self.snapshot, self._flat, self.filter_text, verbose=verbose)
-        lines.extend(f"    {line}" for line in below.splitlines())
-        if self.filter is not None and not self.options.prefilter:
-            lines.append(f"  of the rows found keep those with {self.filter_text}")
+        lines = [f"nearest {query.k} rows by {self._metric} distance of {query.column}"]
+        lines.extend(self._segment_line(segment) for segment in self._segments)
+        if query.refine_factor and self._segments:
+            lines.append(f"    the best {query.k * query.refine_factor} are measured again by their stored vectors")
+        if self._flat.plan.tasks and not (self.options.fast_search and self._segments):
+            lines.append("  KNNVectorDistance: every vector of")
+            below = explain(self.snapshot, self._flat, self.filter_text, verbose=verbose)
+            lines.extend(f"    {line}" for line in below.splitlines())
+        if self.filter is not None:
+            when = "before the search, only rows" if self.options.prefilter else "of the rows found, those"
+            lines.append(f"  keep {when} with {self.filter_text}")
         return "\n".join(lines)
+
+    def _segment_line(self, segment: VectorSegment) -> str:
+        query = self.query
+        probes = f"{query.min_probes or 'auto'} to {query.max_probes or 'all'}"
+        return (
+            f"  ANNSubIndex: {segment.index.name} ({vector_title(segment.index)}) segment {segment.index.uuid}, "
+            f"probes {probes}, answers for {len(segment.coverage)} fragments"
+        )
