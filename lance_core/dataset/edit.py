@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +25,7 @@ from lance_core.commit.deletions import deletion_file_path, write_deletions
 from lance_core.dataset.deletions import read_deleted
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.snapshot import Snapshot, snapshot_of
+from lance_core.dataset.write import discard_fragments
 from lance_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -161,6 +162,25 @@ def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: st
     updated = _at_once(write, left)
     files = tuple(deletion_file_path(item.id, item.deletion_file) for item in updated if item.deletion_file is not None)
     return Deletions(tuple(updated), emptied, files, sum(len(offsets) for offsets in gone.values()))
+
+
+def stage_both(
+    snapshot: Snapshot, gone: Mapping[int, Ints], write: Callable[[], list[Fragment]], *, attempt: str | None = None
+) -> tuple[Deletions, list[Fragment]]:
+    """`stage_deletions` while `write` writes new fragments: both mostly wait. When one fails, both are undone."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-delete") as beside:
+        marking = beside.submit(stage_deletions, snapshot, gone, attempt=attempt)
+        try:
+            fragments = write()
+        except BaseException:
+            with suppress(LanceError, OSError):
+                remove_files(snapshot, marking.result().files)
+            raise
+        try:
+            return marking.result(), fragments
+        except BaseException:
+            discard_fragments(snapshot.store, fragments)
+            raise
 
 
 def _at_once(write: Callable[[Fragment], Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:

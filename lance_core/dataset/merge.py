@@ -21,13 +21,12 @@ import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.naming import data_path
-from lance_core.dataset.edit import Edit, by_fragment, matching_offsets, remove_files, stage_deletions
-from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.edit import Edit, by_fragment, matching_offsets, stage_both
+from lance_core.dataset.match_keys import match_keys
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.scanner import as_filter
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.tables import scan_table
 from lance_core.dataset.take import take_addresses
 from lance_core.dataset.update import stage_moved
 from lance_core.errors import InputError
@@ -36,7 +35,6 @@ from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
 
 Addresses = npt.NDArray[np.uint64]
-_ROW = "__lance_core_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def stage_merge_part(
 
 def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str | None) -> tuple[Edit, _Pairs]:
     _check(snapshot, source, spec)
-    pairs = _match(snapshot, source, spec)
+    pairs = _Pairs(*match_keys(snapshot, source, spec.on))
     if spec.matched == "fail" and len(pairs.target):
         raise InputError(f"{len(pairs.target)} rows match, the first with {_key(source, pairs.source[0], spec)}")
     updated = _Pairs(pairs.target[:0], pairs.source[:0])
@@ -95,13 +93,12 @@ def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str |
     gone = _union(moved, by_fragment(np.unique(pairs.target)) if spec.matched == "delete" else {})
     gone = _union(gone, _missing(snapshot, pairs, spec))
     inserted = _unmatched(source, pairs) if spec.insert else source.slice(0, 0)
-    deletions = stage_deletions(snapshot, gone, attempt=attempt)
-    try:
-        batches = _rows(snapshot, source, updated, inserted)
-        fragments = stage_moved(snapshot, moved, batches, attempt=attempt)
-    except BaseException:
-        remove_files(snapshot, deletions.files)
-        raise
+    deletions, fragments = stage_both(
+        snapshot,
+        gone,
+        lambda: stage_moved(snapshot, moved, _rows(snapshot, source, updated, inserted), attempt=attempt),
+        attempt=attempt,
+    )
     operation = Update(
         removed_fragment_ids=deletions.removed,
         updated_fragments=deletions.updated,
@@ -124,20 +121,6 @@ def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
             where = "the table" if key not in names else "the source"
             raise InputError(f"no column {key!r} in {where} to merge on", cure=f"Columns of the table: {', '.join(names)}.")
     check_compatible(snapshot.manifest.schema, schema_from_arrow(source.schema, version=snapshot.manifest.file_version))
-
-
-def _match(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> _Pairs:
-    schema = snapshot.manifest.schema
-    plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*spec.on, "_rowaddr"]))
-    target = scan_table(snapshot, plan)
-    keys = source.select([*spec.on]).append_column(_ROW, pa.array(np.arange(source.num_rows)))
-    try:
-        joined = target.join(keys, keys=[*spec.on], join_type="inner")
-    except pa.ArrowException as error:
-        raise InputError(f"cannot merge on {', '.join(spec.on)}: {error}") from error
-    addresses, rows = (joined.column(name).to_numpy() for name in ("_rowaddr", _ROW))
-    order = np.argsort(addresses, kind="stable")
-    return _Pairs(addresses[order].astype(np.uint64), rows[order].astype(np.int64))
 
 
 def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: MergeSpec) -> _Pairs:

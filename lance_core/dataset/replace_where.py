@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.naming import data_path
-from lance_core.dataset.edit import Edit, matching_offsets, remove_files, run_edit, stage_deletions
+from lance_core.dataset.edit import Edit, matching_offsets, run_edit, stage_both
 from lance_core.dataset.scanner import as_filter
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.sources import open_source
@@ -53,12 +53,12 @@ def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt
     manifest = snapshot.manifest
     part = check_compatible(manifest.schema, schema_from_arrow(rows.schema, version=manifest.file_version))
     batches = [*_satisfying(rows, snapshot.arrow_schema, expr, predicate)]
-    deletions = stage_deletions(snapshot, matching_offsets(snapshot, expr), attempt=attempt)
-    try:
-        fragments = stage_fragments(snapshot.store, batches, part, version=manifest.file_version, attempt=attempt)
-    except BaseException:
-        remove_files(snapshot, deletions.files)
-        raise
+    deletions, fragments = stage_both(
+        snapshot,
+        matching_offsets(snapshot, expr),
+        lambda: stage_fragments(snapshot.store, batches, part, version=manifest.file_version, attempt=attempt),
+        attempt=attempt,
+    )
     operation = Update(
         removed_fragment_ids=deletions.removed,
         updated_fragments=deletions.updated,

@@ -24,9 +24,8 @@ from lance_core.dataset.edit import (
     DEFAULT_RETRY_TIMEOUT,
     Edit,
     matching_offsets,
-    remove_files,
     run_edit,
-    stage_deletions,
+    stage_both,
 )
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.rows import Ints
@@ -68,12 +67,12 @@ def stage_update(snapshot: Snapshot, updates: Mapping[str, str], *, where: Any =
     """Write the new rows and deletion files of an update and describe its commit."""
     values = _parse_updates(snapshot.arrow_schema, updates)
     matched = matching_offsets(snapshot, as_filter(where, snapshot.arrow_schema))
-    deletions = stage_deletions(snapshot, matched, attempt=attempt)
-    try:
-        fragments = stage_moved(snapshot, matched, _updated(snapshot, matched, values), attempt=attempt)
-    except BaseException:
-        remove_files(snapshot, deletions.files)
-        raise
+    deletions, fragments = stage_both(
+        snapshot,
+        matched,
+        lambda: stage_moved(snapshot, matched, _updated(snapshot, matched, values), attempt=attempt),
+        attempt=attempt,
+    )
     schema = snapshot.manifest.schema
     changed = {item.id for name in updates for item in schema.descend(schema.find(name).id)}
     operation = Update(
