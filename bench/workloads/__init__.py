@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.measure import Case
-from bench.workloads import cold_start, embeddings, metadata, mixed, nested, texts, verbs, wide
+from bench.workloads import cold_start, embeddings, metadata, mixed, nested, spark, texts, verbs, wide
 
 WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "mixed": mixed.cases,
@@ -17,4 +17,5 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "cold_start": cold_start.cases,
     "metadata": metadata.cases,
     "verbs": verbs.cases,
+    "spark": spark.cases,
 }

@@ -32,7 +32,7 @@ class SourceOptions:
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     batch_size: int = 16_384
-    rows_per_partition: int = 1024 * 1024
+    rows_per_partition: int | None = None
     identity: str = ""
     stage_only: bool = False
     max_rows_per_file: int | None = None

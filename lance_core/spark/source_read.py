@@ -6,6 +6,7 @@ what travels is a uri, a number and fragment ids.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,9 @@ from lance_core.jobs.conform import Conformer
 from lance_core.spark.filters import split_filters
 from lance_core.spark.options import SourceOptions
 from lance_core.spark.types import arrow_schema
+
+_MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
+_GUESSED_ROW_BYTES = 100
 
 
 @dataclass
@@ -47,8 +51,18 @@ class LanceReader(DataSourceReader):
             parse_filter(options.filter, snapshot.arrow_schema)  # refused now, not on executors
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Neighbouring fragments together, up to `rowsPerPartition` rows."""
-        return group_fragments(self._snapshot().manifest.fragments, self._options.rows_per_partition)
+        """Neighbouring fragments together: up to `rowsPerPartition` rows where that is given, else by bytes.
+
+        By bytes as Spark cuts files: 128 MiB, or less when that would leave processors idle. Only the driver's processors
+        are known here; each task costs about 0.1 s of start-up, so small tables are not cut finer than 16 MiB.
+        """
+        fragments = self._snapshot().manifest.fragments
+        rows = self._options.rows_per_partition
+        if rows is not None:
+            return group_fragments(fragments, [fragment.num_rows for fragment in fragments], rows)
+        sizes = [_size_of(fragment) for fragment in fragments]
+        share = -(-sum(sizes) // (os.cpu_count() or 1))
+        return group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""
@@ -88,15 +102,21 @@ def open_read_snapshot(options: SourceOptions) -> Snapshot:
     return open_snapshot(options.uri, version=options.version, asof=options.asof, storage_options=options.storage)
 
 
-def group_fragments(fragments: Sequence[Fragment], max_rows: int) -> list[InputPartition]:
-    """Consecutive fragments in groups of at most `max_rows` living rows; a larger fragment is a group of its own."""
+def group_fragments(fragments: Sequence[Fragment], sizes: Sequence[int], most: int) -> list[InputPartition]:
+    """Consecutive fragments in groups of at most `most`, in whatever unit `sizes` are; a larger fragment stands alone."""
     groups: list[InputPartition] = []
-    start, rows = 0, 0
-    for index, fragment in enumerate(fragments):
-        if index > start and rows + fragment.num_rows > max_rows:
+    start, total = 0, 0
+    for index, size in enumerate(sizes):
+        if index > start and total + size > most:
             groups.append(FragmentGroup(start, index))
-            start, rows = index, 0
-        rows += fragment.num_rows
+            start, total = index, 0
+        total += size
     if start < len(fragments):
         groups.append(FragmentGroup(start, len(fragments)))
     return groups
+
+
+def _size_of(fragment: Fragment) -> int:
+    """Bytes of a fragment's files; where the table does not say, a guess from its rows."""
+    known = [file.file_size_bytes for file in fragment.files]
+    return sum(size or _GUESSED_ROW_BYTES * fragment.num_rows for size in known)
