@@ -16,6 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lance_core.arrow.blob import Blob as Blob
+    from lance_core.arrow.blob import blob_array as blob_array
+    from lance_core.arrow.blob import blob_field as blob_field
+    from lance_core.dataset.blob_files import BlobFile as BlobFile
     from lance_core.dataset.dataset import LanceDataset as LanceDataset
     from lance_core.dataset.entry import dataset as dataset
     from lance_core.dataset.entry import write_dataset as write_dataset
@@ -26,15 +30,31 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Blob": "lance_core.arrow.blob",
+    "BlobFile": "lance_core.dataset.blob_files",
+    "blob_array": "lance_core.arrow.blob",
+    "blob_field": "lance_core.arrow.blob",
     "LanceDataset": "lance_core.dataset.dataset",
     "LanceFragment": "lance_core.dataset.fragment",
     "LanceScanner": "lance_core.dataset.scanner",
     "write_dataset": "lance_core.dataset.entry",
     "LanceError": "lance_core.errors",
 }
-_MODULES = ("cli", "dataset", "errors", "fragment", "jobs", "watch")
+_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "jobs", "watch")
 
-__all__ = ["LanceDataset", "LanceError", "LanceFragment", "LanceScanner", "__version__", "dataset", "write_dataset"]
+__all__ = [
+    "Blob",
+    "BlobFile",
+    "LanceDataset",
+    "LanceError",
+    "LanceFragment",
+    "LanceScanner",
+    "__version__",
+    "blob_array",
+    "blob_field",
+    "dataset",
+    "write_dataset",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -51,12 +51,16 @@ def _column(batch: pa.RecordBatch, field: pa.Field, *, first_row: int) -> pa.Arr
     index = batch.schema.get_field_index(field.name)
     if index < 0:
         raise SchemaMismatchError(f"column {field.name!r} ({field.type}) is missing from the data")
-    given = batch.column(index)
-    if _is_blob(field) and (str(given.type) in _BYTES):
-        given = _as_blob(given)
-    array = cast_array(given, field.type, path=field.name)
+    array = _cast_field(batch.column(index), field, path=field.name)
     check_nulls(array, field, path=field.name, first_row=first_row)
     return array
+
+
+def _cast_field(array: pa.Array, field: pa.Field, *, path: str) -> pa.Array:
+    """`array` as the field has it; plain bytes may stand for blobs."""
+    if _is_blob(field) and str(array.type) in _BYTES:
+        array = _as_blob(array)
+    return cast_array(array, field.type, path=path)
 
 
 def _is_blob(field: pa.Field) -> bool:
@@ -130,7 +134,7 @@ def _cast_struct(array: pa.StructArray, target: pa.StructType, *, path: str) -> 
     for field in fields:
         child_path = f"{path}.{field.name}"
         if field.name in names:
-            children.append(cast_array(array.field(names[field.name]), field.type, path=child_path))
+            children.append(_cast_field(array.field(names[field.name]), field, path=child_path))
         elif field.nullable:
             children.append(pa.nulls(len(array), field.type))
         else:
@@ -147,7 +151,7 @@ def _cast_list(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:
     if pa.types.is_map(target):
         values = _cast_entries(array.values, target, path=path)
     else:
-        values = cast_array(array.values, target.value_type, path=f"{path}.{target.value_field.name}")
+        values = _cast_field(array.values, target.value_field, path=f"{path}.{target.value_field.name}")
     num_buffers = 1 if pa.types.is_fixed_size_list(target) else 2
     return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], offset=array.offset, children=[values])
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.commit.bases import open_base
@@ -26,9 +28,9 @@ from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.fetch import ByteRange
 from lance_core.file.blobs import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
-from lance_core.format.fragment import DataFile
+from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import BasePath
-from lance_core.format.schema import Field
+from lance_core.format.schema import NO_PARENT, Field
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 
@@ -173,6 +175,35 @@ def open_blobs(
     return [None if place is None else BlobFile(place, buffer_size=buffer_size) for place in found]
 
 
+def largest_blob(snapshot: Snapshot, fragments: Sequence[Fragment]) -> int:
+    """Bytes of the largest blob of some fragments, 0 when there are none. Reads descriptors, no values."""
+    schema = snapshot.manifest.schema
+    ids = [
+        field.id for field in schema.fields if field.extension_name == BLOB_V2 or is_true(field.metadata.get(BLOB_METADATA))
+    ]
+    largest = 0
+    for fragment in fragments if ids else ():
+        reader = reader_of(snapshot, fragment)
+        for file in fragment.files:
+            part = stored_part(schema.project(ids), file)
+            if part.fields and file.file_major_version:
+                for batch in reader.open(file).project(part, blobs="descriptions").read():
+                    largest = max([largest, *(_largest_size(column) for column in batch.columns)])
+    return largest
+
+
+def _largest_size(array: pa.Array) -> int:
+    """The largest `size` of the descriptors anywhere in the array."""
+    if pa.types.is_struct(array.type):
+        names = [field.name for field in array.type]
+        if "position" in names and "size" in names:
+            return pc.max(array.field(names.index("size"))).as_py() or 0
+        return max((_largest_size(array.field(number)) for number in range(len(names))), default=0)
+    if pa.types.is_nested(array.type):
+        return _largest_size(array.values)
+    return 0
+
+
 def _places(reader: FragmentReader, field: Field, offsets: npt.NDArray[np.int64]) -> Iterator[BlobPlace | None]:
     schema = reader.snapshot.manifest.schema.project([field.id])
     file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
@@ -181,8 +212,25 @@ def _places(reader: FragmentReader, field: Field, offsets: npt.NDArray[np.int64]
         return
     projection = reader.open(file).project(stored_part(schema, file), blobs="descriptions")
     for batch in projection.read(ranges=RowSelection.indices(offsets), batch_size=max(len(offsets), 1)):
-        for value in batch.column(0).to_pylist():
+        column = batch.column(0)
+        for name in _below(reader.snapshot, field):
+            column = pc.struct_field(column, name)
+        for value in column.to_pylist():
             yield None if _is_null(value) else _place(reader.snapshot, file, value)
+
+
+def _below(snapshot: Snapshot, field: Field) -> list[str]:
+    """Names from the top-level column's child down to the field. InputError below a list: there is no one blob to a row."""
+    schema = snapshot.manifest.schema
+    names: list[str] = []
+    while field.parent_id != NO_PARENT:
+        names.insert(0, field.name)
+        field = schema.by_id[field.parent_id]
+        if field.logical_type != "struct":
+            raise InputError(
+                f"blobs below {field.name!r} ({field.logical_type}) are not one to a row", cure="Read them with `take`."
+            )
+    return names
 
 
 def _is_null(value: Mapping[str, Any] | None) -> bool:

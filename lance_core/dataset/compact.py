@@ -20,6 +20,7 @@ import numpy as np
 
 from lance_core.commit.commit import commit_transaction
 from lance_core.commit.naming import data_path
+from lance_core.dataset.blob_files import largest_blob
 from lance_core.dataset.compact_plan import CompactionOptions, CompactionPlan, plan_compaction
 from lance_core.dataset.edit import Edit, living_offsets, run_edit
 from lance_core.dataset.fragments import reader_of
@@ -29,7 +30,6 @@ from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.write import discard_fragments, stage_fragments
-from lance_core.errors import UnsupportedFeatureError
 from lance_core.format.fragment import Fragment
 from lance_core.rowids.message import encode_row_ids, encode_versions
 from lance_core.rowids.sequence import sequence_of
@@ -39,6 +39,8 @@ from lance_core.table.operations.base import RewrittenIndex
 from lance_core.table.operations.reserve_fragments import ReserveFragments
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
+
+_MAX_BLOB_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,6 @@ def compact_files(snapshot: Snapshot, options: CompactionOptions) -> tuple[Snaps
 def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
     """What a compaction of this version would rewrite, and why it leaves the rest alone."""
     manifest = snapshot.manifest
-    for field in manifest.schema.fields:
-        if field.metadata.get("lance-encoding:blob") == b"true" or field.extension_name.startswith("lance.blob"):
-            raise UnsupportedFeatureError(f"column {field.name!r} holds blobs; tables with blobs are not compacted yet")
     pinned: set[int] = set()
     for index in manifest.indices:
         if moves_by_rebuilding(snapshot, index):
@@ -119,7 +118,7 @@ def rewrite_group(
     plan = plan_scan(manifest.schema, group, plan_projection(manifest.schema, None))
     fragments = stage_fragments(
         snapshot.store,
-        scan(snapshot, plan, batch_size=options.batch_size or LARGE_BATCH_ROWS),
+        scan(snapshot, plan, batch_size=options.batch_size or _batch_rows(snapshot, group)),
         manifest.schema,
         version=manifest.file_version,
         max_rows_per_file=max(1, -(-rows // num_files)),
@@ -127,6 +126,11 @@ def rewrite_group(
         attempt=attempt,
     )
     return _with_identity(snapshot, group, fragments) if manifest.uses_stable_row_ids else fragments
+
+
+def _batch_rows(snapshot: Snapshot, group: Sequence[Fragment]) -> int:
+    """Rows at a time: as many as there can be, fewer where large blobs would fill the memory."""
+    return max(1, min(LARGE_BATCH_ROWS, _MAX_BLOB_BYTES // max(1, largest_blob(snapshot, group))))
 
 
 def _with_identity(snapshot: Snapshot, group: Sequence[Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:

@@ -82,11 +82,15 @@ def stage_fragments(
 
 
 def discard_fragments(store: Store, fragments: Iterable[Fragment]) -> None:
-    """Remove the data files of fragments that were staged and will not be committed. Never fails: what stays is garbage."""
+    """Remove the files of fragments that were staged and will not be committed. Never fails: what stays is garbage."""
     for fragment in fragments:
         for file in fragment.files:
             with suppress(LanceError, OSError):
                 store.delete(naming.data_path(file.path))
+                # Blobs lie in a folder named like the file.
+                folder = naming.data_path(file.path.removesuffix(".lance"))
+                for name in store.list_names(folder):
+                    store.delete(f"{folder}/{name}")
 
 
 def _conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:

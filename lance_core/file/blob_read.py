@@ -28,7 +28,8 @@ from lance_core.file.blobs import (
     PAIR,
     sidecar_path,
 )
-from lance_core.file.tree import Node, is_old_blob, is_packed
+from lance_core.file.finish import finish
+from lance_core.file.tree import LeafNode, Node, StructNode, blob_below, build_tree, is_old_blob, is_packed
 from lance_core.format.schema import NO_PARENT, Field, Schema
 from lance_core.io.drive import drive
 from lance_core.io.store import Store
@@ -38,13 +39,19 @@ _DESCRIBED = {b"lance-encoding:blob": b"true", b"lance-encoding:packed": b"true"
 
 
 def described_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of a read that gives descriptors for top-level blob columns."""
+    """The Arrow schema of a read that gives descriptors for blob columns."""
     arrow = schema_to_arrow(schema)
     for number, item in enumerate(schema.top_level):
-        kind = DESCRIPTOR if item.extension_name == BLOB_V2 else PAIR if is_old_blob(item) else None
-        if kind is not None:
-            arrow = arrow.set(number, pa.field(item.name, kind, nullable=item.nullable, metadata=_DESCRIBED))
+        arrow = arrow.set(number, _described_field(schema, item, arrow.field(number)))
     return arrow
+
+
+def _described_field(schema: Schema, field: Field, arrow: pa.Field) -> pa.Field:
+    kind = DESCRIPTOR if field.extension_name == BLOB_V2 else PAIR if is_old_blob(field) else None
+    if kind is not None:
+        return pa.field(field.name, kind, nullable=field.nullable, metadata=_DESCRIBED)
+    below = [item for item in schema.descend(field.id) if item.extension_name == BLOB_V2 or is_old_blob(item)]
+    return arrow.with_type(build_tree(schema, field, {}, described=True).type) if below else arrow
 
 
 def own_schema(schema: Schema) -> Schema:
@@ -130,7 +137,7 @@ class BlobReader:
 
     @property
     def num_columns(self) -> int:
-        """One."""
+        """As many as there are leaves."""
         return self.inner.num_columns
 
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
@@ -142,10 +149,27 @@ class BlobReader:
         return BLOB_ROW_SIZE
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
-        """The values, as the struct the table's schema names."""
-        return [self._values(chunk) for chunk in self.inner.assemble(results, num_rows)]
+        """The values, as the type the table's schema names."""
+        return [self._filled(self.inner.node, chunk, self.type) for chunk in self.inner.assemble(results, num_rows)]
 
-    def _values(self, chunk: pa.StructArray) -> pa.Array:
+    def _filled(self, node: Node, array: pa.Array, target: pa.DataType) -> pa.Array:
+        """The array with values in place of the descriptors anywhere in it."""
+        if not blob_below(node):
+            return finish(array, target)
+        if isinstance(node, LeafNode):
+            return self._values(array, target)
+        if isinstance(node, StructNode):
+            children = [
+                self._filled(child, array.field(number), target.field(number).type)
+                for number, child in enumerate(node.children)
+            ]
+            return pa.Array.from_buffers(target, len(array), array.buffers()[:1], children=children)
+        item = pa.struct([target.key_field, target.item_field]) if pa.types.is_map(target) else target.value_type
+        values = self._filled(node.item, array.values, item)
+        num_buffers = 1 if pa.types.is_fixed_size_list(target) else 2
+        return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], children=[values])
+
+    def _values(self, chunk: pa.StructArray, target: pa.DataType) -> pa.Array:
         wanted = _Wanted()
         rows = chunk.to_pylist()
         for row, item in enumerate(rows):
@@ -155,9 +179,9 @@ class BlobReader:
         values: list[dict[str, Any] | None] = []
         for row, item in enumerate(rows):
             values.append(None if item is None else _value(item, found.get(row)))
-        storage = self.type.storage_type if isinstance(self.type, pa.BaseExtensionType) else self.type
+        storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
         array = pa.array(values, storage)
-        return array if storage is self.type else pa.ExtensionArray.from_storage(self.type, array)
+        return array if storage is target else pa.ExtensionArray.from_storage(target, array)
 
     def _fetch(self, ranges: Mapping[str, list[tuple[int, ByteRange]]]) -> dict[int, bytes]:
         jobs = [(path, _get([item for _, item in pairs])) for path, pairs in ranges.items()]
@@ -190,6 +214,11 @@ class _Wanted:
 
 def _value(item: Mapping[str, Any], data: bytes | None) -> dict[str, Any]:
     if item["kind"] == KIND_EXTERNAL:
+        if item["blob_id"]:
+            raise UnsupportedFeatureError(
+                f"a blob lies at {item['blob_uri']!r} below base path {item['blob_id']}, which its value cannot say",
+                cure="Read it with `take_blobs`.",
+            )
         return {"data": None, "uri": item["blob_uri"], "position": item["position"], "size": item["size"]}
     return {"data": data or b"", "uri": None}
 

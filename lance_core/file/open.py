@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from lance_core.arrow import field_to_arrow
-from lance_core.arrow.extension import BLOB_V2
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.blob_read import BlobReader, own_schema
@@ -22,7 +21,7 @@ from lance_core.file.located import located
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
 from lance_core.file.opened import OpenFile
 from lance_core.file.projection import Blobs, Projection, Reader
-from lance_core.file.tree import Node, assign_columns, build_tree
+from lance_core.file.tree import Node, assign_columns, blob_below, build_tree
 from lance_core.file.v1.reader import open_legacy
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import Column
@@ -133,10 +132,9 @@ class ContainerFile(OpenFile):
         )
 
     def _with_values(self, schema: Schema, reader: Reader) -> Reader:
-        field = reader.node.field
-        if field.extension_name != BLOB_V2:
+        if not blob_below(reader.node):
             return reader
-        return BlobReader(reader, self.store, self.path, self.file_size, field_to_arrow(schema, field).type)
+        return BlobReader(reader, self.store, self.path, self.file_size, field_to_arrow(schema, reader.node.field).type)
 
     def _readers21(self, nodes: Sequence[Node]) -> tuple[Sequence[Reader], int | None]:
         wanted = wanted_columns(nodes)

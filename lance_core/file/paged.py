@@ -17,14 +17,16 @@ from lance_core.errors import InputError
 from lance_core.file.ahead import EncodeAhead
 from lance_core.file.assemble import copied
 from lance_core.file.blob_read import stored_schema
-from lance_core.file.blob_write import check_blobs, is_blob, store_blobs
+from lance_core.file.blob_sink import BlobSink
+from lance_core.file.blob_write import BlobStore, check_blobs
 from lance_core.file.container import ContainerWriter
 from lance_core.file.encode20 import ArrayEncoder
 from lance_core.file.encode21 import LeafEncoder
+from lance_core.file.tree import build_tree
 from lance_core.format.layout import Column, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
-from lance_core.io.store import StoreWriter
+from lance_core.io.store import Store, StoreWriter
 from lance_core.pages.encoded import EncodedPage
 from lance_core.wire.file import FileDescriptor, encode_file_descriptor
 
@@ -86,17 +88,28 @@ class PagedBody:
     """Columns of a 2.x file on their way into it."""
 
     def __init__(
-        self, out: StoreWriter, schema: Schema, version: FileVersion, *, max_page_bytes: int, max_buffered_bytes: int
+        self,
+        out: StoreWriter,
+        schema: Schema,
+        version: FileVersion,
+        *,
+        store: Store,
+        path: str,
+        max_page_bytes: int,
+        max_buffered_bytes: int,
     ) -> None:
         check_blobs(schema, version)
         self._schema = schema
         self._version = version
-        self._blobs = [is_blob(field, version) for field in schema.top_level]
         self._encoder = encoder_for(schema, version)
         self._columns = [_Column() for _ in range(self._encoder.num_columns)]
         self._max_page_bytes = max_page_bytes
         self._max_buffered_bytes = max_buffered_bytes
         self._container = ContainerWriter(out)
+        self._sink = BlobSink(store, path, self._container.add_buffer)
+        self._blobs = BlobStore(version, self._sink)
+        nodes = [build_tree(schema, field, {}) for field in schema.top_level]
+        self._blob_nodes = {number: node for number, node in enumerate(nodes) if self._blobs.has_blobs(node)}
         self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)
 
     @property
@@ -134,9 +147,8 @@ class PagedBody:
 
     def _described(self, number: int, array: pa.Array) -> pa.Array:
         """The array, or what stands for its values when they are kept out of line."""
-        if not self._blobs[number]:
-            return array
-        return store_blobs(array, self._version, self._container.add_buffer)
+        node = self._blob_nodes.get(number)
+        return array if node is None else self._blobs.replaced(node, array)
 
     def add_global_buffer(self, data: bytes) -> int:
         """Store bytes beside the pages; returns their number."""
@@ -148,6 +160,7 @@ class PagedBody:
             if column.waiting:
                 self._flush(number)
         self._ahead.drain()
+        self._sink.close()
         descriptor = FileDescriptor(stored_schema(Schema(self._schema.fields, schema_metadata)), num_rows)
         columns = [
             Column(tuple(column.pages), encoding=self._encoder.column_encoding(number))
@@ -158,6 +171,7 @@ class PagedBody:
     def abandon(self) -> None:
         """Stop encoding; the file is given up."""
         self._ahead.abandon()
+        self._sink.abort()
 
     def _append(self, field: int, array: pa.Array) -> None:
         for number, item in self._encoder.split(field, array):

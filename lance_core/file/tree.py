@@ -72,13 +72,37 @@ def build_tree(schema: Schema, field: Field, columns: Mapping[int, int], *, desc
     if logical == STRUCT:
         if is_packed(field) or not children:
             return LeafNode(field, arrow_type, columns.get(field.id))
-        return StructNode(field, arrow_type, tuple(build_tree(schema, child, columns) for child in children))
+        below = tuple(build_tree(schema, child, columns, described=described) for child in children)
+        return StructNode(field, _struct_of(arrow_type, below), below)
     if logical in LIST_TYPES or logical == MAP:
-        return ListNode(field, arrow_type, build_tree(schema, _only(field, children), columns))
+        item = build_tree(schema, _only(field, children), columns, described=described)
+        return ListNode(field, _list_of(arrow_type, item), item)
     if logical.startswith(_FSL_OF_STRUCT):
-        item = build_tree(schema, _only(field, children), columns)
-        return ListNode(field, arrow_type, item, arrow_type.list_size)
+        item = build_tree(schema, _only(field, children), columns, described=described)
+        return ListNode(field, _list_of(arrow_type, item), item, arrow_type.list_size)
     return LeafNode(field, arrow_type, columns.get(field.id))
+
+
+def _struct_of(arrow_type: pa.StructType, children: tuple[Node, ...]) -> pa.StructType:
+    """The type with what is stored for its children: descriptors where the type says blobs."""
+    if all(arrow_type.field(number).type == child.type for number, child in enumerate(children)):
+        return arrow_type
+    return pa.struct([arrow_type.field(number).with_type(child.type) for number, child in enumerate(children)])
+
+
+def _list_of(arrow_type: pa.DataType, item: Node) -> pa.DataType:
+    types = pa.types
+    if types.is_map(arrow_type):
+        entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
+        if entries == item.type:
+            return arrow_type
+        return pa.map_(arrow_type.key_field, item.type.field(1))
+    if arrow_type.value_type == item.type:
+        return arrow_type
+    value = arrow_type.value_field.with_type(item.type)
+    if types.is_fixed_size_list(arrow_type):
+        return pa.list_(value, arrow_type.list_size)
+    return pa.large_list(value) if types.is_large_list(arrow_type) else pa.list_(value)
 
 
 def _only(field: Field, children: tuple[Field, ...]) -> Field:
@@ -95,6 +119,11 @@ def is_packed(field: Field) -> bool:
 def is_old_blob(field: Field) -> bool:
     """Whether a binary column keeps its values out of line, as 2.0 and 2.1 do."""
     return is_true(field.metadata.get(BLOB_METADATA)) and field.logical_type in ("large_binary", "binary")
+
+
+def blob_below(node: Node) -> bool:
+    """Whether the node is, or holds, a blob v2 column."""
+    return any(leaf.field.extension_name == BLOB_V2 for leaf in leaves(node))
 
 
 def leaves(node: Node) -> Iterator[LeafNode]:

@@ -106,7 +106,13 @@ class FileWriter:
                 LegacyBody(self._out, schema)
                 if version.is_legacy
                 else PagedBody(
-                    self._out, schema, version, max_page_bytes=max_page_bytes, max_buffered_bytes=max_buffered_bytes
+                    self._out,
+                    schema,
+                    version,
+                    store=store,
+                    path=path,
+                    max_page_bytes=max_page_bytes,
+                    max_buffered_bytes=max_buffered_bytes,
                 )
             )
         except BaseException:
