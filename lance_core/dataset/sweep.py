@@ -50,7 +50,7 @@ def _sweep_of(snapshot: Snapshot, plan: ScanPlan) -> _Sweep | None:
     schema = snapshot.manifest.schema
     needs = needs_of(schema, columns_of(plan.filter))
     addresses = {"_rowaddr", "_rowoffset"} | (set() if snapshot.manifest.uses_stable_row_ids else {"_rowid"})
-    if not needs.system <= addresses:
+    if not needs.system <= addresses or not (needs.field_ids or needs.system):
         return None
     tested = schema.project(needs.field_ids)
     nodes = [build_tree(tested, item, {}) for item in tested.top_level]
