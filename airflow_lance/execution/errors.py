@@ -35,6 +35,7 @@ def explain(error: LanceError, *, uri: str = "") -> str:
         text += (
             f"\nThe write may or may not have landed, so it is not retried. Settle it by looking: "
             f"`lance staged list {where}` shows the waiting writes, `lance log {where}` the versions and who wrote them. "
-            f"If it has not landed, clear the commit task; if it has: `lance staged abort {where} IDENTITY`."
+            f"If its rows are there: `lance staged settle {where} IDENTITY --version N`; if they are not: "
+            f"`lance staged abort {where} IDENTITY --certain`. Then clear the staging and the commit task."
         )
     return text

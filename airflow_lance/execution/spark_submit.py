@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import BaseHook, Context
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file, private_file
+from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from lance_core.jobs.spec import JobSpec
@@ -52,6 +53,21 @@ class SparkSettings:
         """Whether YARN is the master."""
         return "yarn" in f"{self._connection.conn_type}://{self._connection.host or ''}"
 
+    def check_deploy_mode(self) -> None:
+        """InputError where spark-submit would refuse after seconds, with a message about itself."""
+        master = str(self._connection.host or "")
+        if self.deploy_mode != "cluster" or not (self.runs_here or master.startswith("spark")):
+            return
+        why = (
+            "a local master has no cluster"
+            if self.runs_here
+            else "Spark does not run Python applications in cluster mode on standalone clusters"
+        )
+        raise InputError(
+            f"Spark connection {self.conn_id!r}: deploy mode 'cluster' does not go with master {master!r}: {why}",
+            cure="Use deploy mode 'client': driver and executors do the same work, and the result lies in the table either way.",
+        )
+
     @cached_property
     def _connection(self) -> Any:
         return BaseHook.get_connection(self.conn_id)
@@ -66,7 +82,11 @@ class SparkSubmitRun:
         self._operator: Any = None
 
     def run(self, spec: JobSpec, *, options: Mapping[str, Any], context: Context) -> None:
-        """Submit and wait. Airflow's exception of the Spark provider when the driver fails."""
+        """Submit and wait. Airflow's exception of the Spark provider when the driver fails.
+
+        InputError, before anything is started, for a deploy mode that Spark does not have for Python on this master.
+        """
+        self._settings.check_deploy_mode()
         with ExitStack() as stack:
             arguments = dict(self._settings.arguments)
             if self._settings.deploy_mode == "cluster":

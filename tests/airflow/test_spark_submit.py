@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun, application_path
+from lance_core.errors import InputError
 from lance_core.jobs.secret import reveal_all
 from lance_core.jobs.spec import AppendSpec, SourceSpec
 
@@ -85,10 +86,19 @@ def test_a_remote_master_keeps_its_own_python(fake_spark: Path, connection: Call
     assert "PYSPARK_PYTHON" not in called["env"]
 
 
-@pytest.mark.parametrize("master", ["yarn", "spark://127.0.0.1:7077"])
-def test_cluster_mode_ships_a_private_file(fake_spark: Path, connection: Callable[[str, str], None], master: str) -> None:
-    connection("cluster", json.dumps({"conn_type": "spark", "host": master, "extra": {"deploy-mode": "cluster"}}))
-    # The fake prints no driver id, which a standalone master would: what counts is how it was called.
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:7077", "local[2]"])
+def test_cluster_mode_that_spark_lacks_is_refused_beforehand(
+    fake_spark: Path, connection: Callable[[str, str], None], master: str
+) -> None:
+    connection("lacking", json.dumps({"conn_type": "spark", "host": master, "extra": {"deploy-mode": "cluster"}}))
+    with pytest.raises(InputError, match=r"'cluster' does not go with master .* Use deploy mode 'client'"):
+        _submit("lacking")
+    assert not fake_spark.exists(), "nothing was started"
+
+
+def test_cluster_mode_ships_a_private_file(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
+    connection("cluster", json.dumps({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}))
+    # The fake says nothing that a master would: what counts is how it was called.
     with suppress(AirflowException):
         _submit("cluster")
     called = json.loads(fake_spark.read_text())

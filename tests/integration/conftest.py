@@ -62,7 +62,7 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
     """Scheduler, dag processor, triggerer and API server, with the example DAGs and those of this folder."""
     dags = place / "dags"
     dags.mkdir()
-    for source in [REPOSITORY / "dags_examples" / "flights.py", *(HERE / "dags").glob("*.py")]:
+    for source in [*(REPOSITORY / "dags_examples").glob("*.py"), *(HERE / "dags").glob("*.py")]:
         shutil.copy(source, dags)
     local = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     standalone = {"conn_type": "spark", "host": cluster.master, "extra": {"deploy-mode": "client"}}
@@ -70,14 +70,17 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
         **spark_env,
         "FLIGHTS_TABLE": str(place / "flights.lance"),
         "FLIGHTS_RAW": str(place / "raw"),
+        "BACKFILL_TABLE": str(place / "backfill.lance"),
+        "BACKFILL_RAW": str(place / "backfill-raw"),
+        "LANCE_EXECUTION": "local",
         "LANCE_TEST_PLACE": str(place),
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "sources")]),
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "sources"), str(HERE.parent / "exactly_once")]),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(local),
         "AIRFLOW_CONN_SPARK_CLUSTER": json.dumps(standalone),
         # A standalone master does not know this environment's interpreter.
         "PYSPARK_PYTHON": sys.executable,
     }
-    pools = {"lance_flights": 1}
+    pools = dict.fromkeys(("lance_flights", "lance_backfill", "lance_mapped", "lance_gdpr", "lance_maintained"), 1)
     with AirflowStack(place / "airflow", dags=dags, env=env, pools=pools, parallelism=6) as running:
         # In the database, where tasks and the triggerer ask their supervisor for it.
         lance = {"connection_id": "lance_default", "conn_type": "lance", "extra": json.dumps({"base_uri": str(place)})}
