@@ -65,7 +65,7 @@ class SparkSettings:
         )
         raise InputError(
             f"Spark connection {self.conn_id!r}: deploy mode 'cluster' does not go with master {master!r}: {why}",
-            cure="Use deploy mode 'client': driver and executors do the same work, and the result lies in the table either way.",
+            cure="Use deploy mode 'client': driver and executors do the same work there.",
         )
 
     @cached_property

@@ -82,7 +82,7 @@ def test_a_year_twice(stack: AirflowStack, place: Path) -> None:
     assert checksum(uri) == first
     assert table.count_rows() == ROWS
     assert poller.gaps == []
-    assert poller.months == {month: count for month, count in _months(table).items()}
+    assert poller.months == _months(table)
     print(f"{poller.looks} looks of the reader, {table.version} versions, checksum {first[:12]}")
 
 
