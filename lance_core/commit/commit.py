@@ -21,7 +21,7 @@ from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.handler import PutOutcome, put_manifest, require_put_if_absent
 from lance_core.commit.identities import carries, identities_of
-from lance_core.commit.manifests import OpenVersion, find_latest_version, load_manifest, open_version, write_hint
+from lance_core.commit.manifests import OpenVersion, load_manifest, open_newest, open_version, write_hint
 from lance_core.commit.rebase import Rebased, rebase
 from lance_core.commit.records import each
 from lance_core.commit.transactions import transaction_of
@@ -219,9 +219,9 @@ class _Run:
         return None
 
     def _newest(self) -> OpenVersion | None:
-        version = find_latest_version(self._store)
-        if version is not None:
-            return open_version(self._store, version)
+        newest = open_newest(self._store)
+        if newest is not None:
+            return newest
         if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):
             return None
         raise NotFoundError(

@@ -12,7 +12,7 @@ The listing decides what the latest version is: hints go stale, and a listing of
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -51,14 +51,14 @@ def latest_version(store: Store) -> int:
 
 def find_latest_version(store: Store) -> int | None:
     """The number of the newest version, None when there is no table."""
-    found = _names(store)
-    return max(found) if found else None
+    found = _find_latest(store)
+    return None if found is None else found[0]
 
 
 def naming_scheme(store: Store) -> naming.NamingScheme:
     """How this table names its manifests; V2 when there is no table yet."""
-    found = _names(store)
-    return found[max(found)] if found else naming.NamingScheme.V2
+    found = _find_latest(store)
+    return naming.NamingScheme.V2 if found is None else found[1]
 
 
 def list_versions(store: Store) -> Sequence[VersionEntry]:
@@ -105,6 +105,16 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
     )
 
 
+def open_newest(store: Store) -> OpenVersion | None:
+    """The newest version, None when there is no table; one listing and one read."""
+    try:
+        return _open_latest(store)
+    except NotFoundError:
+        if _find_latest(store) is None:
+            return None
+        raise
+
+
 def write_hint(store: Store, version: int) -> None:
     """Leave the hint file that other libraries may use. Best effort: the commit has already happened."""
     with suppress(LanceError):
@@ -120,24 +130,37 @@ def not_a_table(store: Store) -> NotFoundError:
     )
 
 
+_V2_LENGTH = len(naming.manifest_name(1))
 _OTHER = {naming.NamingScheme.V1: naming.NamingScheme.V2, naming.NamingScheme.V2: naming.NamingScheme.V1}
 
 
 def _names(store: Store) -> dict[int, naming.NamingScheme]:
+    return _parsed(store.list_names(f"{naming.VERSIONS}/"))
+
+
+def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
     found = {}
-    for name in store.list_names(f"{naming.VERSIONS}/"):
+    for name in names:
         parsed = naming.parse_manifest_name(name)
         if parsed is not None:
             found[parsed[0]] = parsed[1]
     return found
 
 
+def _find_latest(store: Store) -> tuple[int, naming.NamingScheme] | None:
+    names = store.list_names(f"{naming.VERSIONS}/")
+    # V2 names count down: the smallest is the newest. Only it is parsed, for a table may have thousands.
+    counting_down = [name for name in names if len(name) == _V2_LENGTH]
+    newest = _parsed([min(counting_down)]) if counting_down else {}
+    found = newest | _parsed(name for name in names if len(name) != _V2_LENGTH) if newest else _parsed(names)
+    return max(found.items(), key=lambda item: item[0]) if found else None
+
+
 def _latest(store: Store) -> tuple[int, naming.NamingScheme]:
-    found = _names(store)
-    if not found:
+    found = _find_latest(store)
+    if found is None:
         raise not_a_table(store)
-    version = max(found)
-    return version, found[version]
+    return found
 
 
 def _open_latest(store: Store) -> OpenVersion:

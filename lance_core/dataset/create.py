@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES, commit_transaction
-from lance_core.commit.manifests import find_latest_version, load_manifest
+from lance_core.commit.manifests import open_newest
 from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
+from lance_core.dataset.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.sources import Source, open_source
 from lance_core.dataset.write import MAX_ROWS_PER_FILE, WriteProgress, discard_fragments, stage_fragments
@@ -121,7 +122,8 @@ def write_snapshot(
     else:
         store = resolve_store(target, storage_options)
         access = storage_options
-        current = None if find_latest_version(store) is None else load_manifest(store)
+        newest = open_newest(store)
+        current = None if newest is None else newest.manifest
     transaction, fragments = stage_write(store, current, open_source(data, schema), request)
     return Snapshot(store, commit_staged(store, transaction, fragments, options=table_options(request)), access)
 
@@ -154,6 +156,12 @@ def stage_write(
         progress=request.progress,
     )
     operation: Append | Overwrite
+    if version.is_legacy and (current is None or request.mode != "append"):
+        try:
+            schema = with_dictionaries(store, fragments, schema)
+        except BaseException:
+            discard_fragments(store, fragments)
+            raise
     if current is not None and request.mode == "append":
         operation = Append(tuple(fragments))
     else:

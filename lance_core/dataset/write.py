@@ -163,8 +163,14 @@ class _Stage:
         self._finishing = self._thread.submit(_finish, writer)
 
     def finish(self) -> None:
-        """Finish everything."""
-        self.finish_file()
+        """Finish everything; the last file here and now, for nothing comes after it."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            written = _finish(writer)
+            try:
+                self._wait()
+            finally:
+                self._add(written)  # known, so that a discard finds it
         self._wait()
         self._close()
 

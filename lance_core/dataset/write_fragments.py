@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.commit.manifests import find_latest_version, load_manifest
+from lance_core.commit.manifests import open_newest
 from lance_core.dataset.create import parse_request, stage_write
 from lance_core.dataset.dataset import LanceDataset
 from lance_core.dataset.sources import open_source
@@ -46,6 +46,7 @@ def write_fragments(
         current: Manifest | None = dataset_uri.snapshot.manifest
     else:
         store = resolve_store(dataset_uri, storage_options)
-        current = load_manifest(store) if find_latest_version(store) is not None else None
+        newest = open_newest(store)
+        current = None if newest is None else newest.manifest
     transaction, fragments = stage_write(store, current, open_source(data, schema), request)
     return transaction if return_transaction else fragments

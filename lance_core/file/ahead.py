@@ -21,6 +21,9 @@ from typing import Any
 from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
 from lance_core.pages.encoded import EncodedPage
 
+_SMALL = 64 << 10
+"""So few bytes are encoded sooner than handed over."""
+
 Encode = Callable[[int, Sequence[Any]], list[EncodedPage]]
 Write = Callable[[int, Sequence[EncodedPage], int], None]
 
@@ -57,6 +60,9 @@ class EncodeAhead:
             self._write(column, self._encode(column, slices), num_rows)
             return
         num_bytes = sum(item.num_bytes for item in slices)
+        if num_bytes <= _SMALL and not self._waiting:
+            self._write(column, self._encode(column, slices), num_rows)
+            return
         while self._waiting and (self._waiting[0].pages.done() or self._num_bytes + num_bytes > self._max_bytes):
             self._write_oldest()
         self._num_bytes += num_bytes
