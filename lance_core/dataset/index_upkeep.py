@@ -19,6 +19,7 @@ from typing import Any
 from lance_core.dataset.build_index import build_segment, paths_of, rebuilt, request_again, segments_named
 from lance_core.dataset.edit import Edit, remove_files, run_edit
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.vector_upkeep import build_vectors_again, is_vector_segment
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
@@ -45,7 +46,12 @@ def kind_to_rebuild(index: IndexMetadata) -> IndexKind | None:
 def moves_by_rebuilding(snapshot: Snapshot, index: IndexMetadata) -> bool:
     """Whether a segment needs its addresses translated when rows move, and we can do that by building it again."""
     by_address = not snapshot.manifest.uses_stable_row_ids or is_address_based(index)
-    return by_address and kind_to_rebuild(index) is not None
+    return by_address and can_rebuild(index)
+
+
+def can_rebuild(index: IndexMetadata) -> bool:
+    """Whether this release can build a segment like this one."""
+    return kind_to_rebuild(index) is not None or is_vector_segment(index)
 
 
 def rebuild_moved(
@@ -82,11 +88,18 @@ def _after(snapshot: Snapshot, groups: Sequence[RewriteGroup], gone: Collection[
     return replace(manifest, fragments=tuple(sorted([*kept, *new], key=lambda fragment: fragment.id)))
 
 
-def build_again(snapshot: Snapshot, index: IndexMetadata, coverage: Collection[int], attempt: str | None) -> IndexMetadata:
-    """A segment like `index`, built from the column over the fragments of `coverage` that the snapshot has."""
+def build_again(
+    snapshot: Snapshot, index: IndexMetadata, coverage: Collection[int], attempt: str | None, *, retrain: bool = False
+) -> IndexMetadata:
+    """A segment like `index`, built from the column over the fragments of `coverage` that the snapshot has.
+
+    One of vectors keeps its model unless `retrain`.
+    """
+    fragments: list[Fragment] = [item for item in snapshot.manifest.fragments if item.id in coverage]
+    if is_vector_segment(index):
+        return build_vectors_again(snapshot, index, fragments, attempt=attempt, retrain=retrain)
     kind = kind_to_rebuild(index)
     assert kind is not None
-    fragments: list[Fragment] = [item for item in snapshot.manifest.fragments if item.id in coverage]
     request = request_again(snapshot, index, kind, parameters_of(index))
     return rebuilt(build_segment(snapshot, request, fragments, attempt=attempt), index, [item.id for item in fragments])
 
@@ -122,7 +135,7 @@ def optimize_indices(
         removed: list[IndexMetadata] = []
         try:
             for segments, coverage in outdated_indices(current, index_names, most, retrain):
-                built.append(build_again(current, segments[-1], coverage, None))
+                built.append(build_again(current, segments[-1], coverage, None, retrain=retrain))
                 removed.extend(segments if most is None else segments[len(segments) - min(most, len(segments)) :])
         except BaseException:
             remove_files(current, [path for index in built for path in paths_of(index)])
@@ -147,7 +160,7 @@ def outdated_indices(
             by_name.setdefault(index.name, []).append(index)
     found = []
     for segments in by_name.values():
-        if any(kind_to_rebuild(index) is None for index in segments):
+        if not all(can_rebuild(index) for index in segments):
             continue
         segments.sort(key=lambda index: (index.dataset_version, index.created_at or 0))
         covered = [live & (index.fragment_bitmap or frozenset()) for index in segments]

@@ -245,8 +245,22 @@ def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequen
 
     def plan(current: Snapshot) -> Edit:
         old = tuple(index for index in current.manifest.indices if index.name == name)
-        # What the segments were built from is their read version, so that later changes of rows are seen as conflicts.
-        version = min([segment.dataset_version for segment in segments], default=current.version)
-        return Edit(Transaction(version, str(uuids.uuid4()), CreateIndex(named, old)), ())
+        still = tuple(_still_covered(current, segment) for segment in named)
+        return Edit(Transaction(current.version, str(uuids.uuid4()), CreateIndex(still, old)), ())
 
     return run_edit(snapshot, plan)[0]
+
+
+def _still_covered(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
+    """The segment over those of its fragments whose vectors are what they were when it was built."""
+    if segment.dataset_version == snapshot.version:
+        return segment
+    field_id = segment.fields[0]
+    then = {item.id: _file_of(item, field_id) for item in snapshot.at(segment.dataset_version).manifest.fragments}
+    now = {item.id: _file_of(item, field_id) for item in snapshot.manifest.fragments}
+    mine = segment.fragment_bitmap or frozenset()
+    return replace(segment, fragment_bitmap=frozenset(item for item in mine if item in now and now[item] == then.get(item)))
+
+
+def _file_of(fragment: Fragment, field_id: int) -> tuple[str, ...]:
+    return tuple(file.path for file in fragment.files if field_id in file.fields)

@@ -1,34 +1,88 @@
-"""Vector segments merged, moved along with their rows, extended over rows that came later: codes are kept, not made anew.
+"""Vector segments merged, and built again with the model they have: after their rows moved, over rows that came later.
 
 ::
 
-    merge_vector_segments(snapshot, [a, b])       one segment with the codes of both: they share a model
-    moved_segment(snapshot, index, moves, ...)    after compaction: the same codes under the rows' new addresses
+    merge_vector_segments(snapshot, [a, b])             one segment with the codes of both: they share a model
+    build_vectors_again(snapshot, index, fragments)     no training: rows are coded by the model of `index`
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from lance_core.dataset.build_index import column_of
+from lance_core.dataset.nearest_query import vector_type
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.vector_build import described, vector_batches, write_segment
-from lance_core.dataset.vector_use import open_vector_segment
-from lance_core.errors import InputError
+from lance_core.dataset.vector_build import (
+    VECTOR_DETAILS,
+    VectorRequest,
+    build_vector_segment,
+    described,
+    train_index,
+    write_segment,
+)
+from lance_core.dataset.vector_use import NEWEST_VERSION, OLDEST_VERSION, open_vector_segment, vector_title
+from lance_core.errors import InputError, LanceError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import VectorDetails
 from lance_core.index.vector.model import VectorModel
 from lance_core.index.vector.opened import OpenVectorIndex
 from lance_core.index.vector.parameters import VectorParameters
-from lance_core.index.vector.segment import Codes, Ids, SegmentBuilder
+from lance_core.index.vector.segment import SegmentBuilder
 from lance_core.wire.index import decode_details
 
-Keep = Callable[[Ids], tuple[Ids, npt.NDArray[np.bool_]]]
-"""New ids of rows, and which rows stay."""
+_LOG = logging.getLogger("lance_core.index")
+
+
+def is_vector_segment(index: IndexMetadata) -> bool:
+    """Whether it is a vector segment that this release can build again in its place."""
+    if index.details is None or index.details.kind != VECTOR_DETAILS or len(index.fields) != 1 or index.covering_fields:
+        return False
+    known = OLDEST_VERSION <= (index.index_version or 0) <= NEWEST_VERSION
+    return known and index.base_id is None and index.fragment_bitmap is not None
+
+
+def build_vectors_again(
+    snapshot: Snapshot,
+    index: IndexMetadata,
+    fragments: Sequence[Fragment],
+    *,
+    attempt: str | None = None,
+    retrain: bool = False,
+) -> IndexMetadata:
+    """A segment with the model of `index` over fragments of the snapshot; trained anew on request, or when it is damaged."""
+    column = column_of(snapshot.manifest.schema, index.fields[0])
+    model = None
+    try:
+        model = model_of(open_vector_segment(snapshot, index), index)
+    except (LanceError, OSError) as error:
+        _LOG.warning("index %s (%s) cannot be read and is trained anew: %s", index.name, index.uuid, error)
+    element, _ = vector_type(snapshot.manifest.schema, column)
+    if model is None or retrain:
+        parameters = _parameters_of(index) if model is None else model.parameters
+        model = train_index(snapshot, VectorRequest(column, index.name, parameters, element))
+    request = VectorRequest(column, index.name, model.parameters, element)
+    built = build_vector_segment(snapshot, request, model, fragments, attempt=attempt)
+    return replace(built, clustering_id=index.clustering_id, metadata=index.metadata)
+
+
+def _parameters_of(index: IndexMetadata) -> VectorParameters:
+    """What the manifest tells of an index whose files cannot be read."""
+    details = decode_details(index.details) if index.details is not None else None
+    assert isinstance(details, VectorDetails)
+    quantizer = details.quantizer
+    return VectorParameters(
+        kind=vector_title(index) if quantizer is not None else "IVF_FLAT",
+        metric=details.metric,
+        num_partitions=details.target_num_partitions or 256,
+        num_bits=0 if quantizer is None else quantizer.num_bits,
+        num_sub_vectors=0 if quantizer is None else quantizer.num_sub_vectors,
+    )
 
 
 def model_of(opened: OpenVectorIndex, index: IndexMetadata) -> VectorModel:
@@ -87,31 +141,6 @@ def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata])
             builder.add_codes(codes)
     assert builder is not None
     return _written(snapshot, first, builder, covered, None)
-
-
-def extended_segment(
-    snapshot: Snapshot,
-    index: IndexMetadata,
-    merged: Sequence[tuple[IndexMetadata, Keep]],
-    fragments: Sequence[Fragment],
-    covered: Iterable[int],
-    *,
-    column: str,
-    attempt: str | None = None,
-) -> IndexMetadata:
-    """A segment with the model of `index`: the codes of `merged` that stay, and the rows of `fragments`, coded now.
-
-    Segments of another model are not among `merged`: their fragments are among `fragments`.
-    """
-    builder = SegmentBuilder(model_of(open_vector_segment(snapshot, index), index))
-    for segment, keep in merged:
-        for codes in open_vector_segment(snapshot, segment).codes():
-            ids, kept = keep(codes.ids)
-            columns = {name: values[kept] for name, values in codes.columns.items()}
-            builder.add_codes(Codes(ids[kept], codes.owners[kept], columns))
-    for rows, ids in vector_batches(snapshot, column, fragments):
-        builder.add(rows, ids)
-    return _written(snapshot, index, builder, covered, attempt)
 
 
 def _written(

@@ -55,7 +55,9 @@ class Flat:
 
     def decode(self, columns: Columns, metric: Metric, centroid: Floats) -> Floats:
         """The rows."""
-        return self._rows(columns)
+        rows: Floats = self._rows(columns)
+        return rows
 
-    def _rows(self, columns: Columns) -> Floats:
-        return columns[COLUMN].astype(np.float32, copy=False)
+    def _rows(self, columns: Columns) -> Any:
+        values = columns[COLUMN]
+        return values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)

@@ -112,8 +112,9 @@ def train_model(
         )
     elif centroids.shape != (parameters.num_partitions, rows.shape[1]):
         raise InputError(f"ivf_centroids have shape {centroids.shape}, the column's vectors {rows.shape[1]} numbers")
+    centroids = product.rounded(np.ascontiguousarray(centroids, np.float32), element)
     quantizer = _train_quantizer(parameters, rows, element, centroids, codebook, rng)
-    return VectorModel(parameters, element, np.ascontiguousarray(centroids, np.float32), loss, quantizer)
+    return VectorModel(parameters, element, centroids, loss, quantizer)
 
 
 def _train_quantizer(
@@ -137,12 +138,13 @@ def _train_quantizer(
         if codebook.shape != expected:
             raise InputError(f"pq_codebook has shape {codebook.shape}, expected {expected}")
         book = np.ascontiguousarray(codebook.transpose(0, 2, 1), np.float32)
-        return product.Product(book, bits, not spherical)
+        return product.Product(product.rounded(book, element), bits, not spherical, element=element)
     most = parameters.sample_rate << bits
     few = rows if len(rows) <= most else rows[rng.permutation(len(rows))[:most]]
     if not spherical:
         few = few - centroids[owners_of(few, centroids)[0]]
-    return product.train(few, parts, bits, is_residual=not spherical, max_iters=parameters.max_iters, seed=parameters.seed)
+    iters, seed = parameters.max_iters, parameters.seed
+    return product.train(few, parts, bits, is_residual=not spherical, max_iters=iters, seed=seed, element=element)
 
 
 def open_quantizer(

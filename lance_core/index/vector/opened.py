@@ -24,7 +24,7 @@ from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, metadata_of, number_of
 from lance_core.index.vector import graph
 from lance_core.index.vector.clustering import unit
-from lance_core.index.vector.distances import Floats, parse_metric, smallest
+from lance_core.index.vector.distances import Floats, distances, parse_metric, smallest
 from lance_core.index.vector.model import open_quantizer
 from lance_core.index.vector.parameters import KINDS
 from lance_core.index.vector.product import tensor_floats
@@ -79,7 +79,8 @@ class OpenVectorIndex:
         self.centroids = tensor_floats(self._nodes.centroids, self._index.path)
         self.loss = self._nodes.loss
         self.lengths = _lengths(self._rows, len(self.centroids), self._storage)
-        self.element, self._schema = _element(self._storage)
+        self.element = np.dtype(self._nodes.centroids.data_type)
+        self._schema = _schema(self._storage)
         self.quantizer: Quantizer = self._open_quantizer()
         self._hnsw = self._graph_metadata() if KINDS[self.kind][1] else None
         self._distances_to = np.einsum("ij,ij->i", self.centroids, self.centroids)
@@ -128,16 +129,18 @@ class OpenVectorIndex:
         if len(q) != self.centroids.shape[1]:
             raise InputError(f"the query has {len(q)} numbers, the index {self.centroids.shape[1]}")
         query = unit(q[None, :])[0] if self.metric == "cosine" else q
+        if self.metric == "hamming":
+            query = q.astype(np.uint8)
         order = self._ranked(query)
         most = min(len(order), max_probes or len(order))
         done, probes = 0, min(most, min_probes or DEFAULT_PROBES)
         ids, values = [], []
         found = 0
         while done < probes:
-            for here, distances in self._look_into(order[done:probes], query, k, ef, allow):
-                inside = _between(distances, low, high)
+            for here, found_values in self._look_into(order[done:probes], query, k, ef, allow):
+                inside = _between(found_values, low, high)
                 ids.append(here if inside is None else here[inside])
-                values.append(distances if inside is None else distances[inside])
+                values.append(found_values if inside is None else found_values[inside])
                 found += len(ids[-1])
             done = probes
             if found < k:
@@ -146,9 +149,12 @@ class OpenVectorIndex:
 
     def _ranked(self, query: Floats) -> npt.NDArray[np.int64]:
         """Partitions with rows, nearest centroid first."""
-        scores = -(self.centroids @ query)
-        if self.metric != "dot":
-            scores = self._distances_to + 2 * scores
+        if self.metric == "hamming":
+            scores = distances("hamming", query, self.centroids.astype(np.uint8))
+        else:
+            scores = -(self.centroids @ query)
+            if self.metric != "dot":
+                scores = self._distances_to + 2 * scores
         return self._full[np.argsort(scores[self._full], kind="stable")]
 
     def _look_into(
@@ -265,16 +271,12 @@ def _lengths(ivf: IvfModel, num: int, opened: OpenFile) -> npt.NDArray[np.int64]
     return lengths
 
 
-def _element(opened: OpenFile) -> tuple[np.dtype[Any], Schema]:
-    from lance_core.arrow import schema_to_arrow
-
+def _schema(opened: OpenFile) -> Schema:
     schema = opened.schema
-    arrow = schema_to_arrow(schema)
-    if ROW_ID not in arrow.names:
-        raise CorruptFileError(f"{opened.path} has no column {ROW_ID}: {', '.join(arrow.names)}")
-    kind: Any = arrow.field("flat").type if "flat" in arrow.names else None
-    found = np.dtype(kind.value_type.to_pandas_dtype()) if kind is not None else np.dtype(np.float32)
-    return found, schema
+    names = [item.name for item in schema.top_level]
+    if ROW_ID not in names:
+        raise CorruptFileError(f"{opened.path} has no column {ROW_ID}: {', '.join(names)}")
+    return schema
 
 
 def _read_columns(opened: OpenFile, schema: Schema, spans: Sequence[tuple[int, int]]) -> dict[str, npt.NDArray[Any]]:

@@ -11,7 +11,8 @@ L2 and cosine store what is left of a vector after its centroid; dot stores the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.format.index_details import Metric, Tensor
+from lance_core.format.index_details import Metric, Tensor, TensorType
 from lance_core.index.vector.clustering import encode, train_products
 from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.graph import Access
@@ -39,6 +40,7 @@ class Product:
     bits: int
     is_residual: bool
     is_turned: bool = True
+    element: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.float32))
 
     @property
     def parts(self) -> int:
@@ -60,8 +62,8 @@ class Product:
 
     def storage(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
         """The parameters, and the codebook as a tensor."""
-        data = np.ascontiguousarray(self.codebook.transpose(0, 2, 1), "<f4").tobytes()
-        tensor = Tensor("float32", (self.codebook.shape[2], self.dimension), data)
+        rows = self.codebook.transpose(0, 2, 1)
+        tensor = float_tensor(rows, (self.codebook.shape[2], self.dimension), self.element)
         told = {
             "codebook_position": 2,
             "nbits": self.bits,
@@ -126,10 +128,12 @@ class Product:
         return np.ascontiguousarray(rows + centroid if self.is_residual else rows)
 
 
-def train(rows: Floats, parts: int, bits: int, *, is_residual: bool, max_iters: int, seed: int) -> Product:
+def train(
+    rows: Floats, parts: int, bits: int, *, is_residual: bool, max_iters: int, seed: int, element: np.dtype[Any]
+) -> Product:
     """A codebook for rows that are what will be stored (residuals already taken)."""
     book = train_products(rows, parts, 1 << bits, max_iters=max_iters, seed=seed)
-    return Product(book, bits, is_residual)
+    return Product(rounded(book, element), bits, is_residual, element=element)
 
 
 def from_storage(told: dict[str, Any], buffer: bytes, metric: Metric, *, where: str) -> Product:
@@ -143,7 +147,20 @@ def from_storage(told: dict[str, Any], buffer: bytes, metric: Metric, *, where: 
         )
     values = tensor_floats(tensor, where).reshape(parts, 1 << bits, dimension // parts)
     book = np.ascontiguousarray(values.transpose(0, 2, 1))
-    return Product(book, bits, metric != "dot", bool(told.get("transposed")))
+    element = np.dtype(tensor.data_type)
+    return Product(book, bits, metric != "dot", bool(told.get("transposed")), element)
+
+
+def rounded(values: Floats, element: np.dtype[Any]) -> Floats:
+    """Numbers as a column's element type can tell them: what is written is what was measured with."""
+    return np.ascontiguousarray(values.astype(element).astype(np.float32)) if element == np.float16 else values
+
+
+def float_tensor(values: Floats, shape: tuple[int, ...], element: np.dtype[Any]) -> Tensor:
+    """Numbers as a tensor of the column's element type."""
+    kinds: Mapping[str, TensorType] = {"float16": "float16", "float64": "float64"}
+    name = kinds.get(element.name, "float32")
+    return Tensor(name, shape, np.ascontiguousarray(values, np.dtype(name).newbyteorder("<")).tobytes())
 
 
 def tensor_floats(tensor: Tensor, where: str) -> Floats:

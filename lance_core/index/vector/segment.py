@@ -20,11 +20,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.format.index import IndexFile
-from lance_core.format.index_details import IvfModel, Tensor
+from lance_core.format.index_details import IvfModel
 from lance_core.index.base import IndexFolder
 from lance_core.index.vector import graph
 from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.model import VectorModel, prepare
+from lance_core.index.vector.product import float_tensor
 from lance_core.wire.index import encode_ivf
 
 INDEX, STORAGE = "index.idx", "auxiliary.idx"
@@ -143,7 +144,7 @@ def _write_index(folder: IndexFolder, model: VectorModel, grouped: _Grouped) -> 
     kind = json.dumps({"type": model.parameters.kind, "distance_type": model.metric}, separators=(",", ":"))
     metadata = {INDEX_KEY: kind.encode(), IVF_KEY: b"1"}
     num = len(model.centroids)
-    data = Tensor("float32", (num, model.dimension), np.ascontiguousarray(model.centroids, "<f4").tobytes())
+    data = float_tensor(model.centroids, (num, model.dimension), model.element)
     if not model.parameters.has_graph:
         metadata[FLAT_KEY] = json.dumps([""] * num, separators=(",", ":")).encode()
         schema = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])

@@ -1,0 +1,132 @@
+"""Random histories by both libraries: a search that looks into every partition finds what a search without indices finds."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_core.dataset.entry import dataset
+from lance_core.errors import InputError
+
+DIMENSION = 8
+
+
+def rows(count: int, *, seed: int, first: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=count * DIMENSION).astype(np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), DIMENSION)
+    return pa.table({"id": np.arange(first, first + count), "v": vectors, "s": rng.integers(0, 5, count)})
+
+
+def step(uri: str, rng: random.Random, number: int) -> str:
+    actor: Any = rng.choice([dataset(uri), lance.dataset(uri)])
+    verb = rng.choice(["append", "delete", "update", "revector", "compact", "optimize", "delta"])
+    if verb == "append":
+        lance.write_dataset(rows(60, seed=number + 100, first=1000 * (number + 1)), uri, mode="append")
+    elif verb == "delete":
+        actor.delete(f"id % 13 = {rng.randrange(13)}")
+    elif verb == "update":
+        actor.update({"s": "s + 1"}, where=f"id % 17 = {rng.randrange(17)}")
+    elif verb == "revector":
+        changed = dataset(uri).to_table(["id"], filter=f"id % 11 = {rng.randrange(11)}")
+        fresh = rows(changed.num_rows, seed=number + 500).set_column(0, "id", changed["id"])
+        actor.merge_insert("id").when_matched_update_all().execute(fresh)
+    elif verb == "compact":
+        actor.optimize.compact_files(target_rows_per_fragment=rng.choice([100, 250, 1000]))
+    elif verb == "optimize":
+        actor.optimize.optimize_indices()
+    else:
+        actor.optimize.optimize_indices(num_indices_to_merge=0)
+    return f"{number}: {type(actor).__module__} {verb}"
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
+@pytest.mark.parametrize("seed", range(2))
+def test_random_histories(tmp_path: Path, seed: int, kind: str, stable: bool) -> None:
+    rng = random.Random(f"{seed}{kind}{stable}")
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(300, seed=seed), uri, max_rows_per_file=75, enable_stable_row_ids=stable)
+    builder: Any = rng.choice([dataset(uri), lance.dataset(uri)])
+    builder.create_index("v", kind, name="v_idx", num_partitions=4)
+    queries = np.random.default_rng(seed).normal(size=(3, DIMENSION)).astype(np.float32)
+    done: list[str] = []
+    for number in range(8):
+        done.append(step(uri, rng, number))
+        ours, theirs = dataset(uri), lance.dataset(uri)
+        for q in queries:
+            nearest = {"column": "v", "q": q, "k": 10, "nprobes": 4, "ef": 400}
+            for options in ({}, {"filter": "s = 2", "prefilter": True}):
+                brute = ours.to_table(["id", "_distance"], nearest={**nearest, "use_index": False}, **options)
+                found = ours.to_table(["id", "_distance"], nearest=nearest, strict_index=True, **options)
+                assert found["id"].to_pylist() == brute["id"].to_pylist(), (done, options)
+                other = theirs.to_table(columns=["id", "_distance"], nearest=nearest, **options)
+                assert other["id"].to_pylist() == brute["id"].to_pylist(), (done, options)
+                np.testing.assert_allclose(found["_distance"], brute["_distance"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_SQ", "IVF_HNSW_SQ"])
+def test_compaction_and_optimize_keep_the_model(tmp_path: Path, kind: str) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(800, seed=1), uri, max_rows_per_file=200)
+    table = dataset(uri)
+    options = {"num_sub_vectors": 4} if "PQ" in kind else {}
+    table.create_index("v", kind, num_partitions=4, **options)
+    table.delete("id % 5 = 0")
+    q = np.zeros(DIMENSION, np.float32)
+    nearest = {"column": "v", "q": q, "k": 20, "nprobes": 4, "ef": 800}
+    before = table.to_table(["id", "_distance"], nearest=nearest)
+    assert table.optimize.compact_files().fragments_removed == 4
+    assert table.index_statistics("v_idx")["num_unindexed_rows"] == 0
+    after = table.to_table(["id", "_distance"], nearest=nearest, strict_index=True)
+    assert sorted(after["id"].to_pylist()) == sorted(before["id"].to_pylist())
+    assert "v_idx" in lance.dataset(uri).scanner(nearest=nearest).explain_plan() or "ANN" in (
+        lance.dataset(uri).scanner(nearest=nearest).explain_plan()
+    )
+    lance.write_dataset(rows(200, seed=2, first=5000), uri, mode="append")
+    table = dataset(uri)
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert table.index_statistics("v_idx")["num_segments"] == 2
+    two = table.to_table(["id"], nearest={**nearest, "k": 900})
+    table.optimize.optimize_indices()
+    told = table.index_statistics("v_idx")
+    assert (told["num_segments"], told["num_unindexed_rows"], told["num_indexed_rows"]) == (1, 0, 840)
+    one = table.to_table(["id"], nearest={**nearest, "k": 900})
+    assert sorted(one["id"].to_pylist()) == sorted(two["id"].to_pylist())
+    table.optimize.optimize_indices(retrain=True)
+    assert table.index_statistics("v_idx")["num_segments"] == 1
+
+
+def test_pieces_make_one_index(tmp_path: Path) -> None:
+    """Trained once, built over groups of fragments, merged, committed; and the same committed side by side."""
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(900, seed=1), uri, max_rows_per_file=300)
+    table = dataset(uri)
+    model = table.train_index("v", "IVF_PQ", num_partitions=4, num_sub_vectors=4)
+    from lance_core.index.vector.model import model_from_bytes
+
+    model = model_from_bytes(model.to_bytes())
+    parts = [table.build_segment("v", model, fragment_ids=group) for group in ([0], [1, 2])]
+    assert not table.has_index
+    whole = table.merge_existing_index_segments(parts)
+    q = np.ones(DIMENSION, np.float32)
+    nearest = {"column": "v", "q": q, "k": 20, "nprobes": 4}
+    found = []
+    for segments in ([whole], parts):
+        table.commit_existing_index_segments("v_idx", "v", segments)
+        assert table.index_statistics("v_idx")["num_segments"] == len(segments)
+        found.append(table.to_table(["id"], nearest=nearest)["id"].to_pylist())
+        theirs = lance.dataset(uri).to_table(columns=["id"], nearest=nearest)["id"].to_pylist()
+        assert len(set(theirs) & set(found[-1])) >= 19
+    assert found[0] == found[1]
+    apart = table.create_index_uncommitted("v", "IVF_PQ", num_partitions=4, num_sub_vectors=4, fragment_ids=[0])
+    with pytest.raises(InputError, match="segment"):
+        table.merge_existing_index_segments([whole, apart])
+    with pytest.raises(InputError, match="another covers"):
+        table.commit_existing_index_segments("x", "v", [whole, apart])
