@@ -276,7 +276,10 @@ def _out_of_line_blocks(starts: Ints, sizes: Ints, counts: Ints, width: int, bit
 
 def _unpack(words: Unsigned, starts: Ints, widths: Ints, counts: Ints, count: int) -> FixedBlock:
     out = np.empty(count, words.dtype)
-    done = kernels.unpack(words, starts, widths, counts, np.empty(BLOCK, words.dtype), out)
+    if kernels.unpack.is_worth_loading(count, words.dtype):
+        done = kernels.unpack(words, starts, widths, counts, np.empty(BLOCK, words.dtype), out)
+    else:
+        done = kernels.unpack_plainly(words, starts, widths, counts, out)
     if done != count:
         raise CorruptFileError(f"bit packing: {len(counts)} blocks do not give {count} values")
     return FixedBlock(words.itemsize * 8, out.view(np.uint8), count)

@@ -15,11 +15,15 @@ import numpy.typing as npt
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Ints, ListBlock, Pieces, StructBlock, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values
+from lance_core.codecs.gather import pick_uneven
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Dictionary
 from lance_core.kernels import bytes as kernels
 
 _INT32_MAX = 2**31 - 1
+_FEW = 8
+"""Of a dictionary that has more items than this many for each number, only those that are meant are looked at."""
+_MAX_PICKED_BYTES = 4 << 20
 
 
 def num_buffers(encoding: Dictionary, codecs: Codecs) -> int:
@@ -77,6 +81,10 @@ def _flatten_fixed(items: FixedBlock, numbers: npt.NDArray[Any]) -> FixedBlock:
 
 
 def _flatten_variable(items: VariableBlock, numbers: npt.NDArray[Any]) -> VariableBlock:
+    if len(numbers) * _FEW < items.count or not kernels.gather_offsets.is_worth_loading(len(numbers), items.offsets.dtype):
+        few = _pick(items, numbers)
+        if few is not None:
+            return few
     picked = np.ascontiguousarray(numbers, np.uint32)
     offsets = np.ascontiguousarray(items.offsets, np.int64)
     if items.offsets.dtype.itemsize == 4:
@@ -96,3 +104,16 @@ def _flatten_variable(items: VariableBlock, numbers: npt.NDArray[Any]) -> Variab
     if not small and items.offsets.dtype.itemsize == 4 and size <= _INT32_MAX:
         targets = targets.astype(np.int32)
     return VariableBlock(targets, out[:size])
+
+
+def _pick(items: VariableBlock, numbers: npt.NDArray[Any]) -> VariableBlock | None:
+    """The same without compiled kernels and without a look at the other items; None for many or long ones."""
+    starts = items.offsets[numbers].astype(np.int64)
+    sizes = items.offsets[numbers + 1].astype(np.int64) - starts
+    if (sizes < 0).any() or (starts < 0).any() or int((starts + sizes).max(initial=0)) > len(items.data):
+        raise CorruptFileError("dictionary items with offsets outside their bytes")
+    stops = np.append(0, np.cumsum(sizes))
+    if int(stops[-1]) > _MAX_PICKED_BYTES:
+        return None
+    offsets: npt.NDArray[Any] = stops.astype(items.offsets.dtype)
+    return VariableBlock(offsets, pick_uneven(items.data, starts, sizes))

@@ -30,6 +30,8 @@ SAMPLE_BYTES = 32_768
 _SAMPLE_RUN = 512
 _SHORT = 64
 """Bytes of codes up to which plain Python is faster than a call of a kernel."""
+_PLAIN_WORK = 8
+"""What a byte of codes costs without a kernel, counted in numbers unpacked."""
 _INT32_MAX = 2**31 - 1
 
 
@@ -146,6 +148,8 @@ def _spell_chunks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints) -> 
     address = data.__array_interface__["data"][0]
     if width not in (4, 8) or inner.compression or address % width or (buffers[0].starts % width).any():
         return None
+    if not kernels.decode_chunks.is_worth_loading(_PLAIN_WORK * int(buffers[0].sizes.sum()), np.dtype(f"u{width}")):
+        return None
     require_sizes(buffers[0], (counts + 1) * width, "Variable offsets")
     capacity = kernels.MAX_EXPANSION * int((buffers[0].sizes - (counts + 1) * width).sum()) + 8
     if width == 4 and capacity > _INT32_MAX:
@@ -168,11 +172,23 @@ def _spell(encoding: Fsst, codes: Block) -> VariableBlock:
     capacity = kernels.MAX_EXPANSION * len(codes.data) + 8
     wide = codes.offsets.dtype.itemsize == 8 or capacity > _INT32_MAX
     offsets = np.ascontiguousarray(codes.offsets, np.int64 if wide else np.int32)
+    if not kernels.decode.is_worth_loading(_PLAIN_WORK * len(codes.data), offsets.dtype):
+        return _spell_plainly(codes, offsets, table)
     out, targets = np.empty(capacity, np.uint8), np.empty(len(offsets), offsets.dtype)
     size = kernels.decode(np.ascontiguousarray(codes.data), offsets, *table, out, targets)
     if size < 0:
         raise CorruptFileError(f"FSST: string {-1 - size} has a code that is not in the symbol table or is cut short")
     return VariableBlock(targets, out[:size])
+
+
+def _spell_plainly(
+    codes: VariableBlock, offsets: npt.NDArray[Any], table: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
+) -> VariableBlock:
+    found = kernels.decode_plainly(codes.data, offsets, *table)
+    if found is None:
+        raise CorruptFileError("FSST: a string has a code that is not in the symbol table or is cut short")
+    text, bounds = found
+    return VariableBlock(bounds.astype(offsets.dtype), text)
 
 
 def _run(padded: npt.NDArray[np.uint8], offsets: npt.NDArray[Any], tables: kernels.Tables) -> VariableBlock:

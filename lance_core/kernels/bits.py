@@ -18,6 +18,7 @@ from lance_core.kernels.jit import kernel
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 BLOCK = 1024
 _WORDS = ("u1", "u2", "u4", "u8")
+_BLOCKS_AT_ONCE = 256
 _ALL = np.uint64(2**64 - 1)
 
 
@@ -64,6 +65,53 @@ def unpack(words: Any, starts: Any, widths: Any, counts: Any, scratch: Any, out:
             out[at : at + count] = scratch[:count]
         at += count
     return at
+
+
+def unpack_plainly(
+    words: npt.NDArray[Any],
+    starts: npt.NDArray[np.int64],
+    widths: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    out: npt.NDArray[Any],
+) -> int:
+    """`unpack` with numpy alone, blocks of one width at a time: a small read need not wait for the compiler."""
+    lanes = BLOCK // (words.itemsize * 8)
+    sizes = np.where(widths > words.itemsize * 8, counts, widths * lanes)
+    bad = (widths < 0) | (widths > words.itemsize * 8 + 1) | (counts < 0) | (counts > BLOCK)
+    bad |= (starts < 0) | (starts > len(words) - sizes)
+    if bad.any() or int(counts.sum()) > len(out):
+        return -1 - int(np.argmax(bad))
+    targets = np.cumsum(counts) - counts
+    for width in np.unique(widths).tolist():
+        for numbers in _at_most(np.flatnonzero(widths == width), _BLOCKS_AT_ONCE):
+            if width > words.itemsize * 8:
+                blocks = [words[at : at + count] for at, count in zip(starts[numbers], counts[numbers], strict=True)]
+            else:
+                packed = words[starts[numbers][:, None] + np.arange(width * lanes)]
+                blocks = [*_unpack_even(packed.reshape(len(numbers), width, lanes), width)]
+            for block, target, count in zip(blocks, targets[numbers].tolist(), counts[numbers].tolist(), strict=True):
+                out[target : target + count] = block[:count]
+    return int(counts.sum())
+
+
+def _at_most(numbers: npt.NDArray[np.int64], size: int) -> list[npt.NDArray[np.int64]]:
+    return [numbers[first : first + size] for first in range(0, len(numbers), size)]
+
+
+def _unpack_even(packed: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """Blocks of one width, shape (blocks, width, lanes), as shape (blocks, 1024)."""
+    kind = packed.dtype.type
+    bits, lanes = packed.itemsize * 8, packed.shape[2]
+    out = np.zeros((len(packed), BLOCK), packed.dtype)
+    mask = kind((1 << width) - 1)
+    for row in range(bits if width else 0):
+        first = ORDER[row // 8] * 16 + (row % 8) * 128
+        word, shift = divmod(row * width, bits)
+        values = packed[:, word] >> kind(shift)
+        if shift + width > bits:
+            values |= packed[:, word + 1] << kind(bits - shift)
+        out[:, first : first + lanes] = values & mask
+    return out
 
 
 def unpack_one(data: memoryview, start: int, width: int, bits: int, position: int) -> int:

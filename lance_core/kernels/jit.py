@@ -37,6 +37,7 @@ _LOG = logging.getLogger(__name__)
 _LOCK = threading.RLock()
 _REGISTRY: list[Kernel] = []
 _REORDERING = ("reassoc", "contract", "nsz", "arcp")
+_SPARED = 8 << 20
 _COMPILED = "numba kernel %s[%s] compiled in %.1f s (once per machine: it is cached)"
 
 
@@ -64,12 +65,25 @@ class Kernel:
         self._variants = variants
         self._keyed_by = [_argument_of(self._arguments, letter) for letter in variants]
         self._compiled: dict[tuple[str, ...], Callable[..., Any]] = {}
+        self._spared = 0
 
     def __call__(self, *arguments: Any) -> int:
         """Run the variant for the arguments' element types; returns the kernel's number."""
         key = tuple(arguments[position].dtype.str[1:] for position in self._keyed_by)
         compiled = self._compiled.get(key) or self._compile(key)
         return int(compiled(*arguments))
+
+    def is_worth_loading(self, work: int, *kinds: np.dtype[Any]) -> bool:
+        """Whether a call should load the kernel: it is loaded, or small calls like this one have added up.
+
+        `work` is the size of a call that numpy could do as well, slower; importing numba costs as much as `_SPARED` of it.
+        `kinds` are the element types that choose the variant, in the order of the signature's letters.
+        """
+        if tuple(kind.str[1:] for kind in kinds) in self._compiled:
+            return True
+        # Two threads may count at once and lose a little: no harm.
+        self._spared += work
+        return self._spared > _SPARED
 
     def keys(self) -> Iterator[tuple[str, ...]]:
         """The variants, as element types."""
