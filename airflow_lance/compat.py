@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING, Any
 from airflow import __version__ as _airflow_version
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+try:
+    from airflow.triggers.base import BaseEventTrigger
+except ImportError:  # pragma: no cover - Airflow 2.11 has no asset watchers
+    BaseEventTrigger = BaseTrigger  # type: ignore[assignment, misc]
+
 AIRFLOW_3: bool = int(_airflow_version.split(".", 1)[0]) >= 3
 
 if TYPE_CHECKING or AIRFLOW_3:
@@ -72,6 +77,7 @@ __all__ = [
     "AirflowFailException",
     "AirflowNotFoundException",
     "Asset",
+    "BaseEventTrigger",
     "BaseHook",
     "BaseOperator",
     "BaseSensorOperator",

@@ -13,21 +13,25 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import BaseHook, Context
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file, private_file
 from lance_core.errors import InputError
+from lance_core.spark.archive import write_archive
 
 if TYPE_CHECKING:
     from lance_core.jobs.spec import JobSpec
 
 APPLICATION = "lance_core.spark.main"
+_UNPACKED = "lance_environment"
+"""The folder in which executors find a packed environment."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,21 @@ class SparkSettings:
     conn_id: str
     conf: Mapping[str, str] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    packaging: str = "installed"
+
+    @property
+    def packed_conf(self) -> dict[str, str]:
+        """Which Python runs: that of the packed environment where one is shipped."""
+        if self.packaging in ("installed", "archive"):
+            return {}
+        python = f"./{_UNPACKED}/bin/python"
+        return {"spark.pyspark.python": python, "spark.executorEnv.PYSPARK_PYTHON": python}
+
+    @property
+    def can_detach(self) -> bool:
+        """Whether the provider can let go of a submitted job and find it again."""
+        tracked = "yarn_track_via_rm_api" if self.is_yarn else "track_driver_via_k8s_api"
+        return self.deploy_mode == "cluster" and bool(self.arguments.get(tracked))
 
     @cached_property
     def deploy_mode(self) -> str:
@@ -86,9 +105,38 @@ class SparkSubmitRun:
 
         InputError, before anything is started, for a deploy mode that Spark does not have for Python on this master.
         """
+        with self._prepared(spec, options) as (visible, arguments):
+            self._build(visible, arguments)
+            self._forget_useless(context)
+            # Not through the guard around `execute`, which warns about operators run by operators: this one is our tool.
+            inspect.unwrap(type(self._operator).execute)(self._operator, context)
+
+    def detach(self, spec: JobSpec, *, options: Mapping[str, Any], context: Context) -> str | None:
+        """Submit, or find the job that an earlier try submitted, and return its id without waiting for it.
+
+        None, and nothing is submitted, where the Spark provider cannot let go of a job: only in cluster mode on YARN
+        (`yarn_track_via_rm_api`) and Kubernetes (`track_driver_via_k8s_api`).
+        """
+        if not self._settings.can_detach:
+            return None
+        with self._prepared(spec, options) as (visible, arguments):
+            self._build(visible, arguments)
+            self._forget_useless(context)
+            store = context.get("task_state_store")
+            known = None if store is None else store.get(self._operator.external_id_key)
+            if known and self._operator.is_job_active(self._operator.get_job_status(known, context)):
+                return str(known)
+            job = str(self._operator.submit_job(context))
+            if store is not None:
+                store.set(self._operator.external_id_key, job)
+            return job
+
+    @contextmanager
+    def _prepared(self, spec: JobSpec, options: Mapping[str, Any]) -> Iterator[tuple[JobSpec, dict[str, Any]]]:
+        """The spec as it may be seen, and the submit's arguments; what is hidden is where the driver looks for it."""
         self._settings.check_deploy_mode()
         with ExitStack() as stack:
-            arguments = dict(self._settings.arguments)
+            arguments = self._packaged(stack, dict(self._settings.arguments))
             if self._settings.deploy_mode == "cluster":
                 name = f"lance-options-{spec.identity}.json"
                 hidden = hide_in_file(options, name=name)
@@ -98,14 +146,34 @@ class SparkSubmitRun:
             else:
                 hidden = hide_in_environment(options)
                 stack.enter_context(environment(_client_environment(hidden.text, self._settings.runs_here)))
-            self._submit(replace(spec, storage_options=hidden.references), arguments, context)
+            yield replace(spec, storage_options=hidden.references), arguments
 
     def kill(self) -> None:
         """Stop the Spark job, in the way of its master and deploy mode."""
         if self._operator is not None:
             self._operator.on_kill()
 
-    def _submit(self, spec: JobSpec, arguments: dict[str, Any], context: Context) -> None:
+    def _packaged(self, stack: ExitStack, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments with what brings lance_core to the executors."""
+        packaging = self._settings.packaging
+        if packaging == "archive":
+            folder = stack.enter_context(TemporaryDirectory(prefix="lance-"))
+            package = write_archive(str(Path(folder) / "lance_core.zip"))
+            arguments["py_files"] = ",".join(filter(None, [arguments.get("py_files"), package]))
+        elif packaging != "installed":
+            arguments["archives"] = ",".join(filter(None, [arguments.get("archives"), f"{packaging}#{_UNPACKED}"]))
+        return arguments
+
+    def _forget_useless(self, context: Context) -> None:
+        """A job of an earlier try that succeeded, while nothing is staged: it was aborted since, so run it once more."""
+        store = context.get("task_state_store")
+        if store is None or not hasattr(self._operator, "external_id_key"):
+            return
+        job = store.get(self._operator.external_id_key)
+        if job and self._operator.is_job_succeeded(self._operator.get_job_status(job, context)):
+            store.delete(self._operator.external_id_key)
+
+    def _build(self, spec: JobSpec, arguments: dict[str, Any]) -> None:
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
         if self._settings.is_yarn and not arguments.get("yarn_track_via_rm_api") and _knows(SparkSubmitOperator, "durable"):
@@ -117,12 +185,10 @@ class SparkSubmitRun:
             application=application_path(),
             application_args=[spec.to_json()],
             conn_id=self._settings.conn_id,
-            conf=dict(self._settings.conf),
+            conf={**self._settings.packed_conf, **self._settings.conf},
             name=arguments.pop("name", f"lance-{spec.kind}-{spec.identity[:8]}"),
             **arguments,
         )
-        # Not through the guard around `execute`, which warns about operators run by operators: this one is our tool.
-        inspect.unwrap(SparkSubmitOperator.execute)(self._operator, context)
 
 
 def _knows(operator: type[Any], argument: str) -> bool:

@@ -15,9 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from lance_core.errors import LanceError, RetryableConflictError
+from lance_core.commit.ledger import recorded_version
+from lance_core.commit.registry import list_staged, read_finished
+from lance_core.errors import InputError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs import stage
@@ -30,13 +34,18 @@ from lance_core.jobs.spec import CommitSpec, JobSpec, read_spec
 __all__ = [
     "Found",
     "abort",
+    "abort_identity",
+    "begin_watch",
     "commit",
     "find_done",
+    "raise_failure",
     "read_result",
     "report_lines",
+    "run_connected",
     "run_here",
     "run_verb",
     "telling_failures",
+    "watch",
 ]
 
 
@@ -60,6 +69,57 @@ def find_done(spec: JobSpec, *, options: Mapping[str, Any]) -> Found | None:
 def run_here(spec: JobSpec, *, options: Mapping[str, Any]) -> None:
     """Stage in this process."""
     run_job(_with_options(spec, options))
+
+
+def run_connected(
+    spec: JobSpec, *, options: Mapping[str, Any], conn_id: str | None, conf: Mapping[str, str], packaging: str
+) -> None:
+    """Stage through a Spark Connect server; the driver's part runs in this process."""
+    from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+    from lance_core.spark.archive import write_archive
+    from lance_core.spark.connect import run_connected as run
+
+    if packaging not in ("installed", "archive"):
+        raise InputError(
+            f"packaging {packaging!r} does not go with Spark Connect, whose executors have their environment already",
+            cure='Use "installed" or "archive".',
+        )
+    url = SparkConnectHook(conn_id or SparkConnectHook.default_conn_name).get_connection_url()
+    with TemporaryDirectory(prefix="lance-") as folder:
+        packages = [write_archive(str(Path(folder) / "lance_core.zip"))] if packaging == "archive" else []
+        run(_with_options(spec, options), url=url, conf=conf, packages=packages)
+
+
+def begin_watch(spec: JobSpec, *, options: Mapping[str, Any]) -> str:
+    """The attempt that an older spec of this identity left staged, which is not what a watch is for; "" for none."""
+    finished = read_finished(_store(spec.uri, options), spec.identity)
+    return "" if finished is None else finished.attempt
+
+
+def watch(uri: str, identity: str, *, stale: str, options: Mapping[str, Any]) -> str | None:
+    """What became of a job that runs elsewhere: "staged" (or landed), "failed", None while it is at work.
+
+    A job whose driver died without a word counts as failed when its attempt's lease is over.
+    """
+    store = _store(uri, options)
+    finished = read_finished(store, identity)
+    if (finished is not None and finished.attempt != stale) or recorded_version(store, identity) is not None:
+        return "staged"
+    if read_failure(store, identity) is not None:
+        return "failed"
+    entries = [entry for entry in list_staged(store, identity=identity) if entry.attempt != stale]
+    return "failed" if entries and all(entry.state == "expired" for entry in entries) else None
+
+
+def raise_failure(spec: JobSpec, *, options: Mapping[str, Any]) -> None:
+    """Raise what the driver left behind; RetryableConflictError when it left nothing."""
+    failure = read_failure(_store(spec.uri, options), spec.identity)
+    raise failure or RetryableConflictError(
+        f"the Spark job that stages {spec.identity} ended without a word",
+        uri=spec.uri,
+        cure="Its own log tells more; the next try stages it again.",
+    )
 
 
 def run_verb(spec: JobSpec, *, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,9 +159,14 @@ def telling_failures(spec: JobSpec, *, options: Mapping[str, Any]) -> Iterator[N
 
 def abort(spec: JobSpec, *, options: Mapping[str, Any], log: Any) -> None:
     """Give up the attempts of an identity that did not finish. Never raises: it runs while a task is being killed."""
+    abort_identity(spec.uri, spec.identity, options=options, log=log)
+
+
+def abort_identity(uri: str, identity: str, *, options: Mapping[str, Any], log: Any) -> None:
+    """`abort` for one who knows no more than the identity."""
     with suppress(LanceError, OSError):
-        removed = stage.clear_dead(_store(spec.uri, options), spec.identity)
-        log.info("Aborted %s: %d files of unfinished attempts removed", spec.identity, len(removed))
+        removed = stage.clear_dead(_store(uri, options), identity)
+        log.info("Aborted %s: %d files of unfinished attempts removed", identity, len(removed))
 
 
 def commit(

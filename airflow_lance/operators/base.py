@@ -14,7 +14,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.compat import AirflowException, Asset, BaseOperator, Context, mask_secret
+from airflow_lance.compat import (
+    AirflowException,
+    Asset,
+    BaseOperator,
+    Context,
+    deferrable_by_default,
+    mask_secret,
+)
 from airflow_lance.connection import LanceConnection
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
@@ -24,8 +31,8 @@ if TYPE_CHECKING:
     from airflow_lance.execution.spark_submit import SparkSubmitRun
     from lance_core.jobs.spec import JobSpec
 
-Execution = Literal["spark-submit", "local"]
-_EXECUTIONS: tuple[str, ...] = ("spark-submit", "local")
+Execution = Literal["spark-submit", "spark-connect", "local"]
+_EXECUTIONS: tuple[str, ...] = ("spark-submit", "spark-connect", "local")
 
 
 class LanceTableOperator(BaseOperator):
@@ -102,8 +109,15 @@ class LanceStageOperator(LanceTableOperator):
     """Base of the operators that stage work. Subclasses say what the job is (`make_spec`).
 
     :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
-    :param execution: "spark-submit", or "local" for small tables: in the worker's own process, without Spark.
-    :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`. (templated)
+    :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
+        server; or "local" for small tables: in the worker's own process, without Spark.
+    :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`
+        (`spark_connect_default` for "spark-connect"). (templated)
+    :param packaging: how executors get lance_core: "installed" there; "archive", sent along as a zip, where its dependencies
+        are installed; or the path or uri of a packed environment that holds everything (`venv-pack`, `conda-pack`).
+        (templated)
+    :param deferrable: wait in the triggerer for a job that the Spark provider can let go of (cluster mode on YARN with
+        `yarn_track_via_rm_api`, on Kubernetes with `track_driver_via_k8s_api`); elsewhere the worker waits.
     :param conf: Spark configuration. (templated)
     :param spark_submit: further arguments of the Spark provider's `SparkSubmitOperator`, such as `driver_memory`,
         `executor_memory`, `py_files`, `num_executors`, `deploy_mode`. (templated)
@@ -112,7 +126,14 @@ class LanceStageOperator(LanceTableOperator):
     keeps_on_kill: ClassVar[bool] = False
     """Whether what a killed attempt has finished is kept for the next try."""
 
-    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "key", "spark_conn_id", "conf", "spark_submit")
+    template_fields: Sequence[str] = (
+        *LanceTableOperator.template_fields,
+        "key",
+        "spark_conn_id",
+        "conf",
+        "spark_submit",
+        "packaging",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceTableOperator.template_fields_renderers, "conf": "json", "spark_submit": "json",
     }  # fmt: skip
@@ -125,6 +146,8 @@ class LanceStageOperator(LanceTableOperator):
         spark_conn_id: str | None = None,
         conf: Mapping[str, str] | None = None,
         spark_submit: Mapping[str, Any] | None = None,
+        packaging: str = "installed",
+        deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -135,6 +158,8 @@ class LanceStageOperator(LanceTableOperator):
         self.spark_conn_id = spark_conn_id
         self.conf = dict(conf or {})
         self.spark_submit = dict(spark_submit or {})
+        self.packaging = packaging
+        self.deferrable = deferrable_by_default() if deferrable is None else deferrable
         self._spec: JobSpec | None = None
         self._options: dict[str, Any] = {}
         self._submit: SparkSubmitRun | None = None
@@ -164,6 +189,19 @@ class LanceStageOperator(LanceTableOperator):
         self.log.info("Staged: %s", reference)
         return reference
 
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The triggerer saw the job end: its reference, or its error."""
+        from airflow_lance.execution.staging import raise_failure, read_result
+
+        with as_airflow_errors(self.uri):
+            uri, options = self.table_uri(), self.store_options()
+            spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
+            if event.get("state") == "failed":
+                raise_failure(spec, options=options)
+            reference = read_result(spec, options=options)
+        self.log.info("Staged: %s", reference)
+        return reference
+
     def on_kill(self) -> None:
         """Stop the Spark job and abort its attempt: its files are removed by name."""
         if self._runs_here:
@@ -177,21 +215,48 @@ class LanceStageOperator(LanceTableOperator):
             abort(self._spec, options=self._options, log=self.log)
 
     def _run(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> None:
-        from airflow_lance.execution.staging import run_here, telling_failures
+        from airflow_lance.execution.staging import begin_watch, run_connected, run_here, telling_failures
 
-        if self.execution == "local":
+        if self.execution != "spark-submit":
             self._runs_here = True
             try:
-                run_here(spec, options=options)
+                if self.execution == "local":
+                    run_here(spec, options=options)
+                else:
+                    run_connected(
+                        spec, options=options, conn_id=self.spark_conn_id, conf=self.conf, packaging=self.packaging
+                    )
             finally:
                 self._runs_here = False
             return
         from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 
         conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
-        self._submit = SparkSubmitRun(SparkSettings(conn_id, self.conf, self.spark_submit), task_id=self.task_id)
+        settings = SparkSettings(conn_id, self.conf, self.spark_submit, self.packaging)
+        self._submit = SparkSubmitRun(settings, task_id=self.task_id)
         with telling_failures(spec, options=options):
-            self._submit.run(spec, options=options, context=context)
+            stale = begin_watch(spec, options=options)
+            job = self._submit.detach(spec, options=options, context=context) if self.deferrable else None
+            if job is None:
+                self._submit.run(spec, options=options, context=context)
+        if job is not None:
+            self._defer(spec, job, stale)
+
+    def _defer(self, spec: JobSpec, job: str, stale: str) -> None:
+        from airflow_lance.triggers.staging import LanceStagingTrigger
+
+        self.log.info("Waiting for Spark job %s in the triggerer", job)
+        references = {name: value for name, value in self.storage_options.items() if isinstance(value, Mapping)}
+        self.defer(
+            trigger=LanceStagingTrigger(
+                uri=self.uri,
+                identity=spec.identity,
+                stale=stale,
+                lance_conn_id=self.lance_conn_id,
+                storage_options=references,
+            ),
+            method_name="execute_complete",
+        )
 
 
 def whole(value: int | str | None) -> Any:

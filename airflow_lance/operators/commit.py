@@ -4,7 +4,7 @@
 
     LanceCommitOperator(task_id="commit", staged=[append.output, mapped.output], pool=pool_of(uri))
         -> XCom {"version": 7, "num_versions": 1, "identities": {"5d2c...": "landed"}, "rows_added": 27004, ...}
-        -> each outlet asset's event gets extra {"version": 7, "rows": 27004, "transaction_uuids": ["5d2c..."]}
+        -> each outlet asset's event gets extra {"version": 7, "rows_added": 27004, "identities": {"5d2c...": "landed"}, ...}
 
 Any number of staged transactions become as few versions as the format allows. A commit that is retried, cleared or
 killed asks first what has landed, so it never doubles a row.
@@ -114,6 +114,9 @@ class LanceCommitOperator(LanceTableOperator):
             "uri": uri,
             "version": result["version"],
             "rows": result["rows_added"],
+            "rows_added": result["rows_added"],
+            "rows_deleted": result["rows_deleted"],
+            "identities": dict(result["identities"]),
             "transaction_uuids": list(result["identities"]),
         }
         for outlet in self.outlets:

@@ -1,20 +1,109 @@
-"""Waits for a version of a table in the triggerer."""
+"""Watches a table for new versions: an asset watcher, or a wait of one's own.
+
+::
+
+    Asset("flights", uri="lance://file/data/flights.lance",
+          watchers=[AssetWatcher(name="versions", trigger=LanceVersionTrigger(uri="/data/flights.lance"))])
+
+    versions 7 8 9 appear between two looks    -> one event {"uri": ..., "version": 9, "since": 6, "facts": {...}}
+
+The version that was told last is the watermark. It is kept in the asset's state store (Airflow 3.3), so that what came while
+no triggerer ran is told when one starts; without a store it begins with the version that is there. A version may be told
+twice when a triggerer dies right after telling it, never not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from airflow_lance.triggers.condition import LanceConditionTrigger
-from lance_core.watch import VersionAtLeast
+from airflow_lance.compat import BaseEventTrigger, TriggerEvent
+from airflow_lance.execution.facts import look
+from lance_core.errors import LanceError
+from lance_core.watch import TableFacts, VersionAtLeast
+
+WATERMARK = "lance_version"
 
 
-class LanceVersionTrigger(LanceConditionTrigger):
-    """Fires when the table has reached `min_version`; other arguments as `LanceConditionTrigger`."""
+class LanceVersionTrigger(BaseEventTrigger):
+    """Fires at every look that finds a newer version than the last one told, with the newest.
+
+    :param uri: the table, as for an operator.
+    :param min_version: the first version that is told; None: the first one that comes after the watch began.
+    :param lance_conn_id: the `lance` connection, read in the triggerer.
+    :param storage_options: references only: they are stored with the trigger.
+    :param poke_interval: seconds between two looks.
+    """
 
     def __init__(
-        self, *, uri: str, min_version: int | None = None, condition: Mapping[str, Any] | None = None, **kwargs: Any
+        self,
+        *,
+        uri: str,
+        min_version: int | None = None,
+        lance_conn_id: str = "lance_default",
+        storage_options: Mapping[str, Any] | None = None,
+        poke_interval: float = 60.0,
     ) -> None:
-        # Airflow re-makes a trigger from what `serialize` gave, which holds the condition.
-        wanted = condition if condition is not None else VersionAtLeast(version=min_version or 1).to_dict()
-        super().__init__(uri=uri, condition=wanted, **kwargs)
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.uri = uri
+        self.min_version = min_version
+        self.lance_conn_id = lance_conn_id
+        self.storage_options = dict(storage_options or {})
+        self.poke_interval = poke_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class path and arguments; Airflow stores them."""
+        kwargs = {
+            "uri": self.uri,
+            "min_version": self.min_version,
+            "lance_conn_id": self.lance_conn_id,
+            "storage_options": self.storage_options,
+            "poke_interval": self.poke_interval,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, tell what is new, wait; for ever. A look that fails is logged and made again."""
+        told = await self._watermark()
+        while True:
+            try:
+                facts: TableFacts = await asyncio.to_thread(self._look)
+            except LanceError as error:
+                self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
+            else:
+                if told is None:
+                    told = facts.version if self.min_version is None else self.min_version - 1
+                    await self._remember(told)
+                if facts.version > told:
+                    since, told = told, facts.version
+                    payload = {"uri": facts.uri, "version": told, "since": since, "facts": facts.to_dict()}
+                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+                    # Afterwards: a triggerer that dies in between tells it twice, not never.
+                    await self._remember(told)
+            await asyncio.sleep(self.poke_interval)
+
+    async def _watermark(self) -> int | None:
+        store: Any = getattr(self, "asset_state_store", None)
+        if store is None:
+            return None
+        try:
+            found = await store.aget(WATERMARK)
+        except ValueError as error:  # several assets share this watch
+            self.log.info("No watermark is kept: %s", error)
+            self.asset_state_store = None
+            return None
+        return None if found is None else int(found)
+
+    async def _remember(self, version: int) -> None:
+        store: Any = getattr(self, "asset_state_store", None)
+        if store is not None:
+            await store.aset(WATERMARK, version)
+
+    def _look(self) -> TableFacts:
+        return look(
+            self.uri,
+            condition=VersionAtLeast(version=1),
+            lance_conn_id=self.lance_conn_id,
+            storage_options=self.storage_options,
+        )

@@ -20,7 +20,6 @@ from airflow_lance.sensors.staged import LanceStagedSensor
 from airflow_lance.sensors.tag import LanceTagSensor
 from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers.condition import LanceConditionTrigger
-from airflow_lance.triggers.version import LanceVersionTrigger
 from lance_core import watch
 from lance_core.errors import CorruptFileError, InputError, LanceError, StoreError
 from lance_core.watch import TableFacts, VersionAtLeast, VersionChangedSince
@@ -103,16 +102,21 @@ def test_a_condition_that_is_met_defers_nothing(looks: Looks) -> None:
     assert facts["version"] == 5
 
 
+def _waits_for(version: int, **kwargs: Any) -> LanceConditionTrigger:
+    condition = watch.VersionAtLeast(version=version).to_dict()
+    return LanceConditionTrigger(uri=URI, condition=condition, lance_conn_id="lance_default", **kwargs)
+
+
 def test_the_triggerer_outlives_a_store_that_fails_for_a_while(looks: Looks) -> None:
     looks(StoreError("throttled"), 1, 4)
-    trigger = LanceVersionTrigger(uri=URI, min_version=4, lance_conn_id="lance_default", poke_interval=0.01)
+    trigger = _waits_for(4, poke_interval=0.01)
     (event,) = _events(trigger)
     assert event["facts"]["version"] == 4
 
 
 def test_what_waiting_does_not_mend_fails_the_task(looks: Looks) -> None:
     looks(CorruptFileError("the manifest is damaged"))
-    (event,) = _events(LanceVersionTrigger(uri=URI, min_version=1, lance_conn_id="lance_default"))
+    (event,) = _events(_waits_for(1))
     with pytest.raises(AirflowFailException, match="manifest is damaged"):
         _sensor(deferrable=True).execute_complete({}, event)  # type: ignore[typeddict-item]
     with pytest.raises(AirflowFailException, match="manifest is damaged"):

@@ -1,0 +1,95 @@
+"""Waits in the triggerer until a job that runs elsewhere has staged its work, or failed. It asks the table, not Spark.
+
+::
+
+    LanceStagingTrigger(uri="/data/t.lance", identity="5d2c…")  ->  TriggerEvent({"state": "staged"}) or {"state": "failed"}
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from airflow_lance.compat import BaseTrigger, TriggerEvent
+from airflow_lance.hooks.lance import LanceHook
+from lance_core.errors import LanceError
+
+
+class LanceStagingTrigger(BaseTrigger):
+    """Fires once.
+
+    :param uri: the table, as for an operator.
+    :param identity: whose work it is.
+    :param stale: an attempt that was staged before and does not count.
+    :param storage_options: references only: they are stored with the trigger.
+    :param poke_interval: seconds between two looks.
+    """
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        identity: str,
+        lance_conn_id: str,
+        stale: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        poke_interval: float = 10.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.uri = uri
+        self.identity = identity
+        self.lance_conn_id = lance_conn_id
+        self.stale = stale
+        self.storage_options = dict(storage_options or {})
+        self.poke_interval = poke_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Class path and arguments; Airflow stores them."""
+        kwargs = {
+            "uri": self.uri,
+            "identity": self.identity,
+            "lance_conn_id": self.lance_conn_id,
+            "stale": self.stale,
+            "storage_options": self.storage_options,
+            "poke_interval": self.poke_interval,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, wait, look again; one event."""
+        while True:
+            try:
+                state = await asyncio.to_thread(self._look)
+            except LanceError as error:
+                if not error.retryable:
+                    state = "failed"
+                else:
+                    state = None
+                    self.log.warning("%s: %s", type(error).__name__, error)
+            if state is not None:
+                yield TriggerEvent({"state": state})  # type: ignore[no-untyped-call]
+                return
+            await asyncio.sleep(self.poke_interval)
+
+    async def on_kill(self) -> None:
+        """The task was killed while it waited here: its attempt is aborted, so that what the job writes never counts."""
+        await asyncio.to_thread(self._abort)
+
+    def _look(self) -> str | None:
+        from airflow_lance.execution.staging import watch
+
+        return watch(self._uri, self.identity, stale=self.stale, options=self._options)
+
+    def _abort(self) -> None:
+        from airflow_lance.execution.staging import abort_identity
+
+        abort_identity(self._uri, self.identity, options=self._options, log=self.log)
+
+    @property
+    def _uri(self) -> str:
+        return LanceHook(self.lance_conn_id).get_uri(self.uri)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {**LanceHook(self.lance_conn_id).storage_options(self.uri), **self.storage_options}

@@ -1,0 +1,59 @@
+"""The examples of upkeep and of embeddings, run on real data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+from example_dags import FOLDER, dag_of, load_example
+
+import lance_core
+
+
+@pytest.fixture
+def connected(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection("lance_default", json.dumps({"conn_type": "lance"}))
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def test_embeddings(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = tmp_path / "texts.lance"
+    module = load_example("embeddings", monkeypatch, TEXTS_TABLE=uri)
+    run = run_dag(dag_of(module, "lance_embeddings"))
+    assert run.state == "success"
+    found = run.get_task_instance("search").xcom_pull(task_ids="search")
+    assert found[0]["topic"] in ("typesseq", "typesseq-mutable"), [row["topic"] for row in found]
+
+    table = lance.dataset(uri)
+    table.validate()
+    assert table.version == 3
+    assert [index.index_type for index in table.describe_indices()] == ["IVF_PQ"]
+    import hash_embedding
+
+    query = {"column": "embedding", "q": hash_embedding.vector_of(module.QUESTION), "k": 5, "use_index": False}
+    exact = table.to_table(columns=["id"], nearest={**query, "metric": "cosine"})["id"].to_pylist()
+    assert len({row["id"] for row in found} & set(exact)) >= 4, "recall against a search that looks at all"
+
+
+def test_maintenance(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import flights_data
+    import pyarrow.parquet as pq
+
+    uri = tmp_path / "flights.lance"
+    flights = pq.read_table(flights_data.write_month(str(tmp_path / "raw"), 1))
+    lance.write_dataset(flights, uri, max_rows_per_file=1_000)
+    lance_core.dataset(str(uri)).create_scalar_index("carrier", "BITMAP")
+    lance.dataset(uri).delete("carrier = 'UA'")
+    rows, carriers = lance.dataset(uri).count_rows(), lance.dataset(uri).count_rows("carrier = 'AA'")
+    module = load_example("maintenance", monkeypatch, MAINTAINED_TABLE=uri, MAINTAINED_KEEP_DAYS=0)
+    run = run_dag(dag_of(module, "lance_maintenance"))
+    assert run.state == "success"
+    table = lance.dataset(uri)
+    table.validate()
+    assert (table.count_rows(), table.count_rows("carrier = 'AA'")) == (rows, carriers)
+    assert len(table.get_fragments()) < 3
+    assert table.stats.index_stats("carrier_idx")["num_unindexed_fragments"] == 0
+    assert len(table.versions()) <= 3

@@ -1,0 +1,182 @@
+"""Jobs that outlive the worker: found by the next try, waited for in the triggerer, run once more when they were in vain."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import TaskDeferred
+from operator_support import FakeTi, make_table
+
+from airflow_lance.compat import AirflowFailException
+from airflow_lance.execution import staging
+from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.triggers.staging import LanceStagingTrigger
+from lance_core.errors import InputError, RetryableConflictError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.failure_record import record_failure
+from lance_core.jobs.run import run_json
+from lance_core.jobs.spec import JobSpec
+
+JOBS: dict[str, Any] = {}
+
+
+class FakeSubmit:
+    """The Spark provider's operator: jobs have a state that a test sets, their specs are kept."""
+
+    external_id_key = "spark_job_id"
+
+    def __init__(self, **arguments: Any) -> None:
+        self.arguments = arguments
+
+    def execute(self, context: Any) -> None:
+        store = context["task_state_store"]
+        job = store.get(self.external_id_key)
+        if job is None or not self.is_job_active(JOBS[job]["state"]):
+            job = self.submit_job(context)
+            store.set(self.external_id_key, job)
+        run_json(JOBS[job]["spec"])
+
+    def submit_job(self, context: Any) -> str:
+        job = f"application_{len(JOBS)}"
+        JOBS[job] = {"state": "RUNNING", "spec": self.arguments["application_args"][0], "arguments": self.arguments}
+        return job
+
+    def get_job_status(self, job: str, context: Any) -> str:
+        return str(JOBS[job]["state"])
+
+    def is_job_active(self, status: str) -> bool:
+        return status == "RUNNING"
+
+    def is_job_succeeded(self, status: str) -> bool:
+        return status == "SUCCEEDED"
+
+
+class States(dict[str, Any]):
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch, connection: Callable[[str, str], None]) -> States:
+    from airflow.providers.apache.spark.operators import spark_submit
+
+    JOBS.clear()
+    monkeypatch.setattr(spark_submit, "SparkSubmitOperator", FakeSubmit)
+    connection("cluster", json.dumps({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}))
+    return States()
+
+
+def _delete(uri: str, **kwargs: Any) -> LanceDeleteOperator:
+    own: dict[str, Any] = {"spark_conn_id": "cluster", "spark_submit": {"yarn_track_via_rm_api": True}, **kwargs}
+    return LanceDeleteOperator(task_id="forget", uri=uri, predicate="id < 3", **own)
+
+
+def _context(states: States) -> Any:
+    return {"ti": FakeTi("forget", "r"), "outlet_events": {}, "task_state_store": states}
+
+
+def _look(trigger: LanceStagingTrigger) -> str | None:
+    kind, kwargs = trigger.serialize()
+    assert kind == "airflow_lance.triggers.staging.LanceStagingTrigger"
+    return LanceStagingTrigger(**kwargs)._look()
+
+
+def test_a_deferred_job_is_waited_for_and_found_by_the_next_try(tmp_path: Path, states: States) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    operator = _delete(uri, deferrable=True)
+    for _ in range(2):  # the second is a retry after the worker died: nothing is submitted again
+        with pytest.raises(TaskDeferred) as deferred:
+            operator.execute(_context(states))
+        assert list(JOBS) == ["application_0"]
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, LanceStagingTrigger)
+    assert _look(trigger) is None
+    run_json(JOBS["application_0"]["spec"])
+
+    async def first() -> Any:
+        return await anext(trigger.run())
+
+    event = asyncio.run(first()).payload
+    assert event == {"state": "staged"}
+    reference = operator.execute_complete(_context(states), event)
+    assert (reference["operation"], reference["rows_deleted"]) == ("delete", 3)
+    assert operator.execute(_context(states)) == reference
+
+
+def test_a_driver_that_failed_tells_why(tmp_path: Path, states: States) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    operator = _delete(uri, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(_context(states))
+    spec = operator.make_spec(uri=uri, identity=deferred.value.trigger.identity)  # type: ignore[attr-defined]
+    record_failure(spec, InputError("column 'nope' is not there"))
+    assert _look(deferred.value.trigger) == "failed"  # type: ignore[arg-type]
+    with pytest.raises(AirflowFailException, match="column 'nope' is not there"):
+        operator.execute_complete(_context(states), {"state": "failed"})
+
+
+def test_a_job_that_succeeded_in_vain_is_run_again(tmp_path: Path, states: States) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    JOBS["application_0"] = {"state": "SUCCEEDED", "spec": ""}
+    states["spark_job_id"] = "application_0"
+    assert _delete(uri).execute(_context(states))["rows_deleted"] == 3
+    assert (states["spark_job_id"], len(JOBS)) == ("application_1", 2)
+
+
+def test_a_kill_in_the_triggerer_aborts_the_attempt(tmp_path: Path, states: States) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    operator = _delete(uri, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(_context(states))
+    from lance_core.commit.staged import begin_attempt
+
+    identity = deferred.value.trigger.identity  # type: ignore[attr-defined]
+    begin_attempt(resolve_store(uri), identity=identity, spec={}, read_version=1)
+    asyncio.run(deferred.value.trigger.on_kill())
+    assert not [*(tmp_path / "t.lance" / "_lance_core" / "staged").rglob("*.started.json")]
+
+
+def test_where_nothing_can_let_go_the_worker_waits(tmp_path: Path, states: States) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    assert _delete(uri, deferrable=True, spark_submit={}).execute(_context(states))["rows_deleted"] == 3
+
+
+def test_packaging(tmp_path: Path, states: States) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    seen: list[Any] = []
+    submit = FakeSubmit.submit_job
+
+    def look(self: FakeSubmit, context: Any) -> str:
+        seen.append({**self.arguments, "zip": Path(str(self.arguments.get("py_files", ""))).is_file()})
+        return submit(self, context)
+
+    FakeSubmit.submit_job = look  # type: ignore[method-assign]
+    try:
+        _delete(uri, packaging="archive").execute(_context(states))
+        _delete(uri, packaging="s3://lake/env.tar.gz", key="2").execute(_context(States()))
+    finally:
+        FakeSubmit.submit_job = submit  # type: ignore[method-assign]
+    assert (seen[0]["zip"], Path(seen[0]["py_files"]).name) == (True, "lance_core.zip")
+    assert seen[1]["archives"] == "s3://lake/env.tar.gz#lance_environment"
+    assert seen[1]["conf"]["spark.pyspark.python"] == "./lance_environment/bin/python"
+
+
+def test_a_silent_driver_counts_as_failed_when_its_lease_is_over(tmp_path: Path) -> None:
+    from lance_core.commit.staged import begin_attempt
+
+    uri = make_table(tmp_path / "t.lance", 0)
+    spec = _delete(uri).make_spec(uri=uri, identity="5d2c0000-0000-0000-0000-000000000000")
+    assert isinstance(spec, JobSpec)
+    assert staging.watch(uri, spec.identity, stale="", options={}) is None
+    begin_attempt(resolve_store(uri), identity=spec.identity, spec={}, read_version=1, lease_seconds=-1)
+    assert staging.watch(uri, spec.identity, stale="", options={}) == "failed"
+    with pytest.raises(RetryableConflictError, match="without a word"):
+        staging.raise_failure(spec, options={})

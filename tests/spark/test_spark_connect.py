@@ -1,0 +1,101 @@
+"""A real Spark Connect server: jobs from a client that has no JVM, lance_core sent along as a zip."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+from lance_core.errors import InputError, RetryableConflictError
+from lance_core.jobs.edit_specs import DeleteSpec
+from lance_core.jobs.run import run_job
+from lance_core.jobs.spec import AppendSpec, CommitSpec, SourceSpec
+from lance_core.spark.archive import write_archive
+from lance_core.spark.connect import run_connected, without_token
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pyspark = pytest.importorskip("pyspark")
+    home = Path(pyspark.__file__).parent
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("connect")
+    command = [
+        str(home / "bin" / "spark-submit"), "--master", "local[2]",
+        "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.ui.enabled=false",
+        "--conf", f"spark.sql.warehouse.dir={folder}", "--conf", "spark.driver.host=127.0.0.1",
+        "spark-internal",
+    ]  # fmt: skip
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(HERE),
+    }
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
+    try:
+        for _ in range(240):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert process.poll() is None, (folder / "log").read_text()
+            time.sleep(0.5)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def append(uri: str, **kwargs: Any) -> AppendSpec:
+    source = SourceSpec(sql="SELECT id, id * 2 AS twice FROM range(0, 1000, 1, 4)")
+    return AppendSpec(uri=uri, identity=kwargs.pop("identity", "one"), source=source, **kwargs)
+
+
+def test_a_job_on_a_server_with_the_package_sent_along(server: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    package = write_archive(str(tmp_path / "lance_core.zip"))
+    assert Path(write_archive(str(tmp_path / "again.zip"))).read_bytes() == Path(package).read_bytes()
+    staged = run_connected(append(uri), url=server, conf={"spark.sql.shuffle.partitions": "2"}, packages=[package])
+    assert run_connected(append(uri), url="sc://127.0.0.1:1", packages=[package]) == staged  # nothing to do, no session
+    run_job(CommitSpec(uri=uri, identities=("one",)))
+    assert sorted(lance.dataset(uri).to_table()["twice"].to_pylist()) == [*range(0, 2000, 2)]
+    run_connected(DeleteSpec(uri=uri, identity="two", predicate="id >= 10"), url=server, packages=[package])
+    assert run_job(CommitSpec(uri=uri, identities=("two",))).rows_deleted == 990
+
+
+def test_what_goes_wrong_is_told(server: str, tmp_path: Path) -> None:
+    bad = append(str(tmp_path / "t.lance"))
+    from dataclasses import replace
+
+    with pytest.raises(InputError):
+        run_connected(replace(bad, source=SourceSpec(sql="SELECT nope FROM range(3)")), url=server)
+    assert without_token("sc://host:15002/;token=hush") == "sc://host:15002"
+
+
+def test_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lance_core.spark import connect
+
+    def refuse(*_: Any) -> Any:
+        raise RetryableConflictError("no session on the Spark Connect server sc://nowhere")
+
+    monkeypatch.setattr(connect, "open_session", refuse)
+    with pytest.raises(RetryableConflictError, match="no session"):
+        run_connected(append(str(tmp_path / "t.lance")), url="sc://nowhere")
