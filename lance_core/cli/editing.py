@@ -122,13 +122,16 @@ def cleanup(
     """Remove old versions and the files only they need."""
     from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
 
-    store = table.open().store
+    snapshot = table.open()
+    store = snapshot.store
     plan = plan_cleanup(
         store,
         older_than=older_than,
         retain_versions=retain,
         delete_unverified=delete_unverified,
         error_if_tagged_old_versions=not keep_tagged,
+        root=snapshot.root,
+        storage_options=snapshot.storage_options,
     )
     stats = plan.stats if dry_run else run_cleanup(store, plan)
     facts: dict[str, Any] = {

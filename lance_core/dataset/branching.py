@@ -61,7 +61,7 @@ class BranchingVerbs:
     def shallow_clone(
         self, target_path: str | os.PathLike[str], reference: Version, storage_options: Mapping[str, str] | None = None
     ) -> Self:
-        """A new table that reads a version's files where they are; a cleanup of this one does not know of it."""
+        """A new table that reads a version's files where they are; a cleanup by this library keeps them while it exists."""
         return self.from_snapshot(shallow_clone(self._snapshot.at(reference), target_path, storage_options))
 
     def deep_clone(

@@ -5,35 +5,41 @@
     versions 1 2 3 4 (1 tagged), older_than 14 days, 2 and 3 are older
     -> what 2 and 3 need and 1 and 4 do not goes, then the manifests of 2 and 3
 
-Nothing that a kept version, a tag or a staged transaction needs is touched; versions since the one that staged work was
-planned on stay, for its commit has to judge them. Identities that landed in the versions that go
-are written into the ledger first, so that exactly-once survives. Files that belong to no version go after seven days, or at
-once with `delete_unverified`, unless a staging attempt may still be at work on them. A killed cleanup is
-finished by the next.
+Nothing that a kept version, a tag, another branch, a clone or a staged transaction needs is touched. Versions that a branch
+or a clone began from stay, and versions since the one that staged work was planned on, for its commit has to judge them.
+Identities that landed in the versions that go are written into the ledger first, so that exactly-once survives. Files that
+belong to no version go after seven days, or at once with `delete_unverified`, unless a staging attempt may still be at work
+on them. Manifests go before files, so that every version that is listed is whole; a note of the files lets the next cleanup
+finish what a killed one began.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
+from lance_core.commit.claims import list_claims
 from lance_core.commit.ledger import landing_of, record_history
 from lance_core.commit.manifests import VersionEntry, list_versions, load_manifest
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, is_referenced, named_fragments, referenced_files
 from lance_core.commit.registry import list_staged
 from lance_core.commit.transactions import read_transaction_file
+from lance_core.dataset.branches import MAIN, TREE, list_branches
+from lance_core.dataset.lines import cloned_versions, places_of, unnamed
 from lance_core.dataset.tags import list_tags
-from lance_core.errors import InputError, UnsupportedFeatureError
+from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store, StoreEntry
 
 UNVERIFIED_SECONDS = 7 * 86_400
 """A file of no version may be the work of a writer that has not committed yet; younger than this it stays."""
 DEFAULT_AGE = dt.timedelta(days=14)
+_NOTES = f"{naming.PRIVATE}/cleanup"
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
 
@@ -51,11 +57,13 @@ class CleanupStats:
 
 @dataclass(frozen=True)
 class CleanupPlan:
-    """Versions to remove, and the files that go with them; kept versions that were old enough, with the reason."""
+    """Versions to remove, the files that go with them, kept versions that were old enough, with the reason; notes of
+    cleanups that were killed, which this one finishes."""
 
     versions: tuple[VersionEntry, ...]
     files: tuple[StoreEntry, ...]
     kept: tuple[tuple[int, str], ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def stats(self) -> CleanupStats:
@@ -80,68 +88,106 @@ def plan_cleanup(
     delete_unverified: bool = False,
     error_if_tagged_old_versions: bool = True,
     now: float | None = None,
+    root: Store | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> CleanupPlan:
     """What a cleanup would remove. With neither age, number nor versions given, versions older than 14 days.
 
-    Raises InputError when an old version is tagged (unless told not to), UnsupportedFeatureError for a table with branches.
+    `root` is the main table's store when `store` is a branch's; one line is cleaned up at a time. `storage_options` are for
+    looking at clones. Raises InputError when an old version is tagged, unless told not to.
     """
     at = time.time() if now is None else now
-    # A branch's own tags and branches are written down at the main table, which is not looked at either.
-    if store.list_names("_refs/branches/") or load_manifest(store).branch is not None:
-        raise UnsupportedFeatureError(
-            f"{store.uri} has branches or is one, whose needs this release does not follow",
-            cure="Clean it up with the official library.",
-        )
+    main = _main_of(store, root)
     entries = [*list_versions(store)]
-    doomed, kept = _choose(store, entries, at, older_than, retain_versions, versions, error_if_tagged_old_versions)
+    held = _held(store, main, storage_options)
+    old = _candidates(store, entries, at, older_than, retain_versions, versions)
+    doomed, kept = _choose(store, old, held, error_if_tagged_old_versions)
     gone = {entry.version for entry in doomed}
-    needed = _needed(store, [entry.version for entry in entries if entry.version not in gone])
+    needed = _needed(store, main, gone)
     theirs = frozenset(path for manifest in _load(store, sorted(gone)) for path in referenced_files(manifest))
-    attempts = [entry.attempt for entry in list_staged(store)]
+    notes = tuple(entry.path for entry in store.list(f"{_NOTES}/"))
+    begun = frozenset(path for note in notes for path in bytes(store.get(note)).decode().splitlines())
+    attempts = [attempt for place in places_of(main) for attempt in _at_work(place, at)]
 
     def goes(item: StoreEntry) -> bool:
         if is_referenced(item.path, needed) or any(naming.is_of_attempt(item.path, attempt) for attempt in attempts):
             return False
-        return is_referenced(item.path, theirs) or delete_unverified or item.modified < at - UNVERIFIED_SECONDS
+        if item.path in begun or is_referenced(item.path, theirs):
+            return True
+        return delete_unverified or item.modified < at - UNVERIFIED_SECONDS
 
-    files = tuple(item for folder in _FOLDERS for item in store.list(f"{folder}/") if goes(item))
-    return CleanupPlan(tuple(doomed), files, tuple(kept))
+    files = [item for folder in _FOLDERS for item in store.list(f"{folder}/") if goes(item)]
+    unfinished = [item for item in store.list_unfinished("") if not item.path.startswith(f"{TREE}/")]
+    files += [item for item in (*unfinished, *(unnamed(store) if main is store else ())) if goes(item)]
+    return CleanupPlan(tuple(doomed), tuple(files), tuple(kept), notes)
 
 
 def run_cleanup(store: Store, plan: CleanupPlan) -> CleanupStats:
-    """Carry a plan out: the ledger, then files, then manifests."""
+    """Carry a plan out: the ledger, a note of the files, manifests, files."""
     record_history(store, [entry.version for entry in plan.versions])
-    each(store, [item.path for item in plan.files], lambda place, path: place.delete(path))
+    notes = [*plan.notes]
+    if plan.versions and plan.files:
+        notes.append(f"{_NOTES}/{uuid.uuid4().hex}")
+        store.put(notes[-1], "\n".join(item.path for item in plan.files).encode())
     each(store, [entry.path for entry in plan.versions], lambda place, path: place.delete(path))
+    each(store, [item.path for item in plan.files], lambda place, path: place.delete(path))
+    each(store, notes, lambda place, path: place.delete(path))
     return plan.stats
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Versions of a line that must stay: the newest one, those with tags, and those that something began from."""
+
+    latest: int
+    tags: Mapping[int, str]
+    origins: Mapping[int, str]
+
+
+def _main_of(store: Store, root: Store | None) -> Store:
+    if root is not None:
+        return store if root.uri == store.uri else root
+    if load_manifest(store).branch is not None:
+        raise InputError(f"{store.uri} is a branch; its tags are at the main table", cure="Pass that table's store as root.")
+    return store
+
+
+def _held(store: Store, main: Store, storage_options: Mapping[str, str] | None) -> _Held:
+    newest = load_manifest(store)
+    branch = None if main is store else newest.branch
+    tags = {tag.version: name for name, tag in list_tags(main).items() if (tag.branch or MAIN) == (branch or MAIN)}
+    origins = {version: f"cloned by {uri}" for version, uri in cloned_versions(store, storage_options).items()}
+    for item in list_branches(main).values():
+        if (item.parent_branch or MAIN) == (branch or MAIN):
+            origins[item.parent_version] = f"branch {item.name} began here"
+    return _Held(newest.version, tags, origins)
+
+
 def _choose(
-    store: Store,
-    entries: Sequence[VersionEntry],
-    now: float,
-    older_than: dt.timedelta | None,
-    retain_versions: int | None,
-    versions: Sequence[int] | None,
-    error_if_tagged: bool,
+    store: Store, candidates: Sequence[VersionEntry], held: _Held, error_if_tagged: bool
 ) -> tuple[list[VersionEntry], list[tuple[int, str]]]:
-    tags = {tag.version: name for name, tag in list_tags(store).items()}
-    latest = max((entry.version for entry in entries), default=0)
-    candidates = _candidates(store, entries, now, older_than, retain_versions, versions)
-    old = [entry for entry in candidates if entry.version != latest]
-    tagged = [entry.version for entry in old if entry.version in tags]
+    old = [entry for entry in candidates if entry.version < held.latest]
+    tagged = [entry.version for entry in old if entry.version in held.tags]
     if tagged and error_if_tagged:
         raise InputError(
-            f"version {tagged[0]} of {store.uri} is old but tagged {tags[tagged[0]]!r}",
+            f"version {tagged[0]} of {store.uri} is old but tagged {held.tags[tagged[0]]!r}",
             uri=store.uri,
             version=tagged[0],
             cure="Delete the tag, or pass error_if_tagged_old_versions=False to keep tagged versions.",
         )
-    kept = [(version, f"tagged {tags[version]}") for version in tagged]
-    old = [entry for entry in old if entry.version not in tags]
+    kept = [(version, f"tagged {held.tags[version]}") for version in tagged]
+    old = [entry for entry in old if entry.version not in held.tags]
+    kept += [(entry.version, held.origins[entry.version]) for entry in old if entry.version in held.origins]
+    old = [entry for entry in old if entry.version not in held.origins]
     base = _oldest_base(store)
     kept += [(entry.version, f"staged work was planned on version {base}") for entry in old if entry.version >= base]
     return [entry for entry in old if entry.version < base], kept
+
+
+def _at_work(place: Store, now: float) -> list[str]:
+    """Attempts and commits that may still be writing, or have staged what is wanted."""
+    commits = [claim.commit for claim in list_claims(place) if claim.is_alive(now)]
+    return [*(entry.attempt for entry in list_staged(place)), *commits]
 
 
 def _oldest_base(store: Store) -> float:
@@ -184,10 +230,17 @@ def _load(store: Store, versions: Sequence[int]) -> list[Manifest]:
     return each(store, versions, load_manifest)
 
 
-def _needed(store: Store, versions: Sequence[int]) -> frozenset[str]:
-    """Files that kept versions and staged transactions hold on to."""
-    found = {path for manifest in _load(store, versions) for path in referenced_files(manifest)}
-    found.update(_staged_paths(store))
+def _needed(store: Store, main: Store, gone: set[int]) -> frozenset[str]:
+    """Files that kept versions of any line hold on to (names are unique over all lines), and staged transactions."""
+    found: set[str] = set()
+    for place in places_of(main):
+        versions = [entry.version for entry in list_versions(place) if place.uri != store.uri or entry.version not in gone]
+        found.update(path for manifest in _load(place, versions) for path in referenced_files(manifest))
+        for name in place.list_names(f"{naming.VERSIONS}/"):
+            detached = naming.parse_detached_name(name)
+            if detached is not None:
+                found.update(referenced_files(load_manifest(place, detached)))
+        found.update(_staged_paths(place))
     return frozenset(found)
 
 

@@ -100,6 +100,8 @@ class EditingVerbs:
             versions=versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
+            root=self._snapshot.root,
+            storage_options=self._snapshot.storage_options,
         )
         return run_cleanup(store, plan)
 

@@ -29,6 +29,7 @@ from lance_core.dataset.branches import (
     place_of,
     read_branch,
 )
+from lance_core.dataset.lines import note_clone
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.tags import list_tags
 from lance_core.errors import AlreadyExistsError, InputError, LanceError
@@ -46,12 +47,14 @@ _File = tuple[Store, str, str]
 
 
 def shallow_clone(snapshot: Snapshot, target: Target, options: Mapping[str, str] | None = None) -> Snapshot:
-    """A new table at `target` that reads this version's files where they are. Keep them: a cleanup here does not know it.
+    """A new table at `target` that reads this version's files where they are. A cleanup by this library keeps them.
 
     Raises AlreadyExistsError when there is a table.
     """
     access = snapshot.storage_options if options is None else options
     store = resolve_store(target, access)
+    # Written down first: a cleanup of the source that runs meanwhile must know.
+    note_clone(snapshot.store, uri=store.uri, version=snapshot.version)
     return Snapshot(store, commit_clone(store, _clone(snapshot), snapshot.manifest), access)
 
 

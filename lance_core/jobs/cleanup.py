@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import ClassVar
 
 from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
-from lance_core.io.resolve import resolve_store
+from lance_core.dataset.snapshot import open_snapshot
 from lance_core.jobs.base import Report, Runner
 from lance_core.jobs.upkeep_specs import CleanupSpec
 
@@ -26,7 +26,8 @@ class CleanupJob:
 
     def run(self, spec: CleanupSpec, runner: Runner | None = None) -> Report:
         """Report {"versions", "kept", "bytes_removed", ...}. InputError when a tagged version is in the way."""
-        store = resolve_store(spec.uri, spec.resolved_options())
+        snapshot = open_snapshot(spec.uri, storage_options=spec.resolved_options())
+        store = snapshot.store
         seconds = spec.older_than_seconds
         plan = plan_cleanup(
             store,
@@ -34,6 +35,8 @@ class CleanupJob:
             retain_versions=spec.retain_versions,
             delete_unverified=spec.delete_unverified,
             error_if_tagged_old_versions=spec.error_if_tagged_old_versions,
+            root=snapshot.root,
+            storage_options=snapshot.storage_options,
         )
         stats = plan.stats if spec.explain else run_cleanup(store, plan)
         facts = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,6 @@ from lance_core.errors import (
     InputError,
     LanceError,
     NotFoundError,
-    UnsupportedFeatureError,
 )
 from lance_core.format.manifest import BasePath
 from lance_core.io.resolve import resolve_store
@@ -272,12 +272,35 @@ def test_a_base_beside_the_data_is_read(tmp_path: Path) -> None:
     assert rows(lance.dataset(flat)) == rows(lance_core.dataset(flat)) == [5]
 
 
-def test_cleanup_keeps_off_tables_with_branches(tmp_path: Path) -> None:
+def test_cleanup_of_one_line_keeps_what_the_others_need(tmp_path: Path) -> None:
     main = two_versions(tmp_path / "t")
     branch = main.create_branch("x")
     branch.insert(numbers(5))
-    branch.tags.create("kept", 2)
-    for handle in (main, branch):
-        with pytest.raises(UnsupportedFeatureError, match="branches"):
-            handle.cleanup_old_versions(retain_versions=1, delete_unverified=True)
-    assert rows(main.checkout_version("kept")) == [1, 2, 3, 4]
+    branch.insert(numbers(6))
+    branch.tags.create("kept", ("x", 3))
+    main.insert(numbers(9), mode="overwrite")
+    main.insert(numbers(10), mode="overwrite")
+    assert main.cleanup_old_versions(retain_versions=1, delete_unverified=True).old_versions == 2
+    assert [item["version"] for item in lance.dataset(tmp_path / "t").versions()] == [2, 4]
+    branch = main.checkout_version(("x", None))
+    stats = branch.cleanup_old_versions(retain_versions=1, delete_unverified=True, error_if_tagged_old_versions=False)
+    assert stats.old_versions == 1
+    for library in (lance, lance_core):
+        handle = library.dataset(tmp_path / "t")
+        assert rows(handle) == [10]
+        assert rows(handle.checkout_version("kept")) == [1, 2, 3, 4, 5]
+        assert rows(handle.checkout_version(("x", None))) == [1, 2, 3, 4, 5, 6]
+
+
+def test_cleanup_keeps_what_a_clone_elsewhere_reads(tmp_path: Path) -> None:
+    main = two_versions(tmp_path / "t")
+    main.shallow_clone(tmp_path / "copy", 1)
+    main.insert(numbers(9), mode="overwrite")
+    main.cleanup_old_versions(retain_versions=1, delete_unverified=True)
+    assert rows(lance.dataset(tmp_path / "copy")) == rows(lance_core.dataset(tmp_path / "copy"))
+    lance_core.LanceDataset.drop(tmp_path / "copy")
+    assert main.cleanup_old_versions(retain_versions=1, delete_unverified=True).old_versions == 0  # the note is too young
+    for note in (tmp_path / "t" / "_lance_core" / "clones").iterdir():
+        os.utime(note, (0, 0))
+    assert main.cleanup_old_versions(retain_versions=1, delete_unverified=True).old_versions == 1
+    assert [item["version"] for item in main.versions()] == [3]

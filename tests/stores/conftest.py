@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("io", "commit", "histories")]
+sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("io", "commit", "dataset")]
 
 from emulators import AZURITE_KEY, azurite_command  # noqa: E402
 
