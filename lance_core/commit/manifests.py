@@ -76,6 +76,11 @@ def version_numbers(store: Store) -> Sequence[int]:
     return sorted(_names(store))
 
 
+def manifest_paths(store: Store) -> list[tuple[int, str]]:
+    """Number and path of every attached version, ascending."""
+    return [(version, naming.manifest_path(version, scheme)) for version, scheme in sorted(_names(store).items())]
+
+
 def load_manifest(store: Store, version: int | None = None) -> Manifest:
     """The manifest of a version, of the newest one when `version` is None, checked to be readable.
 

@@ -43,9 +43,17 @@ def split_all_repeated(data: bytes, numbers: Sequence[int]) -> tuple[list[list[b
             found.append(data[position:stop])
             position = kept = stop
         else:
-            position = _skip(data, position)
+            position = field_end(data, position)
     rest.append(data[kept:])
     return chunks, b"".join(rest)
+
+
+def entry_end(data: bytes, position: int) -> int:
+    """The position behind the length-delimited field whose one-byte tag is at `position`."""
+    size, start = _size(data, position + 1)
+    if start + size > len(data):
+        raise damaged(position, len(data))
+    return start + size
 
 
 def _size(data: bytes, position: int) -> tuple[int, int]:
@@ -54,7 +62,7 @@ def _size(data: bytes, position: int) -> tuple[int, int]:
     return read_varint(data, position)
 
 
-def _skip(data: bytes, position: int) -> int:
+def field_end(data: bytes, position: int) -> int:
     """The position behind the field whose header is at `position`."""
     start, total = position, len(data)
     tag, position = read_varint(data, position)
@@ -85,7 +93,7 @@ def last_values(data: bytes, number: int, message: int) -> tuple[int, bytes]:
     while position < total:
         tag = data[position]
         if tag >= 0x80 or tag & 7 not in (VARINT, BYTES) or tag < 8:
-            position = _skip(data, position)
+            position = field_end(data, position)
             continue
         found, stop = _size(data, position + 1)
         if tag & 7 == BYTES:
