@@ -44,6 +44,10 @@ class Flat:
         """As they are."""
         return values
 
+    def hold(self, columns: Columns) -> Columns:
+        """As they are."""
+        return columns
+
     def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
         """Exact distances."""
         return distances(metric, query, self._rows(columns))

@@ -131,7 +131,7 @@ def _train_quantizer(
     if storage == "sq":
         return scalar.train(rows)
     if storage == "rq":
-        return rabit.train(rows.shape[1], parameters.num_bits, rng)
+        return rabit.train(rows.shape[1], parameters.num_bits, parameters.metric, rng)
     parts, bits = parameters.num_sub_vectors, parameters.num_bits
     if codebook is not None:
         expected = (parts, 1 << bits, rows.shape[1] // parts)
@@ -157,7 +157,7 @@ def open_quantizer(
     if "bounds" in facts:
         return scalar.from_storage(facts, where=where)
     if "rotation_type" in facts or "rotate_mat_position" in facts:
-        return rabit.from_storage(facts, buffer, where=where)
+        return rabit.from_storage(facts, buffer, metric, where=where)
     dimension = facts.get("dim")
     if not isinstance(dimension, int) or dimension < 1:
         raise CorruptFileError(f"{where}: storage metadata {facts} is of no kind that is known here")

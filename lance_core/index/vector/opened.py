@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -183,8 +183,9 @@ class OpenVectorIndex:
         missing = sorted(set(numbers) - found.keys())
         if missing:
             for number, part in zip(missing, self._read(missing), strict=True):
-                cache.put((*key, number), part, part.size)
-                found[number] = part
+                held = replace(part, columns=self.quantizer.hold(part.columns))
+                cache.put((*key, number), held, held.size)
+                found[number] = held
         return [found[number] for number in numbers]
 
     def _read(self, numbers: Sequence[int]) -> list[Partition]:

@@ -89,6 +89,10 @@ class Product:
             return values
         return np.ascontiguousarray(values.reshape(values.shape[1], values.shape[0]).T)
 
+    def hold(self, columns: Columns) -> Columns:
+        """As they are."""
+        return columns
+
     def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
         """Sums of table entries. Cosine: half the squared distance between vectors of length one."""
         codes, table = self._turned(columns), self._table(metric, query, centroid)

@@ -44,6 +44,9 @@ class Quantizer(Protocol):
     def restore(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The inverse of `arrange`."""
 
+    def hold(self, columns: Columns) -> Columns:
+        """The columns of a partition as they are best kept in memory: what `score`, `access` and `decode` are given."""
+
     def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
         """Distances of one partition's rows from a query (of length one for cosine)."""
 

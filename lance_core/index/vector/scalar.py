@@ -60,6 +60,10 @@ class Scalar:
         """As they are."""
         return values
 
+    def hold(self, columns: Columns) -> Columns:
+        """As they are."""
+        return columns
+
     def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
         """Distances to what the bytes stand for. Cosine: half the squared distance between vectors of length one."""
         codes = columns[COLUMN]

@@ -161,9 +161,10 @@ def _write_index(folder: IndexFolder, model: VectorModel, grouped: _Grouped) -> 
 
 def _graphs(model: VectorModel, grouped: _Grouped) -> list[graph.Graph]:
     def one(number: int) -> graph.Graph:
+        quantizer = model.quantizer
         ids, columns = grouped.partition(number)
-        held = {name: model.quantizer.arrange(name, values) for name, values in columns.items()}
-        rows = model.quantizer.decode(held, model.metric, model.centroids[number]) if len(ids) else None
+        held = quantizer.hold({name: quantizer.arrange(name, values) for name, values in columns.items()})
+        rows = quantizer.decode(held, model.metric, model.centroids[number]) if len(ids) else None
         return graph.build(rows, model.metric, model.parameters, seed=model.parameters.seed + number)
 
     return graph.build_all(one, range(len(model.centroids)))
