@@ -29,6 +29,7 @@ from lance_core.kernels import bits as kernels
 BLOCK = kernels.BLOCK
 MAX_WIDTHLESS = 1 << 31
 """Width 0 needs no bytes for a value, so nothing else would keep a damaged count from allocating at will."""
+_FEW = 32
 Unsigned = npt.NDArray[Any]
 
 
@@ -159,6 +160,8 @@ def block_widths(values: Unsigned) -> Ints:
 
 def bit_lengths(values: Unsigned) -> Ints:
     """Position of the highest set bit of each value, plus one; 0 for 0."""
+    if len(values) <= _FEW:
+        return np.array([int(value).bit_length() for value in values.tolist()], np.int64)
     rest = values.astype(np.uint64)
     lengths = np.zeros(len(rest), np.int64)
     for step in (32, 16, 8, 4, 2, 1):

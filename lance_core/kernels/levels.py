@@ -54,6 +54,47 @@ def walk_zipped(data: Any, facts: Any, rep: Any, def_: Any, starts: Any, sizes: 
     return count
 
 
+@kernel("in:i8 in:u2 in:u2 in:i8 in:i8 out:i8 out:u2 out:u2 -> i8")
+def enter_lists(slot: Any, code: Any, rep: Any, offsets: Any, facts: Any, slots: Any, codes: Any, reps: Any) -> Any:
+    """The way back: each entry that owns a list becomes the entries of its items, or one with the code of an empty list.
+
+    `slot`: which list an entry owns; `code`: not 0 for an entry that owns none. `facts`: the code of an empty list, the
+    repetition level of an item. Returns the number of entries, -1 - i for an entry i whose list is not in `offsets`.
+    """
+    empty, of_item = facts[0], facts[1]
+    count = 0
+    for index in range(len(slot)):
+        own, level, size = slot[index], code[index], 1
+        if level == 0:
+            if own < 0 or own >= len(offsets) - 1:
+                return -1 - index
+            size = offsets[own + 1] - offsets[own]
+            own = offsets[own]
+            if size == 0:
+                level, size = empty, 1
+        if size < 1 or count + size > len(slots):
+            return -1 - index
+        slots[count], codes[count], reps[count] = own, level, rep[index]
+        count += 1
+        for item in range(1, size):
+            slots[count], codes[count], reps[count] = own + item, level, of_item
+            count += 1
+    return count
+
+
+@kernel("in:i8 in:u1 i8 out:u2 -> i8")
+def mark_nulls(slot: Any, valid: Any, null: Any, code: Any) -> Any:
+    """Give `null` to the entries of code 0 whose slot is not valid; -1 - i for an entry i whose slot is not in `valid`."""
+    for index in range(len(slot)):
+        if code[index] == 0:
+            own = slot[index]
+            if own < 0 or own >= len(valid):
+                return -1 - index
+            if valid[own] == 0:
+                code[index] = null
+    return len(slot)
+
+
 @kernel("in:u2 in:u2 in:i8 out:i8 out:u2 out:u2 out:u2 -> i8")
 def split_lists(rep: Any, def_: Any, facts: Any, offsets: Any, slot_defs: Any, next_rep: Any, next_def: Any) -> Any:
     """One list layer: where its lists begin among the items, their definition levels, and the entries that go on inwards.

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from lance_core.errors import InputError, UnsupportedEncodingError
 from lance_core.format.layout import RepDefLayer
+from lance_core.kernels.levels import enter_lists, mark_nulls
 from lance_core.pages.leaf import Levels
 
 Bools = npt.NDArray[np.bool_]
@@ -155,42 +156,48 @@ class _Walk:
                 self._mark_nulls(number, step.validity)
                 if step.dimension != 1:
                     self._multiply(step.dimension)
-        codes = np.bincount(self.code, minlength=2 * len(self.steps) + 1) > 0
+        codes = np.array([bool((self.code == code).any()) for code in range(2 * len(self.steps) + 1)])
         layers, numbers = _number(self.steps, codes)
-        def_ = numbers[self.code] if numbers.any() else None
-        visible = self.slot[~self.cut] if self.cut.any() else self.slot
+        def_ = np.take(numbers, self.code, mode="clip") if numbers.any() else None
+        visible = self._visible_slots()
         return BuiltLevels(self.rep, def_, layers, visible, len(visible), self.num_rows)
 
-    def _live(self) -> Bools:
-        live: Bools = self.code == 0
-        return live
+    def _visible_slots(self) -> Ints:
+        num_cut = int(np.count_nonzero(self.cut))
+        if num_cut in (0, len(self.cut)):
+            return self.slot[: len(self.cut) - num_cut]
+        # Slots ascend, so those that lie side by side need not be picked one by one.
+        first, last = int(np.argmin(self.cut)), len(self.cut) - 1 - int(np.argmin(self.cut[::-1]))
+        low, high = int(self.slot[first]), int(self.slot[last])
+        if high - low + 1 == len(self.cut) - num_cut:
+            return np.arange(low, high + 1, dtype=np.int64)
+        picked: Ints = self.slot[~self.cut]
+        return picked
 
     def _mark_nulls(self, number: int, validity: Bools | None) -> None:
         if validity is None:
             return
-        live = self._live()
-        slots = self.slot[live]
-        _require(len(validity), int(slots.max()) + 1 if len(slots) else 0)
-        self.code[live] = np.where(validity[slots], np.uint16(0), np.uint16(_null_code(number)))
+        bad = mark_nulls(self.slot, np.ascontiguousarray(validity).view(np.uint8), _null_code(number), self.code)
+        if bad < 0:
+            _require(len(validity), int(self.slot[-1 - bad]) + 1)
 
     def _enter_list(self, number: int, step: ListStep) -> None:
+        assert self.rep is not None
         self._mark_nulls(number, step.validity)
-        live = self._live()
-        slots = self.slot[live]
-        _require(len(step.offsets) - 1, int(slots.max()) + 1 if len(slots) else 0)
-        first = step.offsets[slots].astype(np.int64)
-        lengths = step.offsets[slots + 1].astype(np.int64) - first
-        if len(lengths) and int(lengths.min()) < 0:
+        self.inner_lists -= 1
+        offsets = np.ascontiguousarray(step.offsets, np.int64)
+        room = len(self.slot) + (int(offsets[-1]) - int(offsets[0]) if len(offsets) else 0)
+        if room < len(self.slot):
             raise InputError("list offsets decrease")
-        self.code[live] = np.where(lengths == 0, np.uint16(_empty_code(number)), np.uint16(0))
+        slot, code, rep = np.empty(room, np.int64), np.empty(room, np.uint16), np.empty(room, np.uint16)
+        facts = np.array([_empty_code(number), self.inner_lists], np.int64)
+        count = enter_lists(self.slot, self.code, self.rep, offsets, facts, slot, code, rep)
+        if count < 0:
+            _require(len(offsets) - 1, int(self.slot[-1 - count]) + 1)
+            raise InputError("list offsets decrease")
+        self.slot, self.code, self.rep = slot[:count], code[:count], rep[:count]
         # Whatever is null or empty at a list has nothing further inside: it keeps one entry and owns no slot.
         self.cut = self.code != 0
-        self.inner_lists -= 1
-        counts = np.ones(len(self.slot), np.int64)
-        counts[live] = np.maximum(lengths, 1)
-        starts = self.slot.copy()
-        starts[live] = first
-        self._expand(counts, starts)
         self.has_outer_list = True
 
     def _multiply(self, dimension: int) -> None:

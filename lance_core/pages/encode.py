@@ -14,8 +14,6 @@ header have 16 bits. (FORMAT B.2, B.3)
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
@@ -25,7 +23,7 @@ from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.packed import is_fixed
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import ConstantValues, Leaf, max_def, max_rep
-from lance_core.pages.select import check_slots, select_entries
+from lance_core.pages.select import check_slots, cut_entries
 from lance_core.pages.write_constant import encode_all_null, encode_constant
 from lance_core.pages.write_fullzip import encode_full_zip
 from lance_core.pages.write_miniblock import encode_mini_block
@@ -105,7 +103,4 @@ def split_rows(leaf: Leaf) -> list[Leaf]:
     while cuts[-1] < leaf.num_rows:
         limit = int(bounds[cuts[-1]]) + room
         cuts.append(max(int(np.searchsorted(bounds, limit, "right")) - 1, cuts[-1] + 1))
-    return [
-        select_entries(leaf, bounds[first : first + 1], bounds[last : last + 1], last - first)
-        for first, last in itertools.pairwise(cuts)
-    ]
+    return cut_entries(leaf, bounds[cuts].tolist(), np.diff(cuts).tolist())

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lance_core.codecs.blocks import Ints
@@ -14,7 +16,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.format.layout import RepDefLayer
 from lance_core.pages.leaf import Leaf, LeafValues, Levels, max_rep, max_visible_def
 from lance_core.pages.rows import RowSelection, expand_ranges
-from lance_core.pages.slots import take_ranges
+from lance_core.pages.slots import slice_slots, take_ranges
 from lance_core.pages.unravel import check_levels
 
 
@@ -70,6 +72,18 @@ def select_entries(leaf: Leaf, starts: Ints, ends: Ints, num_rows: int) -> Leaf:
         leaf.layers,
         num_rows,
     )
+
+
+def cut_entries(leaf: Leaf, edges: Sequence[int], rows: Sequence[int]) -> list[Leaf]:
+    """A leaf in parts: part i holds the entries `edges[i]` to `edges[i + 1]`, which are `rows[i]` rows."""
+    visible = max_visible_def(leaf.layers)
+    parts, slot = [], 0
+    for start, end, count in zip(edges[:-1], edges[1:], rows, strict=True):
+        rep, def_ = (None if levels is None else levels[start:end] for levels in (leaf.rep, leaf.def_))
+        num_slots = end - start if def_ is None or rep is None else int(np.count_nonzero(def_ <= visible))
+        parts.append(Leaf(slice_slots(leaf.values, slot, slot + num_slots), rep, def_, leaf.layers, count))
+        slot += num_slots
+    return parts
 
 
 def slots_of_entries(leaf: Leaf, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
