@@ -167,6 +167,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         fragments: Sequence[LanceFragment] | None = None,
         use_scalar_index: bool | None = None,
         strict_index: bool | None = None,
+        full_text_query: Any = None,
+        full_text_search: Any = None,
         **options: Any,
     ) -> LanceScanner:
         """Plan a scan.
@@ -180,6 +182,9 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         `nearest` is a dict {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}:
         the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what
         was found, or before with `prefilter=True`; `fast_search=True` searches only what indices cover.
+
+        `full_text_query` (or `full_text_search`) is words, {"query": words, "columns": [...]} or a query of
+        `lance_core.query`: rows whose texts fit come best first, with their `_score`; the rest as for `nearest`.
 
         Raises InputError, FilterError.
         """
@@ -197,6 +202,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             use_scalar_index=use_scalar_index is not False,
             strict_index=bool(strict_index),
             nearest=nearest,
+            full_text_query=full_text_query if full_text_search is None else full_text_search,
             prefilter=bool(options.get("prefilter")),
             fast_search=bool(options.get("fast_search")),
             scoring_autoprojection=not options.get("disable_scoring_autoprojection"),

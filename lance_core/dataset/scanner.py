@@ -47,6 +47,7 @@ class ScanRequest:
     use_scalar_index: bool = True
     strict_index: bool = False
     nearest: Any = None
+    full_text_query: Any = None
     prefilter: bool = False
     fast_search: bool = False
     scoring_autoprojection: bool = True
@@ -98,6 +99,48 @@ def plan_nearest(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
     )
 
 
+def plan_full_text(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
+    """The search a request with `full_text_query` asks for. Raises InputError, FilterError."""
+    from lance_core.dataset.text_scan import SCORE, TextOptions, TextScan
+    from lance_core.index.text.query import as_query
+
+    tested = snapshot.arrow_schema
+    if not request.prefilter:
+        tested = tested.append(pa.field(SCORE, pa.float32()))
+    limit, offset = check_bounds(request.limit, request.offset)
+    return TextScan(
+        snapshot=snapshot,
+        query=as_query(request.full_text_query),
+        projection=plan_projection(
+            snapshot.manifest.schema,
+            request.columns,
+            with_row_id=request.with_row_id,
+            with_row_address=request.with_row_address,
+            score=SCORE,
+            autoproject=request.scoring_autoprojection,
+        ),
+        fragments=None if request.fragments is None else tuple(request.fragments),
+        filter=None if request.filter is None else as_filter(request.filter, tested),
+        filter_text=request.filter,
+        limit=limit,
+        offset=offset,
+        options=TextOptions(
+            prefilter=request.prefilter,
+            fast_search=request.fast_search,
+            use_scalar_index=request.use_scalar_index,
+            strict=request.strict_index,
+        ),
+    )
+
+
+def _planned_search(snapshot: Snapshot, request: ScanRequest) -> RowSearch | None:
+    if request.nearest is not None and request.full_text_query is not None:
+        raise InputError("a scan searches vectors or texts, not both", cure="Pass nearest or full_text_query.")
+    if request.full_text_query is not None:
+        return plan_full_text(snapshot, request)
+    return None if request.nearest is None else plan_nearest(snapshot, request)
+
+
 class LanceScanner:
     """One planned scan of one version; it may be run many times."""
 
@@ -107,7 +150,7 @@ class LanceScanner:
         self._snapshot = snapshot
         self._request = request
         check_bounds(request.limit, request.offset)
-        self._search = None if request.nearest is None else plan_nearest(snapshot, request)
+        self._search = _planned_search(snapshot, request)
         if self._search is not None:
             return
         self._filter = None if request.filter is None else as_filter(request.filter, snapshot.arrow_schema)

@@ -194,3 +194,37 @@ def add_scores(documents: Any, counts: Any, norms: Any, weight: Any, saturation:
         count = np.float32(counts[index])
         scores[document] += weight * (saturation * count / (count + norms[document]))
     return 0
+
+
+@kernel("in:u4 in:i8 in:u4 i8 out:i8 out:u1 -> i8")
+def mark_similar(points: Any, offsets: Any, word: Any, most: Any, row: Any, marks: Any) -> Any:
+    """Mark words (code points, one after the other) at most so many insertions, deletions, replacements from `word`.
+
+    `row` has one place more than `word`.
+    """
+    size = len(word)
+    found = np.int64(0)
+    for index in range(len(offsets) - 1):
+        start, end = offsets[index], offsets[index + 1]
+        marks[index] = 0
+        if abs((end - start) - size) > most:
+            continue
+        for place in range(size + 1):
+            row[place] = place
+        best = np.int64(0)
+        for at in range(start, end):
+            diagonal = row[0]
+            row[0] = at - start + 1
+            best = row[0]
+            for place in range(size):
+                cost = diagonal + (0 if points[at] == word[place] else 1)
+                diagonal = row[place + 1]
+                cost = min(cost, diagonal + 1, row[place] + 1)
+                row[place + 1] = cost
+                best = min(best, cost)
+            if best > most:
+                break
+        if best <= most and row[size] <= most:
+            marks[index] = 1
+            found += 1
+    return found

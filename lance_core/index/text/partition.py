@@ -42,6 +42,7 @@ class Partition:
         docs = read_all(folder.open(part_file(number, DOCS)), ["_rowid", "_num_tokens"])
         self.ids = docs.column(0).to_numpy()
         self.lengths = docs.column(1).to_numpy()
+        self.num_documents = len(self.ids)
         self.total_tokens = int(self.lengths.sum(dtype=np.uint64))
         self._file = folder.open(part_file(number, LISTS))
         schema = self._file.schema
@@ -63,6 +64,10 @@ class Partition:
         """How many documents have a token."""
         number = self.tokens.get(token)
         return 0 if number is None else int(self.sizes[number])
+
+    def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
+        """Tokens at most so many edits away, in the order of their bytes."""
+        return self.tokens.similar(token, edits=edits, prefix_length=prefix_length, most=most)
 
     def list_of(self, token: str, *, with_places: bool = False) -> Posting:
         """The documents of a token. Raises CorruptFileError."""

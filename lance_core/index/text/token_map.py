@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.opened import OpenFile
 from lance_core.index.base import read_all
 from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst
+from lance_core.kernels.text import mark_similar
 
 
 def token_table(vocabulary: Mapping[str, int]) -> pa.Table:
@@ -35,6 +37,24 @@ def token_table(vocabulary: Mapping[str, int]) -> pa.Table:
     return pa.Table.from_pylist(
         [{"_token_fst_bytes": data, "_token_next_id": len(ordered), "_token_total_length": total}], schema=schema
     )
+
+
+class Spelled:
+    """Tokens in the order of their bytes, letter by letter, to be compared with a word."""
+
+    def __init__(self, tokens: list[bytes]) -> None:
+        self._texts = [token.decode("utf-8", "replace") for token in tokens]
+        self._points = np.frombuffer("".join(self._texts).encode("utf-32-le", "replace"), np.uint32)
+        self._offsets = np.zeros(len(tokens) + 1, np.int64)
+        np.cumsum([len(text) for text in self._texts], out=self._offsets[1:])
+
+    def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
+        """The first `most` tokens so near that begin as the word does."""
+        word = np.frombuffer(token.encode("utf-32-le", "replace"), np.uint32)
+        marks = np.zeros(len(self._texts), np.uint8)
+        mark_similar(self._points, self._offsets, word, edits, np.empty(len(word) + 1, np.int64), marks)
+        near = (self._texts[place] for place in np.flatnonzero(marks).tolist())
+        return [*islice((text for text in near if text.startswith(token[:prefix_length])), most)]
 
 
 class TokenMap:
@@ -67,6 +87,14 @@ class TokenMap:
         if keys and not 0 <= int(np.max(np.asarray(numbers, np.int64))) < self._num_lists:
             raise CorruptFileError(f"{self._what}: the number {max(numbers)} is not one of {self._num_lists} lists")
         return dict(zip(keys, numbers, strict=True))
+
+    @cached_property
+    def _spelled(self) -> Spelled:
+        return Spelled([*self.numbers])
+
+    def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
+        """Tokens at most so many edits away, in the order of their bytes."""
+        return self._spelled.similar(token, edits=edits, prefix_length=prefix_length, most=most)
 
     def get(self, token: str) -> int | None:
         """The number of a token, None when no document has it."""

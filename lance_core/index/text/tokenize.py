@@ -11,7 +11,7 @@ Cutting is done for many texts at once; the rest is done once for each distinct 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -169,12 +169,13 @@ def _stemmer(language: str) -> Callable[[str], str]:
     return stem
 
 
+def plain_words(text: str) -> list[str]:
+    """The words of a text as they are written: what the official library compares when a query is fuzzy."""
+    plain = TextParams(max_token_length=None, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False)
+    return [word for word, _ in tokenizer_of(plain).tokens_of(text)]
+
+
 @lru_cache(maxsize=64)
 def tokenizer_of(params: TextParams) -> Tokenizer:
     """The tokenizer with these options."""
     return Tokenizer(params)
-
-
-def distinct_in_order(words: Iterable[str]) -> list[str]:
-    """Words without repeats, in the order of their first appearance."""
-    return list(dict.fromkeys(words))

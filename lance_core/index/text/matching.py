@@ -1,0 +1,162 @@
+"""Which documents of a partition match, and how well: words, phrases, words that are nearly right.
+
+::
+
+    score_words(part, [["fox"], ["dog", "dogs"]], stats, all_words=False)     (documents, scores)
+    score_phrase(part, [("quick", 0), ("fox", 1)], 0, stats)
+
+A partition here is anything that answers what `Documents` asks: stored, or made of rows that no index covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lance_core.errors import CorruptFileError
+from lance_core.index.text.partition import Posting
+from lance_core.index.text.scoring import SATURATION, idf_of, norms_of
+from lance_core.kernels.text import add_scores
+
+_NONE = np.empty(0, np.uint32), np.empty(0, np.float32)
+_DENSE = 8
+"""When lists have more than one document in so many, scores are kept for all documents of the partition."""
+
+
+class Documents(Protocol):
+    """What can be searched."""
+
+    ids: Any
+    lengths: Any
+    num_documents: int
+    total_tokens: int
+
+    def count_of(self, token: str) -> int:
+        """How many documents have a token."""
+
+    def list_of(self, token: str, *, with_places: bool = False) -> Posting:
+        """The documents of a token."""
+
+    def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
+        """Tokens at most so many edits away, in the order of their bytes."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What scores are relative to: documents, tokens, and how many documents have each token of the query."""
+
+    num_documents: int
+    total_tokens: int
+    with_token: Mapping[str, int]
+
+    def weight_of(self, token: str) -> Any:
+        """The idf of a token, float32."""
+        return idf_of(self.with_token[token], self.num_documents)
+
+    def norms(self, lengths: Any) -> Any:
+        """The length part of the score of documents."""
+        return norms_of(lengths, self.total_tokens, self.num_documents)
+
+
+def stats_of(parts: Sequence[Documents], tokens: Iterable[str]) -> Stats:
+    """Over several partitions."""
+    counts = {token: sum(part.count_of(token) for part in parts) for token in dict.fromkeys(tokens)}
+    return Stats(sum(part.num_documents for part in parts), sum(part.total_tokens for part in parts), counts)
+
+
+def score_words(part: Documents, groups: Sequence[Sequence[str]], stats: Stats, *, all_words: bool) -> tuple[Any, Any]:
+    """(documents ascending uint32, scores float32). A group is a word with the words it may stand for."""
+    lists = [[(token, part.list_of(token)) for token in group] for group in groups]
+    total = sum(len(found.documents) for group in lists for _, found in group)
+    if total == 0 or (all_words and any(not any(len(found.documents) for _, found in group) for group in lists)):
+        return _NONE
+    documents = _candidates(lists, len(part.ids), total, all_words=all_words)
+    if len(documents) == 0:
+        return _NONE
+    return documents, _scores(part, [pair for group in lists for pair in group], documents, stats)
+
+
+def _candidates(lists: Sequence[Sequence[tuple[str, Posting]]], num_documents: int, total: int, *, all_words: bool) -> Any:
+    if all_words:
+        unions = sorted((_union([found.documents for _, found in group], num_documents) for group in lists), key=len)
+        documents = unions[0]
+        for other in unions[1:]:
+            documents = documents[_contains(other, documents)]
+        return documents
+    return _union([found.documents for group in lists for _, found in group], num_documents)
+
+
+def _union(parts: Sequence[Any], num_documents: int) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if sum(len(part) for part in parts) * _DENSE < num_documents:
+        return np.unique(np.concatenate(parts))
+    seen = np.zeros(num_documents, np.bool_)
+    for part in parts:
+        seen[part] = True
+    return np.flatnonzero(seen).astype(np.uint32)
+
+
+def _contains(ascending: Any, wanted: Any) -> Any:
+    places = np.searchsorted(ascending, wanted)
+    places[places == len(ascending)] = 0
+    return ascending[places] == wanted if len(ascending) else np.zeros(len(wanted), np.bool_)
+
+
+def _scores(part: Documents, lists: Sequence[tuple[str, Posting]], documents: Any, stats: Stats) -> Any:
+    """Scores of the candidates; duplicates of a token count each time."""
+    if len(documents) * _DENSE < len(part.ids):
+        norms = stats.norms(part.lengths[documents])
+        scores = np.zeros(len(documents), np.float32)
+        for token, found in lists:
+            places = np.searchsorted(documents, found.documents)
+            places[places == len(documents)] = 0
+            hit = documents[places] == found.documents
+            counts = found.counts[hit].astype(np.float32)
+            here = places[hit]
+            scores[here] += stats.weight_of(token) * (SATURATION * counts / (counts + norms[here]))
+        return scores
+    norms, every = stats.norms(part.lengths), np.zeros(len(part.ids), np.float32)
+    for token, found in lists:
+        if add_scores(found.documents, found.counts, norms, stats.weight_of(token), SATURATION, every) < 0:
+            raise CorruptFileError("a posting list names a document that its partition does not have")
+    return every[documents]
+
+
+def score_phrase(part: Documents, words: Sequence[tuple[str, int]], slop: int, stats: Stats) -> tuple[Any, Any]:
+    """As `score_words`, for documents that have the words in this order with these distances (or up to `slop` more)."""
+    lists = [(token, part.list_of(token, with_places=True)) for token, _ in words]
+    if not all(len(found.documents) for _, found in lists):
+        return _NONE
+    documents = min((found.documents for _, found in lists), key=len)
+    for _, found in lists:
+        documents = documents[_contains(found.documents, documents)]
+    if len(documents) == 0:
+        return _NONE
+    standing = _spots(lists[0][1], documents)
+    for (_, found), (_, place), (_, before) in zip(lists[1:], words[1:], words, strict=False):
+        spots = _spots(found, documents)
+        least = spots - (place - before)
+        reached = np.searchsorted(standing, least, side="right") > np.searchsorted(standing, least - slop, side="left")
+        standing = spots[reached]
+    kept = documents[np.unique(standing >> _DOCUMENT_SHIFT)]
+    return (kept, _scores(part, lists, kept, stats)) if len(kept) else _NONE
+
+
+_DOCUMENT_SHIFT = 34
+_PLACE_BIAS = 1 << 33
+
+
+def _spots(found: Posting, documents: Any) -> Any:
+    """Where a token stands in the candidates: (number of the candidate << 34) + 2^33 + place, ascending."""
+    assert found.places is not None
+    numbers = np.searchsorted(documents, found.documents)
+    numbers[numbers == len(documents)] = 0
+    hit = documents[numbers] == found.documents
+    repeated = np.repeat(hit, found.counts)
+    owners = np.repeat(numbers[hit].astype(np.int64), found.counts[hit])
+    spots: Any = (owners << _DOCUMENT_SHIFT) + _PLACE_BIAS + found.places[repeated].astype(np.int64)
+    return spots
