@@ -16,14 +16,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lance_core.dataset.build_index import build_segment, paths_of, rebuilt, request_again, segments_named
+from lance_core.dataset.build_index import build_segment, folder_of, paths_of, rebuilt, request_again, segments_named
 from lance_core.dataset.edit import Edit, remove_files, run_edit
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.vector_upkeep import build_vectors_again, is_vector_segment
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
-from lance_core.format.index_details import ZoneMapDetails
 from lance_core.index.base import IndexKind
 from lance_core.index.registry import kind_by_details
 from lance_core.table.coverage import SYSTEM_INDICES, is_address_based
@@ -100,16 +99,14 @@ def build_again(
         return build_vectors_again(snapshot, index, fragments, attempt=attempt, retrain=retrain)
     kind = kind_to_rebuild(index)
     assert kind is not None
-    request = request_again(snapshot, index, kind, parameters_of(index))
+    request = request_again(snapshot, index, kind, _options_of(snapshot, index, kind))
     return rebuilt(build_segment(snapshot, request, fragments, attempt=attempt), index, [item.id for item in fragments])
 
 
-def parameters_of(index: IndexMetadata) -> Mapping[str, Any]:
-    """The options a segment was built with, as far as its entry tells."""
+def _options_of(snapshot: Snapshot, index: IndexMetadata, kind: IndexKind) -> Mapping[str, Any]:
+    """The options a segment was built with, as far as its entry and its files tell."""
     details = decode_details(index.details) if index.details is not None else None
-    if isinstance(details, ZoneMapDetails) and details.rows_per_zone:
-        return {"rows_per_zone": details.rows_per_zone}
-    return {}
+    return kind.options_of(folder_of(snapshot, index), details)
 
 
 def optimize_indices(
