@@ -27,6 +27,8 @@ from lance_core.errors import InputError
 Addresses = npt.NDArray[np.uint64]
 
 _ROW = "__source_row"
+_STEP = 1 << 16
+"""Rows looked up at a time, so that what is computed of them stays in the processor's cache."""
 _MOST_SLOTS = 1 << 24
 """Entries of the look-up array at most, 64 MiB of them."""
 
@@ -66,7 +68,8 @@ def _look_up_table(keys: pa.ChunkedArray, target: pa.DataType) -> tuple[int, npt
     low, high = int(numbers.min()), int(numbers.max())
     if high - low >= min(_MOST_SLOTS, 64 * len(numbers) + 4096):
         return None
-    slots = np.full(high - low + 1, -1, np.int32)
+    # The last one stands for every key that lies outside.
+    slots = np.full(high - low + 2, -1, np.int32)
     rows = np.arange(len(numbers), dtype=np.int32)
     at = numbers.astype(np.int64) - low
     slots[at] = rows
@@ -98,12 +101,18 @@ def _hits(chunk: pa.Array, low: int, slots: npt.NDArray[np.int32]) -> tuple[Ints
         valid = chunk.is_valid().to_numpy(zero_copy_only=False)
         chunk = chunk.fill_null(low)
     numbers: npt.NDArray[Any] = chunk.to_numpy()
-    inside = np.flatnonzero((numbers >= low) & (numbers <= low + len(slots) - 1))
-    matched = slots[numbers[inside].astype(np.int64) - low]
-    kept = matched >= 0
-    if valid is not None:
-        kept &= valid[inside]
-    return inside[kept], matched[kept].astype(np.int64)
+    hits, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(numbers), _STEP):
+        part = numbers[start : start + _STEP].astype(np.int64)
+        # Keys below the lowest become very large numbers.
+        matched = slots[np.minimum((part - low).view(np.uint64), np.uint64(len(slots) - 1))]
+        kept = matched >= 0
+        if valid is not None:
+            kept &= valid[start : start + _STEP]
+        here = np.flatnonzero(kept)
+        hits.append(here + start)
+        rows.append(matched[here].astype(np.int64))
+    return np.concatenate(hits), np.concatenate(rows)
 
 
 def _addresses(snapshot: Snapshot, living: Ints) -> Addresses:

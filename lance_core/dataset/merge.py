@@ -156,6 +156,8 @@ def _key(source: pa.Table, row: int, spec: MergeSpec) -> str:
 
 
 def _union(left: dict[int, Ints], right: dict[int, Ints]) -> dict[int, Ints]:
+    if not right:
+        return left
     none = np.empty(0, np.int64)
     return {number: np.union1d(left.get(number, none), right.get(number, none)) for number in {*left, *right}}
 
