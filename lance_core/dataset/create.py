@@ -22,8 +22,8 @@ import pyarrow as pa
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES, commit_transaction
 from lance_core.commit.manifests import open_newest
-from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
 from lance_core.dataset.legacy_dictionaries import with_dictionaries
+from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.sources import Source, open_source
 from lance_core.dataset.write import MAX_ROWS_PER_FILE, WriteProgress, discard_fragments, stage_fragments

@@ -111,12 +111,12 @@ def concat(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     if len(arrays) == 1:
         return arrays[0]
     if pa.types.is_dictionary(arrow_type):
-        plain = [_with_plain_values(array) for array in arrays]
+        plain = [plain_dictionary(array) for array in arrays]
         return pa.concat_arrays(pa.chunked_array(plain, arrow_type).unify_dictionaries().chunks)
     return pa.concat_arrays(arrays)
 
 
-def _with_plain_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
+def plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same array with its nulls among the keys: Arrow does not unify dictionaries that hold a null."""
     items = array.dictionary
     if not items.null_count:

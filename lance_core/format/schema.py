@@ -38,10 +38,14 @@ class FieldEncoding(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LegacyDictionary:
-    """Where a legacy (0.1) file keeps a dictionary field's values: byte offset and length in items."""
+    """Where a legacy (0.1) file keeps a dictionary field's values: byte offset and length in items.
+
+    `values`: the bytes of each, where they have been read; a table keeps one dictionary for all its files.
+    """
 
     offset: int
     length: int
+    values: tuple[bytes, ...] | None = None
 
 
 # No slots: `called` copies a dictionary, which is what makes opening tables of thousands of columns quick.

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from lance_core.errors import CorruptFileError, UnsupportedVersionError
 from lance_core.format.manifest import Manifest
 from lance_core.wire.indices import decode_index_section, encode_index_section
+from lance_core.wire.legacy_dictionaries import encode_dictionaries, with_values
 from lance_core.wire.reuse import read_through
 from lance_core.wire.table import decode_manifest_message, encode_manifest
 
@@ -70,6 +71,9 @@ def decode_manifest_file(data: bytes) -> ManifestFile:
     position = manifest_start(data, len(data))
     found = decode_manifest_message(section_bytes(data, position, what="manifest"))
     manifest, transaction = found.manifest, None
+    schema = with_values(manifest.schema, data)
+    if schema is not manifest.schema:
+        manifest = replace(manifest, schema=schema)
     if found.index_section is not None:
         indices = decode_index_section(section_bytes(data, found.index_section, what="index section"))
         manifest = replace(manifest, indices=read_through(indices))
@@ -80,14 +84,16 @@ def decode_manifest_file(data: bytes) -> ManifestFile:
 
 def encode_manifest_file(manifest: Manifest, *, transaction: bytes | None = None) -> bytes:
     """The bytes of a manifest file, with the serialized transaction inline unless it is larger than 20 MiB."""
-    parts: list[bytes] = []
-    position = 0
+    schema, values = encode_dictionaries(manifest.schema)
+    parts: list[bytes] = [values]
+    position = len(values)
     index_section = transaction_section = None
     if manifest.indices:
         index_section, position = position, _append(parts, encode_index_section(manifest.indices), position)
     if transaction is not None and len(transaction) <= MAX_INLINE_TRANSACTION_SIZE:
         transaction_section, position = position, _append(parts, transaction, position)
-    body = encode_manifest(manifest, index_section=index_section, transaction_section=transaction_section)
+    numbered = manifest if schema is manifest.schema else replace(manifest, schema=schema)
+    body = encode_manifest(numbered, index_section=index_section, transaction_section=transaction_section)
     _append(parts, body, position)
     parts.append(FOOTER.pack(position, 0, 2, MAGIC))
     return b"".join(parts)

@@ -23,7 +23,7 @@ from lance_core.fetch import ByteRange, Fetch
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode
 from lance_core.file.v1.table import PageSpot, PageTable
 from lance_core.file.values import bitmap, to_arrow
-from lance_core.format.schema import Schema
+from lance_core.format.schema import Field, Schema
 from lance_core.pages.buffers import request
 from lance_core.pages.together import together
 
@@ -141,13 +141,17 @@ class LegacyPages:
         buffer = pa.py_buffer(ends.astype(np.int64 if large else np.int32))
         return pa.Array.from_buffers(node.type, len(ends) - 1, [None, buffer], children=[items])
 
-    def _read_dictionary(self, node: LeafNode, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[Any]:
-        where = self._schema.by_id[node.field.id].dictionary
+    def read_items(self, field: Field, arrow_type: pa.DataType) -> Fetch[Any]:
+        """The values of a field's dictionary."""
+        where = self._schema.by_id[field.id].dictionary
         if where is None:
             raise CorruptFileError("a dictionary column does not say where its values are")
         whole = [(PageSpot(where.offset, where.length), Part(0, 0, where.length))]
+        return (yield from self._read_values(arrow_type, whole))
+
+    def _read_dictionary(self, node: LeafNode, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[Any]:
         keys, items = yield from together(
-            [self._read_values(node.type.index_type, spots), self._read_values(node.type.value_type, whole)]
+            [self._read_values(node.type.index_type, spots), self.read_items(node.field, node.type.value_type)]
         )
         if not len(items):
             # Null keys are stored as 0; with nothing to point at, that is what they still are.

@@ -116,6 +116,19 @@ class LegacyFile(OpenFile):
         """Always an InputError: legacy files have no global buffers."""
         raise InputError(f"{self.path}: legacy files have no global buffers")
 
+    def dictionary(self, field_id: int) -> tuple[bytes, ...] | None:
+        """The bytes of each value of a field's dictionary; None when it has none."""
+        if field_id not in self.schema.by_id or self.schema.by_id[field_id].dictionary is None:
+            return None
+        node = build_tree(self.schema, self.schema.by_id[field_id], {})
+        pages = LegacyPages(self.schema, self.tables.table, self.file_size)
+        with located(self.path, column=node.field.name):
+            items = drive_one(self.store, self.path, pages.read_items(node.field, node.type.value_type))
+        if pa.types.is_fixed_size_binary(items.type) or not pa.types.is_primitive(items.type):
+            return tuple(value.as_buffer().to_pybytes() for value in items.fill_null(b"" if _is_bytes(items.type) else ""))
+        width, data = items.type.bit_width // 8, memoryview(items.buffers()[1])
+        return tuple(bytes(data[at : at + width]) for at in range(0, len(items) * width, width))
+
     def statistics(self, field_id: int) -> pa.StructArray | None:
         """Null count, lowest and highest value of each batch of a field; None when the file has no statistics of it.
 
@@ -195,6 +208,10 @@ class _FieldReader:
     def num_columns(self) -> int:
         """One, whatever is below."""
         return 1
+
+
+def _is_bytes(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type))
 
 
 def _type_size(arrow_type: pa.DataType) -> float:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
 from lance_core.errors import InputError
-from lance_core.file.assemble import concat
+from lance_core.file.assemble import concat, plain_dictionary
 from lance_core.file.blocks_of import block_of
 from lance_core.file.footer import LEGACY_FOOTER, MAGIC
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, build_tree
@@ -46,6 +46,7 @@ class LegacyBody:
         self._offsets = [0]
         self._spots: dict[tuple[int, int], PageSpot] = {}
         self._items: dict[int, pa.Array] = {}
+        self._fixed = {item.id for item in schema.fields if item.dictionary and item.dictionary.values is not None}
         self.position = 0
 
     @property
@@ -128,8 +129,14 @@ class LegacyBody:
 
     def _write_keys(self, node: LeafNode, array: pa.DictionaryArray, batch: int) -> None:
         """Keys into one dictionary for the whole file: later batches are translated into what it holds by then."""
-        known = self._items.get(node.field.id)
+        array = plain_dictionary(array)
+        known = self._known(node)
         items = array.dictionary if known is None else _merged(known, array.dictionary)
+        if node.field.id in self._fixed and known is not None and len(items) > len(known):
+            raise InputError(
+                f"column {node.field.name!r} holds {items[len(known)].as_py()!r}, which is not in the table's dictionary",
+                cure="Legacy tables keep one dictionary for good: write the table anew in version 2.2.",
+            )
         largest = 2 ** (node.type.index_type.bit_width - pa.types.is_signed_integer(node.type.index_type)) - 1
         if len(items) - 1 > largest:
             raise InputError(f"{len(items)} values of {node.field.name!r} do not fit {node.type.index_type} keys")
@@ -137,6 +144,13 @@ class LegacyBody:
         keys = pc.fill_null(pc.take(places, array.indices), 0).cast(node.type.index_type)
         self._items[node.field.id] = items
         self._spots[node.field.id, batch] = self._write_values(keys)
+
+    def _known(self, node: LeafNode) -> pa.Array | None:
+        """The values so far, to begin with those of the table."""
+        found = node.field.dictionary
+        if node.field.id not in self._items and found is not None and found.values is not None:
+            self._items[node.field.id] = _items_of(found.values, node.type.value_type)
+        return self._items.get(node.field.id)
 
     def _write_items(self, items: pa.Array) -> LegacyDictionary:
         spot = self._write_values(items)
@@ -199,16 +213,31 @@ def _zeros(count: int, arrow_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, count, buffers)
 
 
+def _items_of(values: Sequence[bytes], arrow_type: pa.DataType) -> pa.Array:
+    """An array from the bytes of each value."""
+    if pa.types.is_primitive(arrow_type):
+        return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(b"".join(values))])
+    return pa.array(values, pa.large_binary()).cast(arrow_type)
+
+
 def _merged(known: pa.Array, more: pa.Array) -> pa.Array:
     unknown = pc.filter(more, pc.invert(pc.is_in(more, value_set=known)))
     return pa.concat_arrays([known, unknown.unique()]) if len(unknown) else known
+
+
+def _is_odd_dictionary(arrow_type: pa.DataType) -> bool:
+    """Whether a dictionary holds neither whole numbers nor strings nor bytes: readers know no others."""
+    if not pa.types.is_dictionary(arrow_type):
+        return False
+    kind = arrow_type.value_type
+    return not (pa.types.is_integer(kind) or str(kind) in ("string", "large_string", "binary", "large_binary"))
 
 
 def _check(node: Node) -> None:
     """Refuse what legacy files cannot hold."""
     is_list_of_structs = isinstance(node, ListNode) and node.dimension
     is_blob = node.field.extension_name.startswith("lance.blob")
-    if pa.types.is_map(node.type) or is_list_of_structs or is_blob:
+    if pa.types.is_map(node.type) or is_list_of_structs or is_blob or _is_odd_dictionary(node.type):
         raise InputError(
             f"column {node.field.name!r} has type {node.type}, which legacy files cannot hold",
             cure="Use storage version 2.2.",
