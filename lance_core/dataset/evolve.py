@@ -21,6 +21,8 @@ from lance_core.arrow import field_to_arrow, schema_from_arrow
 from lance_core.dataset.columns import FirstId, add_files, append_fields, next_field_id
 from lance_core.dataset.edit import Edit, run_edit
 from lance_core.dataset.inspect import count_matching
+from lance_core.dataset.projection import needs_of
+from lance_core.dataset.scan import LARGE_BATCH_ROWS, is_narrow
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, parse_value, type_of
@@ -66,7 +68,16 @@ def stage_add(
     schema, part = append_fields(snapshot.manifest.schema, added, FirstId(next_field_id(snapshot.manifest)))
     fragments, files = tuple(snapshot.manifest.fragments), tuple[str, ...]()
     if new.compute is not None:
-        fragments, files = add_files(snapshot, part, reads=new.reads, compute=new.compute, batch_size=batch_size)
+        # An expression over numbers does not mind how it is called; a user's function may.
+        reads = snapshot.manifest.schema.project(needs_of(snapshot.manifest.schema, new.reads).field_ids)
+        is_light = isinstance(transforms, Mapping) and is_narrow(reads)
+        fragments, files = add_files(
+            snapshot,
+            part,
+            reads=new.reads,
+            compute=new.compute,
+            batch_size=LARGE_BATCH_ROWS if is_light and batch_size is None else batch_size,
+        )
     nullable = all(item.nullable for item in part.top_level)
     operation = Merge(fragments, schema, preserves_nullability=nullable)
     return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files)
