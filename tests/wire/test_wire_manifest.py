@@ -33,7 +33,9 @@ SLOW_TO_DRAW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck
 def test_manifest_round_trip(manifest: Manifest, transaction: bytes | None) -> None:
     data = encode_manifest_file(manifest, transaction=transaction)
     found = decode_manifest_file(data)
-    assert found.manifest == manifest
+    # A dictionary whose values nobody knows points into another file: it is left out.
+    fields = tuple(replace(field, dictionary=None) for field in manifest.schema.fields)
+    assert found.manifest == replace(manifest, schema=Schema(fields, manifest.schema.metadata))
     assert found.transaction == transaction
     assert encode_manifest_file(found.manifest, transaction=transaction) == data
 
