@@ -11,7 +11,7 @@ Rows that came meanwhile stay unindexed; a compaction of indexed fragments makes
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,10 +19,12 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.build_index import IndexRequest, build_segment, parse_index_request, paths_of
 from lance_core.dataset.edit import Edit
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.vector_build import VectorRequest, build_vector_segment, parse_vector_request, train_index
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
+from lance_core.index.vector.model import model_from_bytes
 from lance_core.jobs.base import Outcome, Plan, Runner, Shape, TableState, TaskResult
-from lance_core.jobs.edit import edit_work, existing, group_fragments, operations_of
+from lance_core.jobs.edit import StageEdit, edit_work, existing, group_fragments, operations_of
 from lance_core.jobs.index_specs import BuildIndexSpec
 from lance_core.jobs.stage import stage
 from lance_core.table.operations.create_index import CreateIndex
@@ -38,6 +40,22 @@ class StageSegment:
     def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
         """Write the segment's files under the attempt's id."""
         built = build_segment(snapshot, request_of(self.spec, snapshot), snapshot.manifest.fragments, attempt=attempt)
+        transaction = Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,)))
+        return Edit(transaction, paths_of(built))
+
+
+@dataclass(frozen=True)
+class StageVectorSegment:
+    """The same for a vector index: every segment is built with one model, which the driver trained on a sample."""
+
+    spec: BuildIndexSpec
+    model: bytes
+
+    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+        """Write the segment's files under the attempt's id."""
+        model = model_from_bytes(self.model)
+        request = VectorRequest(self.spec.column, name_of(self.spec), model.parameters, model.element)
+        built = build_vector_segment(snapshot, request, model, snapshot.manifest.fragments, attempt=attempt)
         transaction = Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,)))
         return Edit(transaction, paths_of(built))
 
@@ -69,13 +87,14 @@ def plan_build(spec: BuildIndexSpec, table: TableState, runner: Runner) -> Plan:
     """Check column and kind, and cut the table into segments. InputError before anything is written."""
     snapshot = existing(table, spec)
     manifest = snapshot.manifest
-    request = request_of(spec, snapshot)
-    old = tuple(index for index in manifest.indices if index.name == request.name)
+    make_stage = _vector_stage(spec, snapshot) if is_vector(spec) else _scalar_stage(spec, snapshot)
+    name = name_of(spec)
+    old = tuple(index for index in manifest.indices if index.name == name)
     if old and not spec.replace:
-        raise InputError(f"there is an index named {request.name!r}", cure="Run with replace=True, or give another name.")
-    field_id = manifest.schema.find(request.column).id
+        raise InputError(f"there is an index named {name!r}", cure="Run with replace=True, or give another name.")
+    field_id = manifest.schema.find(spec.column).id
     if any(index.fields != (field_id,) for index in old):
-        raise InputError(f"the index {request.name!r} is on another column", cure="Give another name.")
+        raise InputError(f"the index {name!r} is on another column", cure="Give another name.")
     if spec.rows_per_segment is None:
         groups: tuple[tuple[int, ...], ...] = (tuple(fragment.id for fragment in manifest.fragments),)
     else:
@@ -84,12 +103,34 @@ def plan_build(spec: BuildIndexSpec, table: TableState, runner: Runner) -> Plan:
         table=table,
         source=runner.open_tasks(len(groups)),
         shape=Shape(tick_seconds=spec.progress_seconds, title=f"build_index {spec.uri} {spec.column}"),
-        make_work=lambda attempt: edit_work(
-            spec, attempt, groups, StageSegment(spec), progress_seconds=spec.progress_seconds
-        ),
+        make_work=lambda attempt: edit_work(spec, attempt, groups, make_stage(), progress_seconds=spec.progress_seconds),
         conclude=Segments(old),
         properties=spec.properties,
     )
+
+
+def is_vector(spec: BuildIndexSpec) -> bool:
+    """Whether the kind is one of vectors: IVF_FLAT, IVF_PQ, ..."""
+    return spec.index_type.upper().startswith("IVF_")
+
+
+def name_of(spec: BuildIndexSpec) -> str:
+    """The index's name, given or not."""
+    return spec.name or f"{spec.column}_idx"
+
+
+def _scalar_stage(spec: BuildIndexSpec, snapshot: Snapshot) -> Callable[[], StageEdit]:
+    request_of(spec, snapshot)
+    return lambda: StageSegment(spec)
+
+
+def _vector_stage(spec: BuildIndexSpec, snapshot: Snapshot) -> Callable[[], StageEdit]:
+    """Checked now; trained when the attempt is on record, for that takes its time."""
+    try:
+        request = parse_vector_request(snapshot, spec.column, spec.index_type, spec.name, **spec.parameters)
+    except TypeError as error:
+        raise InputError(f"build_index: parameters of {spec.index_type}: {error}") from None
+    return lambda: StageVectorSegment(spec, train_index(snapshot, request).to_bytes())
 
 
 def request_of(spec: BuildIndexSpec, snapshot: Snapshot) -> IndexRequest:
