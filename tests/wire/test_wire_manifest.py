@@ -25,7 +25,9 @@ from lance_core.wire.schema import decode_field, decode_fields, encode_field, pa
 from lance_core.wire.table import decode_manifest, encode_manifest
 from lance_core.wire.walk import split_repeated
 
-SLOW_TO_DRAW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
+SLOW_TO_DRAW = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60
+)
 
 
 @given(MANIFESTS, st.none() | st.binary(max_size=30))
