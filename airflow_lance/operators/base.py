@@ -25,6 +25,7 @@ from airflow_lance.compat import (
 from airflow_lance.connection import LanceConnection
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
+from airflow_lance.lineage import Touched, lineage, source_paths
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,9 +86,15 @@ class LanceVerbOperator(LanceTableOperator):
     gets the table's uri, and its version where the work tells it.
     """
 
+    _touched: Touched | None = None
+
     @abstractmethod
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """The job's description, without storage options. InputError when an argument is wrong."""
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """For OpenLineage: the table, with its version where the work tells it."""
+        return lineage(outputs=[] if self._touched is None else [self._touched])
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do it; returns what it did as a plain dict."""
@@ -98,6 +105,7 @@ class LanceVerbOperator(LanceTableOperator):
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri))
             result = run_verb(spec, options=self.store_options())
         self.log.info("%s of %s: %s", spec.kind, uri, result)
+        self._touched = Touched(uri, version=result.get("version"))
         extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
@@ -188,6 +196,11 @@ class LanceStageOperator(LanceTableOperator):
             reference = read_result(spec, options=options)
         self.log.info("Staged: %s", reference)
         return reference
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """For OpenLineage: the source's files go into the table; its version is the commit's to tell."""
+        inputs = [Touched(path) for path in source_paths(getattr(self, "source", {}) or {})]
+        return lineage(inputs=inputs, outputs=[] if self._spec is None else [Touched(self._spec.uri)])
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """The triggerer saw the job end: its reference, or its error."""

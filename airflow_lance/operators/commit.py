@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from airflow_lance.compat import Asset, Context, count, record_seconds
 from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.lineage import Touched, lineage
 from airflow_lance.operators.base import LanceTableOperator
 from airflow_lance.pools import explain_pool, pool_of
 from lance_core.errors import InputError
@@ -59,6 +60,7 @@ class LanceCommitOperator(LanceTableOperator):
         self.max_attempts = max_attempts
         self.gates = list(gates)
         self.re_execute = re_execute
+        self._touched: Touched | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Commit, and tell the outlets. None when no task staged anything."""
@@ -80,9 +82,14 @@ class LanceCommitOperator(LanceTableOperator):
                 gates=self.gates,
                 re_execute=self.re_execute,
             )
+        self._touched = Touched(uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
         self._tell(uri, result)
         self._tell_outlets(context, uri, result)
         return result
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """For OpenLineage: the table at its new version, with the rows and bytes that were added."""
+        return lineage(outputs=[] if self._touched is None else [self._touched])
 
     def _tell(self, uri: str, result: Mapping[str, Any]) -> None:
         outcomes = list(result["identities"].values())

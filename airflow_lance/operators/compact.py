@@ -26,6 +26,7 @@ class LanceCompactOperator(LanceStageOperator):
     :param max_source_rows: what one run takes on at most. (templated)
     :param max_source_bytes: what one run takes on at most. (templated)
     :param max_bytes_per_group: a group of fragments, which is one task, reads no more than that. (templated)
+    :param max_rows_per_group: the same in rows. (templated)
     :param groups_per_commit: rewrite and commit that many groups at a time, in this task, so that a kill keeps what is
         finished; None stages all groups for one commit. (templated)
     :param batch_size: rows a task holds at a time. (templated)
@@ -37,7 +38,7 @@ class LanceCompactOperator(LanceStageOperator):
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
         "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
-        "max_bytes_per_group", "groups_per_commit", "batch_size", "properties",
+        "max_bytes_per_group", "max_rows_per_group", "groups_per_commit", "batch_size", "properties",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceStageOperator.template_fields_renderers, "properties": "json",
@@ -53,6 +54,7 @@ class LanceCompactOperator(LanceStageOperator):
         max_source_rows: int | str | None = None,
         max_source_bytes: int | str | None = None,
         max_bytes_per_group: int | str | None = None,
+        max_rows_per_group: int | str | None = None,
         groups_per_commit: int | str | None = None,
         batch_size: int | str | None = None,
         dry_run: bool = False,
@@ -67,6 +69,7 @@ class LanceCompactOperator(LanceStageOperator):
         self.max_source_rows = max_source_rows
         self.max_source_bytes = max_source_bytes
         self.max_bytes_per_group = max_bytes_per_group
+        self.max_rows_per_group = max_rows_per_group
         self.groups_per_commit = groups_per_commit
         self.batch_size = batch_size
         self.only_report = dry_run  # BaseOperator has a method of that name
@@ -99,6 +102,7 @@ class LanceCompactOperator(LanceStageOperator):
             max_source_rows=whole(self.max_source_rows),
             max_source_bytes=whole(self.max_source_bytes),
             max_bytes_per_group=whole(self.max_bytes_per_group),
+            max_rows_per_group=whole(self.max_rows_per_group),
             groups_per_commit=whole(self.groups_per_commit),
             batch_size=whole(self.batch_size),
         )

@@ -25,6 +25,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.jobs.edit_specs import CompactSpec
 
+_NO_BOUND = 1 << 63
 PAGE_BYTES = 8 * 1024 * 1024
 Group = tuple[Fragment, ...]
 
@@ -52,33 +53,35 @@ def plan_groups(snapshot: Snapshot, spec: CompactSpec) -> CompactionPlan:
         whole = [group for group in spec.groups if all(number in here for number in group)]
         return CompactionPlan(snapshot.version, tuple(tuple(here[number] for number in group) for group in whole), ())
     plan = plan_snapshot(snapshot, options_of(spec))
-    return plan if spec.max_bytes_per_group is None else cut_groups(plan, spec)
+    bounded = spec.max_bytes_per_group is not None or spec.max_rows_per_group is not None
+    return cut_groups(plan, spec) if bounded else plan
 
 
 def cut_groups(plan: CompactionPlan, spec: CompactSpec) -> CompactionPlan:
-    """The plan with no group reading more than `max_bytes_per_group`, save for a single fragment that is larger. Pure."""
-    bound, share = spec.max_bytes_per_group or 0, spec.materialize_deletions_threshold
+    """The plan with no group reading more than `max_bytes_per_group` or `max_rows_per_group`, save for a single fragment
+    that is larger. Pure."""
+    share = spec.materialize_deletions_threshold
     groups: list[Group] = []
     skipped = [*plan.skipped]
     for group in plan.groups:
-        for part in _cut(group, bound):
+        for part in _cut(group, spec.max_bytes_per_group or _NO_BOUND, spec.max_rows_per_group or _NO_BOUND):
             deleted = part[0].num_deleted_rows / max(part[0].physical_rows, 1)
             if len(part) > 1 or (share is not None and deleted > share):
                 groups.append(part)
             else:
-                skipped.append((part[0].id, "no neighbour to join within max_bytes_per_group"))
+                skipped.append((part[0].id, "no neighbour to join within the bounds of a group"))
     return replace(plan, groups=tuple(groups), skipped=tuple(sorted(skipped)))
 
 
-def _cut(group: Sequence[Fragment], bound: int) -> list[Group]:
+def _cut(group: Sequence[Fragment], max_bytes: int, max_rows: int) -> list[Group]:
     parts: list[list[Fragment]] = [[]]
-    size = 0
+    size = rows = 0
     for fragment in group:
-        if parts[-1] and size + bytes_of(fragment) > bound:
+        if parts[-1] and (size + bytes_of(fragment) > max_bytes or rows + fragment.physical_rows > max_rows):
             parts.append([])
-            size = 0
+            size = rows = 0
         parts[-1].append(fragment)
-        size += bytes_of(fragment)
+        size, rows = size + bytes_of(fragment), rows + fragment.physical_rows
     return [tuple(part) for part in parts]
 
 

@@ -138,7 +138,7 @@ class CompactSpec(JobSpec):
     - `target_rows_per_fragment`, `max_bytes_per_file`: the size of the new files;
     - `materialize_deletions_threshold`: rewrite a fragment for its deletions alone above that share; None never does;
     - `max_source_fragments`, `max_source_rows`, `max_source_bytes`: what one run takes on at most;
-    - `max_bytes_per_group`: a group of fragments, which is one task, is cut where it would read more;
+    - `max_bytes_per_group`, `max_rows_per_group`: a group of fragments, which is one task, is cut where it would read more;
     - `groups_per_commit`: that many groups are rewritten at a time and committed when they are done, so that a kill keeps
       what is finished. The job then publishes by itself. None stages all groups as one transaction;
     - `groups`: the fragment ids to rewrite, instead of what planning finds; `part_of`: the identity of the job it is for;
@@ -155,6 +155,7 @@ class CompactSpec(JobSpec):
     max_source_bytes: int | None = None
     batch_size: int | None = None
     max_bytes_per_group: int | None = None
+    max_rows_per_group: int | None = None
     groups_per_commit: int | None = None
     groups: tuple[tuple[int, ...], ...] = ()
     part_of: str = ""
@@ -166,7 +167,7 @@ class CompactSpec(JobSpec):
         super().__post_init__()
         sizes = (
             "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
-            "batch_size", "max_bytes_per_group", "groups_per_commit",
+            "batch_size", "max_bytes_per_group", "max_rows_per_group", "groups_per_commit",
         )  # fmt: skip
         for name in sizes:
             value = getattr(self, name)

@@ -3,6 +3,7 @@
 ::
 
     .option("version", 7) | .option("tag", "v1") | .option("asof", "2024-01-01")      which version to read
+    .option("branch", "feat/x")                        a branch's newest version, or with version one of its; also to write
     .option("columns", "id,name") .option("filter", "id > 5")                         read less, whatever Spark pushes down
     .option("identity", uuid) .option("stageOnly", True)                              how to write
     .option("region", "eu-west-1")                                                    storage options, by their usual names
@@ -27,7 +28,8 @@ class SourceOptions:
 
     uri: str
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
-    version: int | str | None = None
+    version: int | str | tuple[str | None, int | None] | None = None
+    branch: str | None = None
     asof: str | None = None
     columns: tuple[str, ...] | None = None
     filter: str | None = None
@@ -62,6 +64,10 @@ def parse_options(options: Mapping[str, Any]) -> SourceOptions:
         raise InputError("the lance source needs the table's uri", cure='Give it: .load("s3://bucket/table.lance").')
     if "asof" in values and "version" in values:
         raise InputError("give version, tag or asof, not several of them")
+    if "branch" in values:
+        if "asof" in values or isinstance(values.get("version"), str):
+            raise InputError("a branch goes with version, not with tag or asof", cure="A tag says its branch by itself.")
+        values["version"] = (values["branch"], values.get("version"))
     return SourceOptions(storage=storage, **values)
 
 
@@ -87,6 +93,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "uri": ("uri", str),
     "version": ("version", int),
     "tag": ("version", str),
+    "branch": ("branch", str),
     "asof": ("asof", str),
     "columns": ("columns", _names),
     "filter": ("filter", str),

@@ -55,6 +55,13 @@ class LanceSource(DataSource):
         """A reader of the columns in `schema`."""
         return LanceReader(self._parsed, schema)
 
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        """Refused: Spark tells such a writer neither the query nor, while rows are written, the batch."""
+        raise InputError(
+            "the lance source cannot be a streaming sink by itself",
+            cure="Use stream.writeStream.foreachBatch(lance_core.spark.streaming.batches_into(uri)).",
+        )
+
     def writer(self, schema: Any, overwrite: bool) -> LanceWriter:
         """A writer of rows with `schema`."""
         return LanceWriter(self._parsed, schema, overwrite=overwrite)

@@ -43,7 +43,7 @@ class LanceReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: Any) -> None:
         snapshot = open_read_snapshot(options)
         self._options = options
-        self._version = snapshot.version
+        self._version = snapshot.version if options.branch is None else (options.branch, snapshot.version)
         self._columns = [field.name for field in schema.fields]
         self._target = arrow_schema(schema)
         self._filter = options.filter

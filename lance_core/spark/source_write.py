@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from lance_core.dataset.branches import MAIN, TREE, check_branch_name
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.append import plan_append
@@ -111,14 +112,21 @@ class LanceWriter(DataSourceArrowWriter):
             abort_after(self._store(), self._attempt, InputError("Spark aborted the write"))
 
     def _store(self) -> Any:
-        return resolve_store(self._options.uri, self._options.storage)
+        return resolve_store(table_of(self._options), self._options.storage)
+
+
+def table_of(options: SourceOptions) -> str:
+    """The place that is written: the table, or one of its branches."""
+    if options.branch is None or options.branch == MAIN:
+        return options.uri
+    return f"{options.uri.rstrip('/')}/{TREE}/{check_branch_name(options.branch)}"
 
 
 def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | OverwriteSpec:
     """The job spec of a DataFrame write. InputError for an option value that no spec takes."""
     plain: dict[str, Any] = {
         "kind": "overwrite" if overwrite else "append",
-        "uri": options.uri,
+        "uri": table_of(options),
         "storage_options": dict(options.storage),
         "identity": options.identity or random_identity(),
         # The rows are handed over by Spark; the name only says so in the attempt's record.

@@ -166,3 +166,11 @@ def test_when_nothing_is_left_of_a_compaction_it_counts_as_done(tmp_path) -> Non
     version = lance.dataset(uri).version
     assert set(commit(uri, staged)["identities"].values()) == {"already_landed"}
     assert (lance.dataset(uri).version, ids(uri), leftovers(uri)) == (version, [*range(20)], set())
+
+
+def test_groups_are_bounded_in_rows(tmp_path) -> None:
+    uri = make_table(str(tmp_path / "t.lance"), *(rows(start, start + 10) for start in range(0, 50, 10)))
+    report = run_job(compact(uri, max_rows_per_group=25, dry_run=True)).to_dict()
+    assert [group["fragments"] for group in report["groups"]] == [[0, 1], [2, 3]]
+    assert report["skipped"] == [{"fragment": 4, "reason": "no neighbour to join within the bounds of a group"}]
+    assert all(group["peak_memory"] > 0 and group["bytes_in"] > 0 and group["bytes_out"] > 0 for group in report["groups"])

@@ -121,6 +121,35 @@ def test_append_and_overwrite(registered, tmp_path) -> None:
     assert lance.dataset(uri).to_table().to_pydict() == {"other": list(range(10))}
 
 
+def test_vectors_nested_values_and_nulls_survive_both_ways(registered, tmp_path) -> None:
+    deep = pa.struct([pa.field("k", pa.int64()), pa.field("m", pa.list_(pa.struct([pa.field("x", pa.float32())])))])
+    table = pa.table(
+        {
+            "id": pa.array(range(6), pa.int64()),
+            "v": pa.array([[1.5, 2.5], None, [0.0, -1.0], [3.0, 4.0], None, [9.0, 9.5]], pa.list_(pa.float32(), 2)),
+            "deep": pa.array(
+                [{"k": 1, "m": [{"x": 1.0}, None]}, None, {"k": None, "m": None}, {"k": 2, "m": []}, None,
+                 {"k": 3, "m": [{"x": None}]}],
+                deep,
+            ),
+            "tags": pa.array([["a", None], [], None, ["b"], ["c", "d"], None], pa.list_(pa.string())),
+            "raw": pa.array([b"x", None, b"", b"y", b"z", None], pa.binary()),
+            "n": pa.array([1, None, 3, 4, 5, 6], pa.int16()),
+            "at": pa.array([None, *[dt.datetime(2013, 7, 1, i) for i in range(5)]], pa.timestamp("us")),
+        }
+    )  # fmt: skip
+    first, second = str(tmp_path / "a.lance"), str(tmp_path / "b.lance")
+    lance.write_dataset(table, first, data_storage_version="2.1")
+    lance.write_dataset(table.slice(0, 0), second, data_storage_version="2.1")
+    registered.read.format("lance").load(first).write.format("lance").mode("append").save(second)
+    found = lance.dataset(second)
+    assert found.schema.equals(table.schema)
+    assert found.to_table().sort_by("id").to_pylist() == table.to_pylist()
+    fresh = str(tmp_path / "c.lance")
+    registered.read.format("lance").load(first).write.format("lance").mode("overwrite").save(fresh)
+    assert lance.dataset(fresh).to_table().sort_by("id").to_pylist() == table.to_pylist()
+
+
 def test_an_identity_lands_once(registered, tmp_path) -> None:
     uri = str(tmp_path / "w.lance")
     for _ in range(2):

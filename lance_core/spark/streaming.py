@@ -1,0 +1,67 @@
+"""Streaming into a table, each batch exactly once: the query's id and the batch's number are its identity.
+
+::
+
+    stream.writeStream.foreachBatch(batches_into("/t.lance")).option("checkpointLocation", "/checkpoints/t").start()
+
+    batch 7 is committed, Spark dies before it notes that    -> it runs batch 7 again: it has landed, nothing is added
+
+Why not `writeStream.format("lance")`: Spark's Python sinks are not told the query's id, and learn the batch's number only
+after the rows were written, too late to look whether they have landed.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.jobs.identity import canonical_uri, make_identity
+from lance_core.spark.source import register
+
+_QUERY_ID = "sql.streaming.queryId"
+
+
+def batches_into(
+    uri: str, *, query: str | None = None, options: Mapping[str, Any] | None = None
+) -> Callable[[Any, int], None]:
+    """A function for `foreachBatch` that appends each batch, once.
+
+    `query` tells streams into one table apart and must stay the same over restarts; None takes Spark's own id, which lives
+    in the checkpoint (not known through Spark Connect). `options` as for `df.write.format("lance")`: storage options,
+    `maxRowsPerFile`, `stageOnly`, `branch`, ...
+    """
+
+    def write(frame: Any, batch_id: int) -> None:
+        session = frame.sparkSession
+        register(session)
+        identity = batch_identity(uri, query or query_id_of(session), int(batch_id))
+        writer = frame.write.format("lance").mode("append").option("identity", identity)
+        for name, value in (options or {}).items():
+            writer = writer.option(name, value)
+        writer.save(uri)
+
+    return write
+
+
+def batch_identity(uri: str, query: str, batch_id: int) -> str:
+    """The identity of one batch of one query into one table.
+
+    >>> batch_identity("/t", "q", 1) == batch_identity("file:///t/", "q", 1) != batch_identity("/t", "q", 2)
+    True
+    """
+    return make_identity(canonical_uri(uri), dag_id="spark-streaming", run_id=query, task_id=str(batch_id))
+
+
+def query_id_of(session: Any) -> str:
+    """The id of the query that is running in this thread. InputError where Spark does not tell."""
+    context = getattr(session, "_sc", None)
+    found = None if context is None else context.getLocalProperty(_QUERY_ID)
+    try:
+        return str(uuids.UUID(str(found)))
+    except ValueError:
+        raise InputError(
+            "the id of the streaming query is not known here",
+            cure='Name the query: batches_into(uri, query="events").',
+        ) from None
