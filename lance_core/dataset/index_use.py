@@ -148,6 +148,11 @@ class _Search:
             return _both([self.ask(item) for item in part.items])
         return None
 
+    def ask_whole(self, part: Expr) -> _Found | None:
+        """What one index of the only column knows about a test as a whole."""
+        (column,) = ast.columns_of(part)
+        return self._ask_column(part, column)
+
     def _ask_column(self, part: Expr, column: str) -> _Found | None:
         by_name: dict[str, list[Segment]] = {}
         for kind in KINDS:
@@ -262,7 +267,7 @@ def serve(snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, stric
     if not segments:
         return Served(plan)
     search = _Search(snapshot, segments, strict)
-    parts = [(part, search.ask(part)) for part in ast.conjuncts(plan.filter)]
+    parts = [pair for group in _by_column(ast.conjuncts(plan.filter), segments) for pair in _asked(search, group)]
     known = [found for _, found in parts if found is not None]
     if not known:
         return Served(plan)
@@ -271,6 +276,28 @@ def serve(snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, stric
     for task in plan.tasks:
         tasks.extend(_with_rows(snapshot, plan, task, parts, plans))
     return Served(replace(plan, tasks=tuple(tasks)), tuple(use for found in known for use in found.uses))
+
+
+def _by_column(parts: Sequence[Expr], segments: Mapping[str, object]) -> list[list[Expr]]:
+    """Tests of one indexed column together (`a >= 1 AND a < 5` is one look-up), others alone."""
+    groups: dict[str, list[Expr]] = {}
+    alone: list[list[Expr]] = []
+    for part in parts:
+        columns = ast.columns_of(part)
+        if len(columns) == 1 and columns[0] in segments:
+            groups.setdefault(columns[0], []).append(part)
+        else:
+            alone.append([part])
+    return [*groups.values(), *alone]
+
+
+def _asked(search: _Search, group: Sequence[Expr]) -> list[tuple[Expr, _Found | None]]:
+    if len(group) > 1:
+        whole = ast.And(tuple(group))
+        found = search.ask_whole(whole)
+        if found is not None:
+            return [(whole, found)]
+    return [(part, search.ask(part)) for part in group]
 
 
 def _with_rows(

@@ -23,6 +23,8 @@ from lance_core.io.drive import SMALL_READ, is_local
 from lance_core.io.pool import mark_worker, num_work_threads
 
 T = TypeVar("T")
+_FEW_ROWS = 4096
+"""Rows of a fragment that an index picked and that are read before a thread has started."""
 
 
 def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> pa.Table:
@@ -65,6 +67,8 @@ def _num_threads(snapshot: Snapshot, plan: ScanPlan) -> int:
     """Small local fragments are mostly work of the interpreter, which threads would only pass back and forth."""
     if not is_local(snapshot.store) or snapshot.manifest.base_paths:
         return max(num_work_threads(), FRAGMENTS_AHEAD)
+    if all(task.picked is not None and len(task.picked.offsets) < _FEW_ROWS for task in plan.tasks):
+        return 1
     sizes = (file.file_size_bytes or SMALL_READ for task in plan.tasks for file in task.fragment.files)
     return num_work_threads() if sum(sizes) >= SMALL_READ * len(plan.tasks) else 1
 

@@ -118,7 +118,15 @@ def _grouped(addresses: UInt64Array) -> Iterable[tuple[int, npt.NDArray[np.intp]
 def address_set(addresses: UInt64Array | Iterable[int]) -> AddressSet:
     """A set of these addresses."""
     array = np.asarray(addresses if isinstance(addresses, np.ndarray) else list(addresses), dtype=np.uint64)
-    return AddressSet({fragment: bitmap_of((array[here] & _LOW).astype(np.uint32)) for fragment, here in _grouped(array)})
+    ascending = np.sort(array)
+    owners = ascending >> _SHIFT
+    found: dict[int, BitMap | None] = {}
+    begin = 0
+    while begin < len(owners):
+        end = int(np.searchsorted(owners, owners[begin], side="right"))
+        found[int(owners[begin])] = bitmap_of((ascending[begin:end] & _LOW).astype(np.uint32))
+        begin = end
+    return AddressSet(found)
 
 
 def decode_address_set(data: bytes | memoryview, *, what: str = "row address map") -> AddressSet:

@@ -27,6 +27,7 @@ from lance_core.index.base import Answer, IndexFolder, IndexKind, read_all
 from lance_core.index.scalar.shapes import made_of
 from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
+from lance_core.kernels.bloom import set_block_bits
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 FILE = "bloomfilter.lance"
@@ -66,8 +67,8 @@ def _row(zone: Zone, nulls: list[Any]) -> pa.RecordBatch:
 
 
 def _filter(hashes: Hashes) -> bytes:
-    words = np.zeros((NUM_BYTES // _BLOCK_BYTES, 8), np.uint32)
-    np.bitwise_or.at(words, blocks_of(hashes, len(words)), masks_of(hashes))
+    words = np.zeros(NUM_BYTES // _BLOCK_BYTES * 8, np.uint32)
+    set_block_bits(hashes, _SALTS, words)
     return words.astype("<u4").tobytes()
 
 

@@ -41,7 +41,7 @@ def float_keys(values: Any) -> npt.NDArray[np.int64]:
 
 def extremes(values: Any) -> tuple[Any, Any]:
     """The smallest and largest value (Arrow scalars) that is not null; nulls when there is none."""
-    present = values.drop_null()
+    present = values.drop_null() if values.null_count else values
     if len(present) == 0:
         nothing = pa.scalar(None, values.type)
         return nothing, nothing

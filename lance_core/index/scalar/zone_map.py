@@ -74,7 +74,9 @@ class _Summary:
 
 def _summary(zone: Zone) -> _Summary:
     low, high = extremes(zone.values)
-    nulls = zone.addresses[zone.values.is_null().to_numpy(zero_copy_only=False)]
+    nulls = zone.addresses[:0]
+    if zone.values.null_count:
+        nulls = zone.addresses[zone.values.is_null().to_numpy(zero_copy_only=False)]
     return _Summary(low, high, nulls, (len(nulls), _num_nans(zone.values), zone.fragment_id, zone.start, zone.length))
 
 

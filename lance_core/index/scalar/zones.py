@@ -66,7 +66,11 @@ def _by_fragment(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, Any]]
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        ids = batch.column(ID).to_numpy().astype(np.int64)
+        ids = batch.column(ID).to_numpy().view(np.int64)
+        if ids[0] >> OFFSET_BITS == ids[-1] >> OFFSET_BITS:
+            # Batches of a scan never go back to an earlier fragment.
+            yield batch.column(VALUE), ids
+            continue
         owners = ids >> OFFSET_BITS
         cuts = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(ids)]
         for start, end in itertools.pairwise(cuts):
@@ -74,10 +78,10 @@ def _by_fragment(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, Any]]
 
 
 def _zone(parts: list[tuple[Any, Any]]) -> Zone:
-    values = pa.concat_arrays([values for values, _ in parts])
+    values = parts[0][0] if len(parts) == 1 else pa.concat_arrays([values for values, _ in parts])
     first, last = int(parts[0][1][0]), int(parts[-1][1][-1])
     mask = (1 << OFFSET_BITS) - 1
-    addresses = np.concatenate([ids for _, ids in parts])
+    addresses = parts[0][1] if len(parts) == 1 else np.concatenate([ids for _, ids in parts])
     return Zone(first >> OFFSET_BITS, first & mask, last - first + 1, values, addresses)
 
 
