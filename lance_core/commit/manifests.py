@@ -112,12 +112,13 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
 
 def open_newest(store: Store) -> OpenVersion | None:
     """The newest version, None when there is no table; one listing and one read."""
+    found = _find_latest(store)
+    if found is None:
+        return None
     try:
-        return _open_latest(store)
+        return open_path(store, found[0], naming.manifest_path(*found))
     except NotFoundError:
-        if _find_latest(store) is None:
-            return None
-        raise
+        return _open_latest(store)
 
 
 def write_hint(store: Store, version: int) -> None:
