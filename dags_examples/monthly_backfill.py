@@ -40,6 +40,7 @@ with DAG(
     dag_id="flights_backfill",
     schedule="@monthly",
     start_date=datetime(2013, 1, 1, tzinfo=timezone.utc),
+    end_date=datetime(2013, 12, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=4,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=5)},

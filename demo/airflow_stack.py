@@ -18,13 +18,14 @@ import os
 import secrets
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,34 @@ class AirflowStack:
                 [sys.executable, "-m", "airflow", component, *arguments],
                 env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nobody but the caller writes to the database: SQLite refuses, at once, a transaction that another one overtook.
+
+        For commands that write much and do not try again, such as `airflow backfill create`.
+        """
+        others = [process for name, process in self._processes.items() if name != "api-server"]
+        self._until(lambda: self._hold(others), what="a moment without a transaction", timeout=120)
+        try:
+            yield
+        finally:
+            for process in others:
+                _signal_group(process, signal.SIGCONT)
+
+    def _hold(self, processes: Iterable[subprocess.Popen[bytes]]) -> bool:
+        """Processes stopped, none of them in a transaction; else they go on."""
+        for process in processes:
+            _signal_group(process, signal.SIGSTOP)
+        try:
+            with closing(sqlite3.connect(self.home / "airflow.db", timeout=1, isolation_level=None)) as database:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute("ROLLBACK")
+            return True
+        except sqlite3.OperationalError:
+            for process in processes:
+                _signal_group(process, signal.SIGCONT)
+            return False
 
     def stop(self) -> None:
         """Stop every process that was started here (its own process group too); never anything else."""

@@ -70,12 +70,14 @@ def test_a_year_twice(stack: AirflowStack, place: Path) -> None:
     stack.wait_for_dag("flights_backfill")
     stack.unpause("flights_backfill")
     with Poller(uri) as poller:
-        stack.airflow(*BACKFILL, "--max-active-runs", "4")
+        with stack.quiet():
+            stack.airflow(*BACKFILL, "--max-active-runs", "4")
         _wait_for_backfill(stack, MONTHS)
         first = checksum(uri)
         table = lance.dataset(uri)
         assert (table.count_rows(), table.version) == (ROWS, MONTHS)
-        stack.airflow(*BACKFILL, "--max-active-runs", "4", "--reprocess-behavior", "completed")
+        with stack.quiet():
+            stack.airflow(*BACKFILL, "--max-active-runs", "4", "--reprocess-behavior", "completed")
         _wait_for_backfill(stack, MONTHS)
     table = lance.dataset(uri)
     table.validate()
