@@ -10,11 +10,9 @@ Only the columns that a condition names are read, batch by batch; uniqueness hol
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +30,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.jobs.functions import load_function
 from lance_core.jobs.gate_specs import GateSpec
+from lance_core.jobs.queries import query
 from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.operations.rewrite import Rewrite
@@ -179,18 +178,14 @@ def _no_rows(gate: GateSpec, staged: StagedRows) -> str | None:
 def _sql(gate: GateSpec, staged: StagedRows) -> str | None:
     if gate.sql is None or not staged.parts:
         return None
-    try:
-        duckdb: Any = importlib.import_module("duckdb")
-    except ImportError:
-        raise InputError(
-            "a gate given as SQL needs the package duckdb", cure="Install it, or say it with no_rows."
-        ) from None
-    connection = duckdb.connect()
-    connection.register("staged", staged.reader())
-    try:
-        found = connection.execute(gate.sql).fetch_arrow_table()
-    except duckdb.Error as error:
-        raise InputError(f"gate {gate.name!r}: the query failed: {error}") from None
+    reader = query(
+        gate.sql,
+        {"staged": staged.reader()},
+        what=f"gate {gate.name!r}: its query",
+        cure="Install it, or say it with no_rows.",
+        batch_rows=LARGE_BATCH_ROWS,
+    )
+    found = reader.read_all()
     return (
         f"the query returned {found.num_rows:,} rows, {found.slice(0, 1).to_pylist()[0]} for one" if found.num_rows else None
     )

@@ -8,7 +8,6 @@ needs.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from lance_core.errors import InputError
 from lance_core.jobs.ddl import parse_ddl
 from lance_core.jobs.files import csv_dataset, open_dataset
 from lance_core.jobs.functions import load_function
+from lance_core.jobs.queries import query
 from lance_core.jobs.secret import as_secret
 from lance_core.jobs.spec import SourceSpec
 
@@ -107,21 +107,15 @@ def _from_files(spec: SourceSpec) -> LocalSource:
 
 
 def _from_sql(spec: SourceSpec) -> LocalSource:
-    try:
-        duckdb: Any = importlib.import_module("duckdb")
-    except ImportError:
-        raise InputError(
-            "a source given as SQL needs Spark, or the package duckdb when the job runs locally",
-            cure="Run the job with Spark, install duckdb, or give a callable.",
-        ) from None
     views = {name: open_local_source(view) for name, view in spec.views.items()}
-    connection = duckdb.connect()
-    for name, view in views.items():
-        connection.register(name, pa.RecordBatchReader.from_batches(view.schema, view.batches()))
-    try:
-        reader = connection.execute(str(spec.sql)).fetch_record_batch(BATCH_ROWS)
-    except duckdb.Error as error:
-        raise InputError(f"source.sql failed: {error}") from None
+    readers = {name: pa.RecordBatchReader.from_batches(view.schema, view.batches()) for name, view in views.items()}
+    reader = query(
+        str(spec.sql),
+        readers,
+        what="source.sql",
+        cure="Run the job with Spark, install duckdb, or give a callable.",
+        batch_rows=BATCH_ROWS,
+    )
     return LocalSource(reader.schema, lambda: iter(reader))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import lance
@@ -112,7 +112,7 @@ def test_what_has_landed_is_not_looked_at_again(uri: str) -> None:
     assert commit(uri, staged, gates=(GateSpec(min_rows=1000),))["identities"] == {staged.uuid: "already_landed"}
 
 
-def test_gates_that_make_no_sense_are_named(uri: str) -> None:
+def test_gates_that_make_no_sense_are_named(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="asks for nothing"):
         GateSpec(name="empty")
     with pytest.raises(InputError, match="share between 0 and 1"):
@@ -120,9 +120,6 @@ def test_gates_that_make_no_sense_are_named(uri: str) -> None:
     staged = append(uri)
     with pytest.raises(InputError, match="no column 'nope'"):
         commit(uri, staged, gates=(GateSpec(unique=("nope",)),))
-    if importlib.util.find_spec("duckdb") is None:
-        with pytest.raises(InputError, match="needs the package duckdb"):
-            commit(uri, staged, gates=(GateSpec(sql="SELECT 1 FROM staged"),))
-    else:
-        with pytest.raises(GateFailedError, match="the query returned 1 rows"):
-            commit(uri, staged, gates=(GateSpec(sql="SELECT id FROM staged WHERE id = 21"),))
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(InputError, match="needs the package duckdb"):
+        commit(uri, staged, gates=(GateSpec(sql="SELECT 1 FROM staged"),))

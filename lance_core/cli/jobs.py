@@ -1,0 +1,53 @@
+"""`lance job`: carry out a job spec in this process, the same that Airflow and Spark carry out.
+
+::
+
+    lance job '{"kind": "append", "uri": "/t.lance", "source": {"format": "parquet", "paths": ["new.parquet"]}}' --commit
+    lance job merge.json --json
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lance_core.cli.output import Output
+from lance_core.errors import InputError
+
+
+@click.command("job")
+@click.argument("spec")
+@click.option("--commit", is_flag=True, help="Publish at once what the job staged.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def job(spec: str, commit: bool, as_json: bool) -> None:
+    """Run a job SPEC: JSON text, a file that holds it, or - for standard input.
+
+    A staging job prints the reference to what it staged; `identity` in the spec makes a second run add nothing.
+    """
+    from lance_core.commit.model import StagedTransaction
+    from lance_core.jobs.registry import spec_from_json
+    from lance_core.jobs.run import run_job
+    from lance_core.jobs.spec import CommitSpec
+
+    parsed = spec_from_json(_text(spec))
+    result: Any = run_job(parsed)
+    if commit and isinstance(result, StagedTransaction):
+        result = run_job(CommitSpec(uri=parsed.uri, storage_options=parsed.storage_options, identities=(result.uuid,)))
+    Output(as_json=as_json).record(result.to_dict())
+
+
+def _text(spec: str) -> str:
+    if spec == "-":
+        return sys.stdin.read()
+    if spec.lstrip().startswith("{"):
+        return spec
+    path = Path(spec)
+    if not path.is_file():
+        raise InputError(f"the job spec {spec!r} is neither JSON nor a file")
+    return path.read_text(encoding="utf-8")
+
+
+COMMANDS = (job,)
