@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.measure import Case
-from bench.workloads import cold_start, embeddings, metadata, mixed, nested, spark, texts, verbs, wide
+from bench.workloads import cold_start, embeddings, metadata, mixed, nested, spark, texts, vectors, verbs, wide
 
 WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "mixed": mixed.cases,
@@ -18,4 +18,5 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "metadata": metadata.cases,
     "verbs": verbs.cases,
     "spark": spark.cases,
+    "vectors": vectors.cases,
 }

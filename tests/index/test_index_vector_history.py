@@ -48,7 +48,7 @@ def step(uri: str, rng: random.Random, number: int) -> str:
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_random_histories(tmp_path: Path, seed: int, kind: str, stable: bool) -> None:
     rng = random.Random(f"{seed}{kind}{stable}")
     uri = str(tmp_path / "t.lance")

@@ -28,7 +28,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("IVF_HNSW_SQ", {}),
     ("IVF_HNSW_PQ", {"num_sub_vectors": 8}),
 ]
-NAMES = [f"{kind}{options.get('num_bits', '')}" for kind, options in KINDS]
+NAMES = [f"{kind}{options.get('num_bits', 8 if kind == 'IVF_PQ' else '')}" for kind, options in KINDS]
 
 
 def vectors(dtype: str = "f4") -> tuple[np.ndarray, np.ndarray]:
@@ -75,21 +75,46 @@ def check_both_ways(tmp_path: Path, kind: str, options: dict[str, Any], metric: 
         if kind != "IVF_RQ":
             refined = [recall(each, queries, truth, refine_factor=5) for each in (dataset(uri), lance.dataset(uri))]
             assert refined[0] >= refined[1] - 0.01
-        assert figures[builder][0] >= figures[builder][1] - 0.01, figures
+        # The official library rounds its tables of distances to RaBitQ codes: one neighbour more or less by chance.
+        assert figures[builder][0] >= figures[builder][1] - (0.03 if kind == "IVF_RQ" else 0.01), figures
         assert dataset(uri).describe_indices()[0].index_type == lance.dataset(uri).describe_indices()[0].index_type
         assert lance.dataset(uri).index_statistics("v_idx")["num_indexed_rows"] == ROWS
     # Two trainings on so few rows differ by chance; the bench compares them at scale.
     assert min(figures["ours"]) >= min(figures["theirs"]) - 0.06, figures
 
 
-@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-@pytest.mark.parametrize(("kind", "options"), KINDS, ids=NAMES)
+QUICK = [
+    ("IVF_FLAT", "l2"),
+    ("IVF_PQ8", "cosine"),
+    ("IVF_PQ4", "l2"),
+    ("IVF_SQ", "cosine"),
+    ("IVF_RQ", "dot"),
+    ("IVF_HNSW_SQ", "l2"),
+]
+COMBINATIONS = [
+    pytest.param(kind, options, metric, id=f"{name}-{metric}", marks=() if (name, metric) in QUICK else pytest.mark.slow)
+    for name, (kind, options) in zip(NAMES, KINDS, strict=True)
+    for metric in ("l2", "cosine", "dot")
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "metric"), COMBINATIONS)
 def test_same_recall(tmp_path: Path, kind: str, options: dict[str, Any], metric: str) -> None:
     check_both_ways(tmp_path, kind, options, metric)
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f8"])
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("IVF_PQ", "f2"),
+        *(
+            pytest.param(kind, dtype, marks=pytest.mark.slow)
+            for kind in ("IVF_FLAT", "IVF_SQ", "IVF_RQ")
+            for dtype in ("f2", "f8")
+        ),
+        pytest.param("IVF_PQ", "f8", marks=pytest.mark.slow),
+    ],
+)
 def test_element_types(tmp_path: Path, kind: str, dtype: str) -> None:
     check_both_ways(tmp_path, kind, {"num_sub_vectors": 8} if kind == "IVF_PQ" else {}, "l2", dtype)
 
@@ -204,8 +229,13 @@ def test_bits_are_searched(tmp_path: Path) -> None:
     assert ours.equals(brute)
 
 
-@pytest.mark.parametrize("dimension", [8, 24, 64, 136])
-@pytest.mark.parametrize("bits", range(1, 10))
+@pytest.mark.parametrize(
+    ("bits", "dimension"),
+    [
+        *((bits, 24 if bits % 2 else 136) for bits in range(1, 10)),
+        *(pytest.param(bits, dimension, marks=pytest.mark.slow) for bits in range(1, 10) for dimension in (8, 64, 72)),
+    ],
+)
 def test_rabit_codes_mean_the_same(tmp_path: Path, bits: int, dimension: int) -> None:
     """Every number of bits, dimensions that are no power of two: both libraries rank each other's codes alike."""
     rng = np.random.default_rng(bits)

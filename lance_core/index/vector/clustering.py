@@ -6,7 +6,7 @@
     owners_of(rows, centroids)           the nearest centroid of each row
     train_products(rows, parts, 256)     a codebook [parts, dim / parts, 256] for product quantization
 
-`is_spherical` (for dot products): centroids have length one and rows belong where the dot product is largest. (ADR 030.)
+`is_spherical` (for dot products): centroids have length one and rows belong where the dot product is largest. (ADR 031.)
 """
 
 from __future__ import annotations
