@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.assemble import flat_array, nested_array
@@ -20,9 +22,11 @@ from lance_core.file.blobs import BLOB_ROW_SIZE, descriptors, fetch_values
 from lance_core.file.located import located
 from lance_core.file.rows import clip, scale
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, leaves
-from lance_core.format.layout import BlobLayout, Column, Page
+from lance_core.format.layout import BlobLayout, Column, MiniBlockLayout, Page
 from lance_core.io.cache import LruCache
+from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
+from lance_core.pages.lists import Part, are_alike, can_join, read_lists
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import Ints, RowSelection
 
@@ -70,6 +74,30 @@ class ColumnReader:
                 return replace(leaf, values=values)
             return leaf
 
+    def known_together(self, parts: Sequence[tuple[int, RowSelection]]) -> list[ChunkTable] | None:
+        """The chunk tables of the pages, if all are known and some rows of all pages can be read as one."""
+        if not self._pages_are_alike:
+            return None
+        pages = [self.column.pages[number] for number, _ in parts]
+        if 2 * sum(rows.num_rows for _, rows in parts) > sum(page.num_rows for page in pages):
+            return None
+        tables = [self.cache.get((*self.key, self.index, number)) for number, _ in parts]
+        known = [table for table in tables if isinstance(table, ChunkTable)]
+        return known if len(known) == len(parts) and can_join(known) else None
+
+    @cached_property
+    def _pages_are_alike(self) -> bool:
+        return are_alike([page.layout for page in self.column.pages])
+
+    def fetch_together(self, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]) -> Fetch[Leaf]:
+        """Some rows of several pages, with `known_together`."""
+        pages = [self.column.pages[number] for number, _ in parts]
+        with located(self.path, column=self.name, page=parts[0][0]):
+            for page, (_, rows) in zip(pages, parts, strict=True):
+                rows.check(page.num_rows)
+            joined = [Part(page, table, rows) for page, table, (_, rows) in zip(pages, tables, parts, strict=True)]
+            return (yield from read_lists(cast("MiniBlockLayout", pages[0].layout), joined, CODECS))
+
     def _index(self, number: int, page: Page) -> Fetch[object]:
         key = (*self.key, self.index, number)
         found = self.cache.get(key)
@@ -116,7 +144,15 @@ class FieldReader:
         """One reader per page; all may run at once."""
         if isinstance(self.node, LeafNode):
             return [self._flat(column, *part) for column in self.columns for part in column.parts(window)]
-        return [self._nested(column, *part) for column in self.columns for part in column.parts(window)]
+        jobs: list[Fetch[object]] = []
+        for column in self.columns:
+            parts = list(column.parts(window))
+            tables = column.known_together(parts) if len(parts) > 1 else None
+            if tables is not None:
+                jobs.append(self._nested_together(column, parts, tables))
+            else:
+                jobs.extend(self._nested(column, *part) for part in parts)
+        return jobs
 
     def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
@@ -125,6 +161,12 @@ class FieldReader:
 
     def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
+        return column.index, leaf
+
+    def _nested_together(
+        self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
+    ) -> Fetch[object]:
+        leaf = yield from column.fetch_together(parts, tables)
         return column.index, leaf
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:

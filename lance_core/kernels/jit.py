@@ -21,6 +21,7 @@ import itertools
 import logging
 import os
 import stat
+import sys
 import tempfile
 import threading
 import time
@@ -38,6 +39,7 @@ _LOCK = threading.RLock()
 _REGISTRY: list[Kernel] = []
 _REORDERING = ("reassoc", "contract", "nsz", "arcp")
 _SPARED = 8 << 20
+_SPARED_LATER = 64 << 10
 _COMPILED = "numba kernel %s[%s] compiled in %.1f s (once per machine: it is cached)"
 
 
@@ -76,14 +78,15 @@ class Kernel:
     def is_worth_loading(self, work: int, *kinds: np.dtype[Any]) -> bool:
         """Whether a call should load the kernel: it is loaded, or small calls like this one have added up.
 
-        `work` is the size of a call that numpy could do as well, slower; importing numba costs as much as `_SPARED` of it.
+        `work` is the size of a call that numpy could do as well, slower; importing numba costs as much as `_SPARED` of it,
+        loading one more kernel as `_SPARED_LATER`.
         `kinds` are the element types that choose the variant, in the order of the signature's letters.
         """
         if tuple(kind.str[1:] for kind in kinds) in self._compiled:
             return True
         # Two threads may count at once and lose a little: no harm.
         self._spared += work
-        return self._spared > _SPARED
+        return self._spared > (_SPARED_LATER if "numba" in sys.modules else _SPARED)
 
     def keys(self) -> Iterator[tuple[str, ...]]:
         """The variants, as element types."""

@@ -54,6 +54,56 @@ def walk_zipped(data: Any, facts: Any, rep: Any, def_: Any, starts: Any, sizes: 
     return count
 
 
+@kernel("in:u2 in:u2 in:i8 in:i8 in:i8 in:i8 in:i8 in:i8 in:i8 out:i8 out:i8 out:i8 out:i8 -> i8")
+def locate_rows(
+    rep: Any,
+    def_: Any,
+    bounds: Any,
+    before: Any,
+    after: Any,
+    counts: Any,
+    begins: Any,
+    ends: Any,
+    facts: Any,
+    first: Any,
+    last: Any,
+    first_slot: Any,
+    last_slot: Any,
+) -> Any:
+    """Entries and slots of rows `begins[i]` to `ends[i]` (ascending) among the entries of some chunks.
+
+    Chunk c has the entries `bounds[c]` to `bounds[c + 1]`, owns `counts[c]` slots, and `before[c]` rows have started before
+    it, `after[c]` by its end. `facts`: the repetition level of a row, the largest definition level of an entry that owns a
+    slot. Returns the number of slots, -1 - c for a chunk c whose levels say otherwise.
+    """
+    of_row, visible = facts[0], facts[1]
+    low, high, slot = 0, 0, 0
+    if bounds[len(bounds) - 1] > len(rep) or len(def_) != len(rep):
+        return -1
+    for chunk in range(len(counts)):
+        number, slots = before[chunk] - 1, slot
+        for entry in range(bounds[chunk], bounds[chunk + 1]):
+            opens = rep[entry] == of_row
+            number += opens
+            if opens or entry == bounds[chunk]:
+                while low < len(begins) and begins[low] <= number:
+                    first[low], first_slot[low] = entry, slot
+                    low += 1
+                while high < len(ends) and ends[high] <= number:
+                    last[high], last_slot[high] = entry, slot
+                    high += 1
+            slot += def_[entry] <= visible
+        if number + 1 != after[chunk] or slot - slots != counts[chunk]:
+            return -1 - chunk
+    while low < len(begins):
+        first[low], first_slot[low] = len(rep), slot
+        low += 1
+    while high < len(ends):
+        last[high], last_slot[high] = len(rep), slot
+        high += 1
+    return slot
+
+
 @kernel("in:i8 in:u2 in:u2 in:i8 in:i8 out:i8 out:u2 out:u2 -> i8")
 def enter_lists(slot: Any, code: Any, rep: Any, offsets: Any, facts: Any, slots: Any, codes: Any, reps: Any) -> Any:
     """The way back: each entry that owns a list becomes the entries of its items, or one with the code of an empty list.

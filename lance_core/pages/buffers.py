@@ -52,17 +52,28 @@ def request(ranges: Sequence[ByteRange]) -> Request:
 
 def request_many(page: Page, number: int, starts: Ints, ends: Ints) -> Many:
     """Fetch many ranges of a buffer: (their bytes, where each range begins in them). What lies between is anything."""
+    check_part(page, number, starts, ends)
+    first = page.buffers[number].start
+    return (yield from request_ranges(starts + first, ends + first))
+
+
+def check_part(page: Page, number: int, starts: Ints, ends: Ints) -> None:
+    """Refuse ranges that leave a buffer."""
     whole = page.buffers[number]
     bad = (starts < 0) | (ends < starts) | (ends > whole.size)
     if bad.any():
         first = int(np.argmax(bad))
         raise CorruptFileError(f"bytes {starts[first]}..{ends[first]} of buffer {number}, which has {whole.size}")
+
+
+def request_ranges(starts: Ints, ends: Ints) -> Many:
+    """The same for ranges of the file."""
     sizes = ends - starts
     kept = sizes > 0
     positions = np.zeros(len(starts), np.int64)
     if not kept.any():
         return np.empty(0, np.uint8), positions
-    answer = yield ManyRanges((starts + whole.start)[kept], (ends + whole.start)[kept])
+    answer = yield ManyRanges(starts[kept], ends[kept])
     if isinstance(answer, Together):
         data, found, lengths = np.frombuffer(answer.data, np.uint8), answer.starts, answer.sizes
     else:
@@ -70,7 +81,7 @@ def request_many(page: Page, number: int, starts: Ints, ends: Ints) -> Many:
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         data, found = join(parts), np.cumsum(lengths) - lengths
     if not np.array_equal(lengths, sizes[kept]):
-        raise CorruptFileError(f"{int(lengths.sum())} bytes of buffer {number}, expected {int(sizes.sum())}")
+        raise CorruptFileError(f"{int(lengths.sum())} bytes where {int(sizes.sum())} were asked for")
     positions[kept] = found
     return data, positions
 

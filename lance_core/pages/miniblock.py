@@ -22,6 +22,7 @@ from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import part, request, request_many, require_buffers
 from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers, read_table
 from lance_core.pages.leaf import Leaf, Levels, max_rep
+from lance_core.pages.lists import Part, read_lists
 from lance_core.pages.point import LEVEL_CODECS, can_read_row, read_row
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
@@ -52,6 +53,8 @@ def read(layout: MiniBlockLayout, page: Page, index: ChunkTable, rows: RowSelect
         return _decode_all(layout, page, index, data, codecs)
     if rows.num_rows == 1 and can_read_row(layout, codecs):
         return (yield from read_row(layout, page, index, int(rows.starts[0]), codecs))
+    if rows.num_rows and index.row_ends is not None and layout.rep_compression is not None:
+        return (yield from read_lists(layout, [Part(page, index, rows)], codecs))
     chunks = chunks_of_rows(layout, index, rows) if rows.num_rows else np.empty(0, np.int64)
     firsts, lasts = _runs(chunks)
     data, positions = yield from request_many(page, 1, index.bounds[firsts], index.bounds[lasts + 1])
@@ -121,11 +124,9 @@ def _decode_some(
     if leaf.rep is None:
         starts = _entries(table, chunks, counts, rows.starts)
         return select_entries(leaf, starts, starts + (rows.ends - rows.starts), rows.num_rows)
-    if table.row_ends is None:
-        return select_rows(whole_leaf(leaf.values, leaf.rep, leaf.def_, layout.layers, page.num_rows), rows)
-    numbers = _row_numbers(layout, table, chunks, parts.num_levels, leaf.rep)
-    starts, stops = np.searchsorted(numbers, rows.starts, "left"), np.searchsorted(numbers, rows.ends, "left")
-    return select_entries(leaf, starts.astype(np.int64), stops.astype(np.int64), rows.num_rows)
+    if not len(chunks):
+        return select_entries(leaf, rows.starts, rows.ends, 0)
+    return select_rows(whole_leaf(leaf.values, leaf.rep, leaf.def_, layout.layers, page.num_rows), rows)
 
 
 def _decode(layout: MiniBlockLayout, table: ChunkTable, parts: ChunkParts, counts: Ints, codecs: Codecs) -> Leaf:
@@ -209,17 +210,3 @@ def _entries(table: ChunkTable, chunks: Ints, counts: Ints, rows: Ints) -> Ints:
     position = np.searchsorted(first_values, rows, "right") - 1
     entries: Ints = rows - first_values[position] + decoded_before[position]
     return entries
-
-
-def _row_numbers(layout: MiniBlockLayout, table: ChunkTable, chunks: Ints, num_levels: Ints, rep: Levels) -> Ints:
-    """The row of each decoded entry; what precedes a chunk's first row start belongs to the row before."""
-    is_start = rep == max_rep(layout.layers)
-    ends = np.cumsum(num_levels)
-    counted = np.append(0, np.cumsum(is_start, dtype=np.int64))
-    started_here = counted[ends] - counted[ends - num_levels]
-    before = table.rows_before(chunks)
-    if (table.rows_before(chunks + 1) - before != started_here).any():
-        raise CorruptFileError("the repetition index does not match the repetition levels")
-    shift = before - counted[ends - num_levels]
-    numbers: Ints = counted[1:] - 1 + np.repeat(shift, num_levels)
-    return numbers

@@ -36,7 +36,7 @@ def test_small_work_adds_up() -> None:
 
     kernel = Kernel(lambda words: 0, "in:T -> i8", {"T": ("u1",)})
     kind = np.dtype(np.uint8)
-    assert not kernel.is_worth_loading(1 << 20, kind)
+    assert not kernel.is_worth_loading(1 << 10, kind)
     assert kernel.is_worth_loading(1 << 24, kind)
 
 
