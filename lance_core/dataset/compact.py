@@ -27,6 +27,7 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_upkeep import moves_by_rebuilding, rebuild_moved
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.reuse import deferred_index
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.write import discard_fragments, stage_fragments
@@ -66,7 +67,7 @@ def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionP
     manifest = snapshot.manifest
     pinned: set[int] = set()
     for index in manifest.indices:
-        if moves_by_rebuilding(snapshot, index):
+        if options.defer_index_remap or moves_by_rebuilding(snapshot, index):
             continue
         if not manifest.uses_stable_row_ids or is_address_based(index):
             everything = frozenset(fragment.id for fragment in manifest.fragments)
@@ -92,11 +93,15 @@ def stage_compaction(snapshot: Snapshot, options: CompactionOptions) -> Edit:
             written.extend(new)
             groups.append(RewriteGroup(group, tuple(new)))
         numbered = _with_ids(snapshot, groups)
-        indices, index_files = rebuild_moved(snapshot, numbered)
+        reuse = None
+        if options.defer_index_remap and numbered and not snapshot.manifest.uses_stable_row_ids:
+            reuse = deferred_index(snapshot, numbered)
+        else:
+            indices, index_files = rebuild_moved(snapshot, numbered)
     except BaseException:
         discard_fragments(snapshot.store, written)
         raise
-    transaction = Transaction(snapshot.version, str(uuids.uuid4()), Rewrite(tuple(numbered), indices))
+    transaction = Transaction(snapshot.version, str(uuids.uuid4()), Rewrite(tuple(numbered), indices, reuse))
     old = [fragment for group in plan.groups for fragment in group]
     metrics = {
         "fragments_removed": len(old),

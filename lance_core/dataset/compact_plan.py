@@ -30,6 +30,7 @@ class CompactionOptions:
     max_source_bytes: int | None = None
     excluded_fragment_ids: tuple[int, ...] = ()
     batch_size: int | None = None
+    defer_index_remap: bool = False
 
     def __post_init__(self) -> None:
         for name in ("target_rows_per_fragment", "max_bytes_per_file", "max_source_rows", "batch_size"):

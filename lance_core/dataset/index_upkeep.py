@@ -18,6 +18,7 @@ from typing import Any
 
 from lance_core.dataset.build_index import build_segment, folder_of, paths_of, rebuilt, request_again, segments_named
 from lance_core.dataset.edit import Edit, remove_files, run_edit
+from lance_core.dataset.reuse import behind, reuse_index, trimmed
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.vector_upkeep import build_vectors_again, is_vector_segment
 from lance_core.errors import InputError
@@ -137,8 +138,15 @@ def optimize_indices(
         except BaseException:
             remove_files(current, [path for index in built for path in paths_of(index)])
             raise
-        operation = CreateIndex(tuple(built), tuple(removed))
         paths = tuple(path for index in built for path in paths_of(index))
+        gone = {index.uuid for index in removed}
+        remaining = [*(index for index in current.manifest.indices if index.uuid not in gone), *built]
+        before, after = reuse_index(current), trimmed(current, remaining)
+        if before is not None and after is not before:
+            # Nobody needs what the reuse index says about moves that all indices were built after.
+            removed.append(before)
+            built.extend(() if after is None else (after,))
+        operation = CreateIndex(tuple(built), tuple(removed))
         return Edit(Transaction(current.version, str(uuids.uuid4()), operation), paths)
 
     return run_edit(snapshot, plan)[0]
@@ -163,6 +171,7 @@ def outdated_indices(
         covered = [live & (index.fragment_bitmap or frozenset()) for index in segments]
         missing = live - set().union(*covered)
         merged = covered if most is None else covered[len(covered) - min(most, len(covered)) :]
-        if missing or retrain or len(merged) > 1:
+        moved = most is None and any(behind(snapshot, index) for index in segments)
+        if missing or retrain or moved or len(merged) > 1:
             found.append((segments, missing.union(*merged)))
     return found

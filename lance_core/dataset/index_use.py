@@ -22,6 +22,7 @@ import numpy as np
 from lance_core.dataset.build_index import column_of, folder_of, value_type_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
+from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, FilterError, LanceError
 from lance_core.expr import Expr, ast
@@ -81,7 +82,7 @@ def usable_segments(snapshot: Snapshot) -> dict[str, list[Segment]]:
     """Column -> segments over live fragments that this release can search. The rest is skipped with a log line."""
     manifest = snapshot.manifest
     live = frozenset(fragment.id for fragment in manifest.fragments)
-    deferred = any(index.name == FRAGMENT_REUSE for index in manifest.indices)
+    deferred = any(index.name == FRAGMENT_REUSE for index in manifest.indices) and moves_of(snapshot) is None
     found: dict[str, list[Segment]] = {}
     for index in manifest.indices:
         reason, kind = _unusable(index, deferred=deferred, stable=manifest.uses_stable_row_ids)
@@ -174,6 +175,8 @@ class _Search:
             rows = answer.rows
             if self.snapshot.manifest.uses_stable_row_ids and not is_address_based(index):
                 rows = self._translated(rows)
+            elif (moves := moves_of(self.snapshot)) is not None:
+                rows = moves.rows(rows)
             rows = rows.restricted(segment.coverage)
             self._check(rows)
             return Answer(rows, answer.is_exact)

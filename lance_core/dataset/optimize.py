@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _HINTS = frozenset({"max_rows_per_group", "num_threads", "io_buffer_size", "binary_copy_read_batch_bytes"})
 _REFUSED: Mapping[str, tuple[object, ...]] = {
-    "defer_index_remap": (False,),
     "compaction_mode": ("reencode", "try_binary_copy"),
     "data_storage_version": (),
 }
@@ -44,9 +43,14 @@ class DatasetOptimizer:
         max_source_rows: int | None = None,
         max_source_bytes: int | None = None,
         excluded_fragment_ids: Sequence[int] | None = None,
+        defer_index_remap: bool | None = None,
         **options: Any,
     ) -> CompactionMetrics:
-        """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version."""
+        """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
+
+        `defer_index_remap` leaves indices as they are and writes down where rows went (the fragment reuse index):
+        searches follow that until `optimize_indices` builds the indices anew.
+        """
         check_options("compact_files", options, hints=_HINTS, refused=_REFUSED)
         bounds = CompactionOptions(
             target_rows_per_fragment=TARGET_ROWS if target_rows_per_fragment is None else target_rows_per_fragment,
@@ -60,6 +64,7 @@ class DatasetOptimizer:
             max_source_bytes=max_source_bytes,
             excluded_fragment_ids=tuple(excluded_fragment_ids or ()),
             batch_size=batch_size,
+            defer_index_remap=bool(defer_index_remap),
         )
         landed, metrics = compact_files(self._dataset.snapshot, bounds)
         self._dataset.move_to(landed)

@@ -21,6 +21,7 @@ import numpy as np
 from lance_core.dataset.build_index import training_batches, value_type_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_use import Segment, open_segment, row_id_index
+from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, LanceError
 from lance_core.index.text.inverted import Inverted, accepts
@@ -124,6 +125,8 @@ def _addresses(snapshot: Snapshot, segment: Segment, ids: Any) -> Any:
         if "all" not in kept:
             kept["all"] = row_id_index(snapshot)
         addresses = kept["all"].addresses_of(ids)
+    elif (moves := moves_of(snapshot)) is not None:
+        addresses = moves.array(ids)
     owners = addresses >> np.uint64(32)
     covered = np.array(sorted(segment.coverage), np.uint64)
     living = np.isin(owners, covered)
