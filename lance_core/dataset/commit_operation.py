@@ -15,6 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES, commit_transaction
+from lance_core.commit.detached import commit_detached
+from lance_core.dataset.auto_cleanup import after_commit
 from lance_core.dataset.create import COMMIT_MESSAGE
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
@@ -33,16 +35,22 @@ def commit_operation(
     max_retries: int = DEFAULT_MAX_RETRIES,
     commit_message: str | None = None,
     stable_row_ids: bool = False,
+    detached: bool = False,
 ) -> Snapshot:
-    """Publish an operation (or a whole transaction) planned on `read_version`. Raises InputError, CommitError."""
+    """Publish an operation (or a whole transaction) planned on `read_version`. Raises InputError, CommitError.
+
+    `detached`: as a version beside the history, which only who knows its number finds.
+    """
     store = target.store if isinstance(target, Snapshot) else resolve_store(target, storage_options)
     access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
     transaction = _transaction(operation, read_version)
     if commit_message is not None:
         transaction = replace(transaction, properties={**transaction.properties, COMMIT_MESSAGE: commit_message})
+    if detached:
+        return Snapshot(store, commit_detached(store, transaction), access)
     options = TableOptions(stable_row_ids=stable_row_ids)
     manifest = commit_transaction(store, transaction, max_retries=max_retries, options=options, strict=max_retries == 0)
-    return Snapshot(store, manifest, access)
+    return after_commit(Snapshot(store, manifest, access))
 
 
 def _transaction(operation: Any, read_version: int | None) -> Transaction:

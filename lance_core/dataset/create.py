@@ -22,6 +22,7 @@ import pyarrow as pa
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES, commit_transaction
 from lance_core.commit.manifests import open_newest
+from lance_core.dataset.auto_cleanup import after_commit
 from lance_core.dataset.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
 from lance_core.dataset.snapshot import Snapshot
@@ -125,7 +126,8 @@ def write_snapshot(
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
     transaction, fragments = stage_write(store, current, open_source(data, schema), request)
-    return Snapshot(store, commit_staged(store, transaction, fragments, options=table_options(request)), access)
+    manifest = commit_or_discard(store, transaction, fragments, options=table_options(request))
+    return after_commit(Snapshot(store, manifest, access))
 
 
 def table_options(request: WriteRequest) -> TableOptions:
@@ -191,7 +193,7 @@ def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def commit_staged(
+def commit_or_discard(
     store: Store,
     transaction: Transaction,
     fragments: list[Fragment],

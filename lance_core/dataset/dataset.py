@@ -306,8 +306,12 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         max_retries: int = DEFAULT_MAX_RETRIES,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
+        detached: bool | None = False,
     ) -> LanceDataset:
-        """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict."""
+        """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict.
+
+        `detached`: as a version beside the history, found only by its number (`checkout_version`).
+        """
         snapshot = commit_operation(
             base_uri._snapshot if isinstance(base_uri, LanceDataset) else base_uri,
             operation,
@@ -316,6 +320,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             max_retries=max_retries,
             commit_message=commit_message,
             stable_row_ids=bool(enable_stable_row_ids),
+            detached=bool(detached),
         )
         return LanceDataset.from_snapshot(snapshot)
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from lance_core.commit.commit import commit_transaction
 from lance_core.commit.deletions import deletion_file_path, write_deletions
+from lance_core.dataset.auto_cleanup import after_commit
 from lance_core.dataset.deletions import read_deleted
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.snapshot import Snapshot, snapshot_of
@@ -84,7 +85,7 @@ def run_edit(
             remove_files(current, edit.files)
             raise
         else:
-            return Snapshot(current.store, manifest, current.storage_options), edit
+            return after_commit(Snapshot(current.store, manifest, current.storage_options)), edit
         current = snapshot_of(current.store, storage_options=current.storage_options)
     raise AssertionError("unreachable")
 

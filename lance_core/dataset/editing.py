@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.dataset import evolve
-from lance_core.dataset.cleanup import CleanupStats, plan_cleanup, run_cleanup
+from lance_core.dataset.cleanup import CleanupPlan, CleanupStats, plan_cleanup, run_cleanup
 from lance_core.dataset.create import write_snapshot
 from lance_core.dataset.delete import delete_rows
 from lance_core.dataset.edit import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
@@ -92,9 +92,27 @@ class EditingVerbs:
         versions: Sequence[int] | None = None,
     ) -> CleanupStats:
         """Remove versions older than `older_than` (14 days when nothing is given) and the files only they need."""
-        store = self._snapshot.store
-        plan = plan_cleanup(
-            store,
+        plan = self.explain_cleanup_old_versions(
+            older_than,
+            retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        return run_cleanup(self._snapshot.store, plan)
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: dt.timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        versions: Sequence[int] | None = None,
+    ) -> CleanupPlan:
+        """What `cleanup_old_versions` would remove: `.stats`, `.versions`, `.files`, and `.kept` with reasons."""
+        return plan_cleanup(
+            self._snapshot.store,
             older_than=older_than,
             retain_versions=retain_versions,
             versions=versions,
@@ -103,7 +121,6 @@ class EditingVerbs:
             root=self._snapshot.root,
             storage_options=self._snapshot.storage_options,
         )
-        return run_cleanup(store, plan)
 
     def restore(self) -> None:
         """Make this version the newest again, as a new version, and move to it."""

@@ -18,6 +18,7 @@ from lance_core.commit.commit import commit_transaction
 from lance_core.commit.manifests import version_numbers
 from lance_core.commit.migrate import migrate_manifest_names
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import BasePath
 from lance_core.table.operations.update_bases import UpdateBases
 from lance_core.table.transaction import Transaction
@@ -105,6 +106,20 @@ class ExploringVerbs:
     def version_refs(self) -> list[dict[str, int]]:
         """[{"version": number}] of every version of this line, oldest first; no manifest is read."""
         return [{"version": number} for number in version_numbers(self._snapshot.store)]
+
+    def fragment_ids(self) -> list[int]:
+        """Ids of all fragments of this version, ascending."""
+        return [*FragmentList.of(self._snapshot.manifest.fragments).ids]
+
+    @property
+    def initial_storage_options(self) -> dict[str, str] | None:
+        """The storage options this handle was opened with."""
+        options = self._snapshot.storage_options
+        return None if options is None else dict(options)
+
+    def latest_storage_options(self) -> dict[str, str] | None:
+        """The storage options in use: nothing here renews them."""
+        return self.initial_storage_options
 
     def migrate_manifest_paths_v2(self) -> None:
         """Give all manifests names that count down. No writer may be at work meanwhile."""
