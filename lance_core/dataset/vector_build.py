@@ -112,7 +112,8 @@ def train_index(snapshot: Snapshot, request: VectorRequest) -> VectorModel:
     parameters = request.parameters
     storage = parameters.storage
     is_given = request.centroids is not None and (storage in ("flat", "rq") or request.codebook is not None)
-    wanted = 1 if is_given else sample_size(parameters)
+    _, dimension = vector_type(snapshot.manifest.schema, request.column)
+    wanted = 1 if is_given else sample_size(parameters, dimension)
     sample = sample_vectors(snapshot, request.column, wanted, seed=parameters.seed)
     return train_model(parameters, sample, element=request.element, centroids=request.centroids, codebook=request.codebook)
 

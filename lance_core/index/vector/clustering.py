@@ -23,6 +23,7 @@ from lance_core.kernels.cluster import add_to_clusters, encode_products, nearest
 
 Owners = npt.NDArray[np.uint32]
 CHUNK_FLOATS = 1 << 22
+DIRECT_CENTROIDS = 512
 TOLERANCE = 1e-4
 """Training stops when an iteration lowers the loss by less than this share."""
 
@@ -51,11 +52,51 @@ def owners_of(rows: Floats, centroids: Floats, *, is_spherical: bool = False) ->
 def train(
     rows: Floats, num: int, *, is_spherical: bool = False, max_iters: int = 50, seed: int = 42
 ) -> tuple[Floats, float]:
-    """(centroids [num, dim], loss over the rows). With fewer rows than centroids some rows serve twice."""
+    """(centroids [num, dim], loss over the rows). With fewer rows than centroids some rows serve twice.
+
+    Many centroids are trained in two levels: a few large clusters, then each split in proportion to its rows.
+    """
+    if num > DIRECT_CENTROIDS and len(rows) >= num:
+        return _train_in_two(rows, num, is_spherical, max_iters, seed)
+    return _train_at_once(rows, num, is_spherical, max_iters, seed)
+
+
+def _train_in_two(rows: Floats, num: int, is_spherical: bool, max_iters: int, seed: int) -> tuple[Floats, float]:
+    coarse = round(num**0.5)
+    few = rows[np.random.default_rng(seed).permutation(len(rows))[: coarse * 256]]
+    owners, _ = owners_of(rows, _train_at_once(few, coarse, is_spherical, max_iters, seed)[0], is_spherical=is_spherical)
+    sizes = np.bincount(owners, minlength=coarse)
+    shares = _shares(sizes, num)
+    parts = []
+    for cluster in np.flatnonzero(shares).tolist():
+        mine = rows[owners == cluster]
+        parts.append(_train_at_once(mine, int(shares[cluster]), is_spherical, max_iters, seed + cluster)[0])
+    # One more move over all rows: those at the borders of the large clusters find their place.
+    return _train_at_once(rows, num, is_spherical, 1, seed, start=np.concatenate(parts))
+
+
+def _shares(sizes: npt.NDArray[np.int64], num: int) -> npt.NDArray[np.int64]:
+    """`num` centroids in proportion to the sizes, none where there are no rows, at least one where there are."""
+    exact = sizes * (num / sizes.sum())
+    shares = np.where(sizes > 0, np.maximum(1, np.floor(exact)), 0).astype(np.int64)
+    order = np.argsort(-(exact - shares), kind="stable")
+    order = order[sizes[order] > 0]
+    at = 0
+    while shares.sum() != num:
+        step = 1 if shares.sum() < num else -1
+        cluster = order[at % len(order)] if step > 0 else int(shares.argmax())
+        shares[cluster] += step
+        at += 1
+    return shares
+
+
+def _train_at_once(
+    rows: Floats, num: int, is_spherical: bool, max_iters: int, seed: int, *, start: Floats | None = None
+) -> tuple[Floats, float]:
     rng = np.random.default_rng(seed)
     dim = rows.shape[1]
     picked = rng.permutation(len(rows))[:num] if len(rows) >= num else rng.integers(0, len(rows), num)
-    centroids = np.ascontiguousarray(rows[picked], np.float32)
+    centroids = np.ascontiguousarray(rows[picked] if start is None else start, np.float32)
     if is_spherical:
         centroids = unit(centroids)
     loss = np.inf

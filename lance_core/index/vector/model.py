@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.parameters import VectorParameters
 from lance_core.index.vector.quantizer import Quantizer
 
+SAMPLE_BYTES = 1 << 30
+"""Memory for the rows of a sample, unless there are so many partitions that they need more."""
 Bits = npt.NDArray[np.bool_]
 
 
@@ -81,10 +84,12 @@ def prepare(rows: Floats, metric: Metric) -> tuple[Floats, Bits | None]:
     return (unit(kept) if metric == "cosine" else kept), None if every else good
 
 
-def sample_size(parameters: VectorParameters) -> int:
-    """Rows worth training on."""
+def sample_size(parameters: VectorParameters, dimension: int) -> int:
+    """Rows worth training on, as many as memory is given to them."""
     codes = 1 << parameters.num_bits if parameters.storage == "pq" else 256
-    return parameters.sample_rate * max(parameters.num_partitions, codes)
+    least = 32 * max(parameters.num_partitions, codes)
+    wanted = parameters.sample_rate * max(parameters.num_partitions, codes)
+    return min(wanted, max(least, SAMPLE_BYTES // (4 * dimension)))
 
 
 def train_model(
@@ -175,5 +180,5 @@ def model_from_bytes(data: bytes) -> VectorModel:
         element = np.dtype(head["element"])
         quantizer = open_quantizer(head["storage"], buffer, parameters.metric, element, where="a vector model")
         return VectorModel(parameters, element, centroids, float(head["loss"]), quantizer)
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile) as error:
         raise CorruptFileError(f"a vector model cannot be read: {error}") from error

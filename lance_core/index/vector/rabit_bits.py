@@ -56,8 +56,8 @@ def pack_levels(levels: Bytes, bits: int) -> Bytes:
     padded = np.zeros((count, blocks * BLOCK), np.uint8)
     padded[:, :dim] = levels
     v = padded.reshape(count, blocks, 4, 16)
-    parts = [plane.reshape(count, blocks, -1) for plane in _planes(v, bits)]
-    return np.concatenate(parts, axis=2).reshape(count, -1)
+    parts = [plane.reshape(count, blocks, int(np.prod(plane.shape[2:]))) for plane in _planes(v, bits)]
+    return np.concatenate(parts, axis=2).reshape(count, level_bytes(dim, bits))
 
 
 def _planes(v: Any, bits: int) -> list[Any]:
@@ -118,4 +118,4 @@ def unpack_levels(stored: Bytes, bits: int, dim: int) -> Bytes:
         for k in range(4):
             for b in range(16):
                 v[:, :, k, b] |= ((top[:, :, b % 8] >> (2 * k + b // 8)) & 1) << (bits - 1)
-    return np.ascontiguousarray(v.reshape(count, -1)[:, :dim])
+    return np.ascontiguousarray(v.reshape(count, blocks * BLOCK)[:, :dim])
