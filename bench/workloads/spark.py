@@ -39,7 +39,7 @@ def open_session() -> Any:
     """Spark on two cores of this machine, with this Python."""
     repository = Path(__file__).resolve().parents[2]
     sys.path.insert(0, str(repository / "demo"))
-    from java import find_java
+    from java import find_java  # type: ignore[import-not-found]
 
     os.environ.setdefault("JAVA_HOME", str(find_java()))
     os.environ.update({"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
