@@ -81,6 +81,9 @@ def _report(records: list[dict[str, Any]], most: int) -> None:
             f"{kind:12} {outcomes[True]:5} done {outcomes[False]:3} failed {retried:3} retried {again:3} done again "
             f"in the lane, median {median:.2f} s"
         )
+    for record in records:
+        if not record["ok"]:
+            print(record)
     print(f"at most {most} fragments")
 
 
