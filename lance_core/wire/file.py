@@ -22,7 +22,7 @@ class FileDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class PageStatistics:
-    """Where a legacy file keeps page statistics: their schema, the field ids they cover, the page table's position."""
+    """Where a legacy file keeps page statistics: their schema, its field ids, the page table's position."""
 
     schema: Schema
     fields: tuple[int, ...]

@@ -1,10 +1,10 @@
 """The body of a legacy (0.1) file being written: rows in batches of 1,024, one page per field and batch.
 
     rows 0..1023     page of field 0 | page of field 1 | ...        rows 1024..2047   ...
-    at the end       dictionary values | page table | Manifest | Metadata | footer
+    at the end       dictionary values | page table | statistics | Manifest | Metadata | footer
 
 Nulls of strings and binary become empty values, which read back as null; other nulls are lost (zeros, empty lists), as
-the format has no place for them. Page statistics are optional and not written.
+the format has no place for them; page statistics count them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lance_core.file.assemble import concat, plain_dictionary
 from lance_core.file.blocks_of import block_of
 from lance_core.file.footer import LEGACY_FOOTER, MAGIC
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, build_tree
+from lance_core.file.v1.statistics import StatisticsCollector
 from lance_core.file.v1.table import PageSpot, encode_table
 from lance_core.format.schema import LegacyDictionary, Schema
 from lance_core.format.version import FileVersion
@@ -47,6 +48,7 @@ class LegacyBody:
         self._spots: dict[tuple[int, int], PageSpot] = {}
         self._items: dict[int, pa.Array] = {}
         self._fixed = {item.id for item in schema.fields if item.dictionary and item.dictionary.values is not None}
+        self._statistics = StatisticsCollector()
         self.position = 0
 
     @property
@@ -91,10 +93,11 @@ class LegacyBody:
         ]
         table = self.position
         self._write(encode_table(self._spots, self.fields, len(self._offsets) - 1))
+        statistics = self._statistics.write(self._write_values, self._write_table)
         manifest = self.position
         self._write_message(encode_legacy_schema(Schema(tuple(fields), schema_metadata)))
         metadata = self.position
-        self._write_message(encode_legacy_metadata(LegacyMetadata(manifest, tuple(self._offsets), table)))
+        self._write_message(encode_legacy_metadata(LegacyMetadata(manifest, tuple(self._offsets), table, statistics)))
         self._write(LEGACY_FOOTER.pack(metadata, *FileVersion.V0_1.footer_numbers, MAGIC))
         return self.position
 
@@ -104,9 +107,24 @@ class LegacyBody:
             return
         batch = len(self._offsets) - 1
         for number, node in enumerate(self._nodes):
-            self._write_field(node, concat([arrays[number] for arrays in self._waiting], node.type), batch)
+            array = concat([arrays[number] for arrays in self._waiting], node.type)
+            self._measure(node, array)
+            self._write_field(node, array, batch)
         self._offsets.append(self._offsets[-1] + self._num_waiting)
         self._waiting, self._num_waiting = [], 0
+
+    def _measure(self, node: Node, array: pa.Array) -> None:
+        """Statistics of fields that have a value to a row."""
+        if isinstance(node, StructNode):
+            for number, child in enumerate(node.children):
+                self._measure(child, array.field(number))
+        elif isinstance(node, LeafNode):
+            self._statistics.add(node.field.id, array)
+
+    def _write_table(self, data: bytes) -> int:
+        position = self.position
+        self._write(data)
+        return position
 
     def _write_field(self, node: Node, array: pa.Array, batch: int) -> None:
         if isinstance(node, StructNode):
