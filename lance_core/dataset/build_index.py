@@ -104,13 +104,18 @@ def paths_of(index: IndexMetadata) -> tuple[str, ...]:
 
 
 def build_segment(
-    snapshot: Snapshot, request: IndexRequest, fragments: Sequence[Fragment], *, attempt: str | None = None
+    snapshot: Snapshot,
+    request: IndexRequest,
+    fragments: Sequence[Fragment],
+    *,
+    attempt: str | None = None,
+    uuid: str | None = None,
 ) -> IndexMetadata:
     """Write one segment over some fragments of the snapshot and describe it; what was written goes when it fails."""
     manifest = snapshot.manifest
     item = manifest.schema.find(request.column)
     kind, value_type = request.kind, value_type_of(manifest.schema, item)
-    uuid = new_index_uuid(attempt)
+    uuid = uuid or new_index_uuid(attempt)
     folder = IndexFolder(snapshot.store, f"{INDICES}/{uuid}")
     stable = manifest.uses_stable_row_ids
     by_address = kind.needs_addresses or not stable or kind.stable_version is not None

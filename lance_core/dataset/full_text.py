@@ -24,6 +24,7 @@ from lance_core.errors import InputError
 from lance_core.index.text import matching
 from lance_core.index.text.inverted import KIND
 from lance_core.index.text.matching import Documents, Stats, stats_of
+from lance_core.index.text.params import TextParams
 from lance_core.index.text.query import (
     BooleanQuery,
     BoostQuery,
@@ -74,6 +75,7 @@ class TextSearch:
     allowed: Any = None
     """Addresses of the rows that may be found, ascending; None: any. Rows without an index are scored among these."""
     columns: dict[str, TextColumn] = field(default_factory=dict)
+    _params: dict[str, TextParams] = field(default_factory=dict)
     _segments: dict[str, list[Segment]] | None = None
 
     @property
@@ -88,11 +90,19 @@ class TextSearch:
                     self._segments[name] = [segment for segment in text if segment.index.name == first]
         return self._segments
 
+    def without_indices(self) -> TextSearch:
+        """The same search by reading all rows of the columns it was about; words are cut as the indices cut them."""
+        plain = TextSearch(self.snapshot, fast=False, strict=False, allowed=self.allowed)
+        plain._segments = {name: [] for name in self.segments}
+        plain._params = {name: column.tokenizer.params for name, column in self.columns.items()}
+        return plain
+
     def column(self, name: str) -> TextColumn:
         """A column to search. Raises InputError: there is none, or it has no texts."""
         if name not in self.columns:
             segments = self.segments.get(name, ())
-            column = text_column(self.snapshot, name, segments, fast=self.fast, strict=self.strict)
+            params = self._params.get(name)
+            column = text_column(self.snapshot, name, segments, fast=self.fast, strict=self.strict, params=params)
             self.columns[name] = column if self.allowed is None else restricted(column, self.allowed)
         return self.columns[name]
 

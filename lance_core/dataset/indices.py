@@ -14,6 +14,7 @@ from typing import Any
 
 from lance_core.dataset.build_index import column_of, create_scalar_index, drop_index, parse_index_request, segments_named
 from lance_core.dataset.index_use import Segment, open_segment, usable_segments
+from lance_core.dataset.segments import build_part, commit_segments, merge_segments
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.dataset.vector_use import prewarm_vectors, vector_statistics, vector_title
@@ -153,17 +154,35 @@ class IndexingVerbs:
         index_uuid: str | None = None,
         progress_callback: Any = None,
         **kwargs: Any,
-    ) -> None:
+    ) -> IndexMetadata | None:
         """Build an index on a column ("BTREE", …) and move to the version that has it.
+
+        With `fragment_ids` only one segment over these fragments is built and nothing is published: its entry is returned,
+        for `commit_existing_index_segments`. `index_uuid` names its folder.
 
         `name` is `{column}_idx` when left out; `train=False` makes an index that covers nothing yet. Raises InputError
         (no such column or kind, a type the kind does not index, a name that is taken), CommitError.
         """
-        if fragment_ids is not None or index_uuid is not None:
-            raise InputError("create_scalar_index publishes whole indices", cure="Use build_index.build_segment for parts.")
         schema = self._snapshot.manifest.schema
         request = parse_index_request(schema, column, index_type, name, kwargs)
+        if fragment_ids is not None:
+            return build_part(self._snapshot, request, fragment_ids, index_uuid=index_uuid)
+        if index_uuid is not None:
+            raise InputError("index_uuid names a segment", cure="Pass fragment_ids too.")
         self._snapshot = create_scalar_index(self._snapshot, request, replaces=replace, train=train)
+        return None
+
+    def merge_existing_index_segments(self, segments: Sequence[IndexMetadata]) -> IndexMetadata:
+        """One segment over what several unpublished ones cover; nothing is published."""
+        return merge_segments(self._snapshot, segments)
+
+    def commit_existing_index_segments(self, index_name: str, column: str, segments: Sequence[IndexMetadata]) -> Any:
+        """Publish segments that executors built as one index, in the place of one of that name; returns this handle."""
+        self._snapshot = commit_segments(self._snapshot, index_name, column, segments)
+        return self
+
+    def merge_index_metadata(self, index_uuid: str, index_type: str, **_options: Any) -> None:
+        """Nothing to do: segments are whole when they are built. Kept for callers of the official name."""
 
     def drop_index(self, name: str) -> None:
         """Publish a version without an index and move to it; its files go with the next cleanup."""

@@ -24,12 +24,14 @@ from lance_core.dataset.index_use import Segment, open_segment, row_id_index
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, LanceError
+from lance_core.format.index_details import InvertedDetails
 from lance_core.index.text.inverted import Inverted, accepts
 from lance_core.index.text.matching import Documents
-from lance_core.index.text.params import TextParams
+from lance_core.index.text.params import TextParams, params_of_details
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.unindexed import MemoryPartition
 from lance_core.rowids.index import MISSING
+from lance_core.wire.index import decode_details
 
 _KEPT_OTHERS = 4
 """Sets of rows without an index that are kept cut and counted."""
@@ -56,7 +58,15 @@ class TextColumn:
     has_places: bool
 
 
-def text_column(snapshot: Snapshot, name: str, segments: Sequence[Segment], *, fast: bool, strict: bool) -> TextColumn:
+def text_column(
+    snapshot: Snapshot,
+    name: str,
+    segments: Sequence[Segment],
+    *,
+    fast: bool,
+    strict: bool,
+    params: TextParams | None = None,
+) -> TextColumn:
     """Open the segments of a column; those that cannot be read are left out with a warning, or an error when `strict`."""
     if not accepts(value_type_of(snapshot.manifest.schema, snapshot.manifest.schema.find(name))):
         raise InputError(f"column {name!r} has no texts to search", cure="Name a column of strings, or of lists of them.")
@@ -69,7 +79,7 @@ def text_column(snapshot: Snapshot, name: str, segments: Sequence[Segment], *, f
         except (LanceError, OSError) as error:
             _left_out(snapshot, segment, error, strict=strict)
     covered = frozenset(fragment for segment, _, _ in opened for fragment in segment.coverage)
-    params = opened[0][1].params if opened else TextParams()
+    params = opened[0][1].params if opened else params or _stored_params(snapshot, segments)
     tokenizer = tokenizer_of(params)
     return TextColumn(
         name=name,
@@ -106,6 +116,15 @@ def _left_out(snapshot: Snapshot, segment: Segment, error: Exception, *, strict:
     warnings.warn(
         f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}", RuntimeWarning, stacklevel=2
     )
+
+
+def _stored_params(snapshot: Snapshot, segments: Sequence[Segment]) -> TextParams:
+    """How the words of an index that cannot be read were cut, as far as the manifest tells."""
+    for segment in segments:
+        details = decode_details(segment.index.details) if segment.index.details is not None else None
+        if isinstance(details, InvertedDetails):
+            return params_of_details(details)
+    return TextParams()
 
 
 def _indexed(snapshot: Snapshot, segment: Segment, index: Inverted) -> tuple[Searched, ...]:

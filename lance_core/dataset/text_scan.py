@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from lance_core.dataset.projection import Projection, plan_projection
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scored import Scored, scored_table
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import CorruptFileError, InputError, LanceError
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment
 from lance_core.index.text.query import FullTextQuery
@@ -59,7 +61,7 @@ class TextScan:
 
     def table(self) -> pa.Table:
         """The rows that match, best first."""
-        found = self._search().find(self.query)
+        found = self._find()
         if self.fragments is not None:
             found = _among_fragments(found, self.fragments)
         most = None if self.limit is None else self.limit + self.offset
@@ -73,6 +75,23 @@ class TextScan:
             limit=self.limit,
             offset=self.offset,
         )
+
+    def _find(self) -> Hits:
+        """What the query finds; when posting lists turn out to be damaged all rows are read instead."""
+        search = self._search()
+        try:
+            return search.find(self.query)
+        except InputError:
+            raise
+        except (LanceError, OSError) as error:
+            if self.options.strict:
+                raise CorruptFileError(
+                    f"a full text index of {self.snapshot.uri} cannot be searched: {error}",
+                    uri=self.snapshot.uri,
+                    cure="Build it anew, drop it, or leave strict_index out.",
+                ) from error
+            warnings.warn(f"full text indices are left out: {error}", RuntimeWarning, stacklevel=2)
+            return search.without_indices().find(self.query)
 
     def _search(self) -> TextSearch:
         allowed = self._passing(self.filter) if self.options.prefilter and self.filter is not None else None

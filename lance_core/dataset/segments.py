@@ -1,0 +1,85 @@
+"""Indices in parts: each executor builds a segment over some fragments, one commit publishes them all.
+
+::
+
+    part = build_part(snapshot, request, [0, 1], index_uuid=None)      files below `_indices/{uuid}/`, unpublished
+    commit_segments(snapshot, "id_idx", "id", [part, other])           one CreateIndex; replaces the index of that name
+
+An entry is plain data (it pickles), so it travels from executor to driver. Memory is that of one segment.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from lance_core.dataset.build_index import IndexRequest, build_segment, column_of, paths_of
+from lance_core.dataset.edit import Edit, run_edit
+from lance_core.dataset.index_upkeep import build_again
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import InputError
+from lance_core.format.fragment import Fragment
+from lance_core.format.index import IndexMetadata
+from lance_core.table.operations.create_index import CreateIndex
+from lance_core.table.transaction import Transaction
+
+
+def build_part(
+    snapshot: Snapshot, request: IndexRequest, fragment_ids: Collection[int], *, index_uuid: str | None = None
+) -> IndexMetadata:
+    """Build one segment over some fragments. Raises InputError for a fragment that is not there, or a uuid that is none."""
+    fragments = fragments_of(snapshot, fragment_ids)
+    if index_uuid is not None:
+        try:
+            uuids.UUID(index_uuid)
+        except ValueError as error:
+            raise InputError(f"index_uuid is {index_uuid!r}, expected a uuid") from error
+    return build_segment(snapshot, request, fragments, uuid=index_uuid)
+
+
+def fragments_of(snapshot: Snapshot, fragment_ids: Collection[int]) -> list[Fragment]:
+    """The fragments of these ids. Raises InputError when one is not there."""
+    by_id = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    missing = sorted(set(fragment_ids) - by_id.keys())
+    if missing or not fragment_ids:
+        raise InputError(f"version {snapshot.version} has no fragment {missing[0] if missing else '(none was named)'}")
+    return [by_id[number] for number in sorted(set(fragment_ids))]
+
+
+def merge_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> IndexMetadata:
+    """One segment over what several cover, built from the column again; what it takes the place of is left unpublished."""
+    _check(segments)
+    coverage = frozenset().union(*(segment.fragment_bitmap or frozenset() for segment in segments))
+    fragments_of(snapshot, coverage)
+    return build_again(snapshot, segments[0], coverage, None)
+
+
+def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
+    """Publish segments as the index of that name, in the place of what it was."""
+    _check(segments)
+    for segment in segments:
+        if any(column_of(snapshot.manifest.schema, field) != column for field in segment.fields):
+            raise InputError(f"segment {segment.uuid} is not on column {column!r}")
+    named = tuple(replace(segment, name=name) for segment in segments)
+    paths = tuple(path for segment in named for path in paths_of(segment))
+
+    def plan(current: Snapshot) -> Edit:
+        old = tuple(index for index in current.manifest.indices if index.name == name)
+        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(named, old)), paths)
+
+    return run_edit(snapshot, plan)[0]
+
+
+def _check(segments: Sequence[IndexMetadata]) -> None:
+    if not segments:
+        raise InputError("no segments were given")
+    kinds = {(segment.fields, None if segment.details is None else segment.details.kind) for segment in segments}
+    if len(kinds) > 1:
+        raise InputError("the segments are on different columns or of different kinds")
+    seen: set[int] = set()
+    for segment in segments:
+        again = seen & (segment.fragment_bitmap or frozenset())
+        if again:
+            raise InputError(f"two segments cover fragment {min(again)}", cure="Give each fragment to one segment.")
+        seen |= segment.fragment_bitmap or frozenset()
