@@ -29,9 +29,11 @@ def query(
     for name, reader in views.items():
         connection.register(name, reader)
     try:
-        result = connection.execute(sql)
+        result = connection.sql(sql)
+        if result is None:
+            raise InputError(f"{what} returns no rows: it is no query", cure="Give a SELECT.")
         # DuckDB 2 dropped the older name.
-        read = getattr(result, "to_arrow_reader", None) or result.fetch_record_batch
+        read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
         found: pa.RecordBatchReader = read(batch_rows)
     except duckdb.Error as error:
         raise InputError(f"{what} failed: {error}") from None

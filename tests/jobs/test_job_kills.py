@@ -12,14 +12,16 @@ import lance
 import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
-from lance_core.jobs.edit_specs import CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.edit_specs import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.index_specs import BuildIndexSpec
+from lance_core.jobs.merge_spec import MergeSpec
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.spec import CommitSpec, JobSpec
 
 KILLED = """
 import os, signal, sys
 from lance_core.commit import service
-from lance_core.jobs import stage
+from lance_core.jobs import add_columns, stage
 from lance_core.jobs.run import run_json
 
 step, job, commit = sys.argv[1:]
@@ -34,9 +36,9 @@ def after(function):
     return run
 
 if step == "written":
-    stage.finish_attempt = die
+    stage.finish_attempt = add_columns.finish_attempt = die
 if step == "staged":
-    stage.finish_attempt = after(stage.finish_attempt)
+    stage.finish_attempt = add_columns.finish_attempt = after(stage.finish_attempt)
 run_json(job)
 if step == "claimed":
     service.commit_in_detail = die
@@ -55,6 +57,9 @@ def spec_of(kind: str, uri: str) -> JobSpec:
         "update": UpdateSpec(**own, updates={"id": "id + 100"}, where="id >= 15 and id < 25"),
         "replace_where": ReplaceWhereSpec(**own, predicate="id < 12", source=source(start=1, stop=4)),
         "compact": CompactSpec(**own),
+        "merge": MergeSpec(**own, on=("id",), source=source(start=25, stop=35, day=9)),
+        "add_columns": AddColumnsSpec(**own, columns={"twice": "id * 2"}),
+        "build_index": BuildIndexSpec(**own, column="id", index_type="BTREE"),
     }
     return kinds[kind]
 
@@ -64,11 +69,19 @@ EXPECTED = {
     "update": [*range(15), *range(25, 30), *range(115, 125)],
     "replace_where": [1, 2, 3, *range(12, 30)],
     "compact": [*range(30)],
+    "merge": [*range(35)],
+    "add_columns": [*range(30)],
+    "build_index": [*range(30)],
 }
 
 
+QUICK = ("compact", "delete", "replace_where", "update")
+
+
 @pytest.mark.parametrize("step", ["written", "staged", "claimed", "published", "noted"])
-@pytest.mark.parametrize("kind", sorted(EXPECTED))
+@pytest.mark.parametrize(
+    "kind", [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in EXPECTED if kind not in QUICK)]
+)
 def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
     uri = make_table(str(tmp_path / "t.lance"), rows(0, 10), rows(10, 20), rows(20, 30))
     spec = spec_of(kind, uri)
