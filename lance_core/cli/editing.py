@@ -95,7 +95,8 @@ def compact(
         if not output.as_json:
             output.rows(skipped, empty="no fragment is left alone")
         return
-    landed, done = compact_files(snapshot, options)
+    with output.progress("compacting") as progress:
+        landed, done = compact_files(snapshot, options, progress=progress)
     output.message(
         f"{done.fragments_removed} fragments became {done.fragments_added}: version {landed.version}",
         version=landed.version,
@@ -133,7 +134,8 @@ def cleanup(
         root=snapshot.root,
         storage_options=snapshot.storage_options,
     )
-    stats = plan.stats if dry_run else run_cleanup(store, plan)
+    with output.progress("removing") as progress:
+        stats = plan.stats if dry_run else run_cleanup(store, plan, progress=progress)
     facts: dict[str, Any] = {
         "versions": [entry.version for entry in plan.versions],
         "files": [item.path for item in plan.files],

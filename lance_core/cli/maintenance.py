@@ -17,7 +17,8 @@ def validate(table: Table, output: Output, shallow: bool) -> None:
     from lance_core.dataset.validate import check_snapshot
 
     snapshot = table.open()
-    opened = check_snapshot(snapshot, deep=not shallow)
+    with output.progress("checking") as progress:
+        opened = check_snapshot(snapshot, deep=not shallow, progress=progress)
     output.message(
         f"version {snapshot.version} of {snapshot.uri} is whole: {snapshot.manifest.num_rows} rows, {opened} files opened",
         version=snapshot.version,

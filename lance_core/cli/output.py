@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import decimal
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -50,6 +52,19 @@ class Output:
             self._json(values)
         else:
             click.echo(text)
+
+    @contextlib.contextmanager
+    def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar for long work, on standard error; silent for programs and where nobody watches."""
+        if self.as_json or not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        with click.progressbar(length=1000, label=label, file=sys.stderr) as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.update(max(0, 1000 * done // max(total, 1) - bar.pos))
+
+            yield show
 
     def _json(self, value: Any) -> None:
         click.echo(json.dumps(value, default=_plain, indent=2, ensure_ascii=False))

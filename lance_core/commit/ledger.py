@@ -7,9 +7,9 @@
 
 The record follows the manifest, so a process that dies between the two leaves none; then the transactions of the versions
 since the staged base tell. When some of those are gone as well, files of the attempt that the newest version refers to prove
-that it landed; else the claims tell whether a commit ever took the identity up (a claim precedes every publication, and only a
-settled one is removed): if none did, it has not landed; if one did, nobody can know, and CommitStateUnknownError says so. Our own cleanup calls `record_history` before it prunes, which keeps the
-ledger complete.
+that it landed; else the claims tell whether a commit ever took the identity up (a claim precedes every publication, and only
+a settled one is removed): if none did, it has not landed; if one did, nobody can know, and CommitStateUnknownError says so.
+Our own cleanup calls `record_history` before it prunes, which keeps the ledger complete.
 """
 
 from __future__ import annotations

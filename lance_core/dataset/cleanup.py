@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
@@ -40,6 +40,7 @@ UNVERIFIED_SECONDS = 7 * 86_400
 """A file of no version may be the work of a writer that has not committed yet; younger than this it stays."""
 DEFAULT_AGE = dt.timedelta(days=14)
 _NOTES = f"{naming.PRIVATE}/cleanup"
+_AT_ONCE = 256
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
 
@@ -122,15 +123,20 @@ def plan_cleanup(
     return CleanupPlan(tuple(doomed), tuple(files), tuple(kept), notes)
 
 
-def run_cleanup(store: Store, plan: CleanupPlan) -> CleanupStats:
-    """Carry a plan out: the ledger, a note of the files, manifests, files."""
+def run_cleanup(
+    store: Store, plan: CleanupPlan, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> CleanupStats:
+    """Carry a plan out: the ledger, a note of the files, manifests, files. `progress(done, total)` counts files."""
     record_history(store, [entry.version for entry in plan.versions])
     notes = [*plan.notes]
     if plan.versions and plan.files:
         notes.append(f"{_NOTES}/{uuid.uuid4().hex}")
         store.put(notes[-1], "\n".join(item.path for item in plan.files).encode())
     each(store, [entry.path for entry in plan.versions], lambda place, path: place.delete(path))
-    each(store, [item.path for item in plan.files], lambda place, path: place.delete(path))
+    paths = [item.path for item in plan.files]
+    for start in range(0, len(paths), _AT_ONCE):
+        each(store, paths[start : start + _AT_ONCE], lambda place, path: place.delete(path))
+        progress(min(start + _AT_ONCE, len(paths)), len(paths))
     each(store, notes, lambda place, path: place.delete(path))
     return plan.stats
 

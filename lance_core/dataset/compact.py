@@ -12,7 +12,7 @@ to moved rows by address are built anew in the same commit; fragments of indices
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,11 +54,19 @@ class CompactionMetrics:
     files_added: int = 0
 
 
-def compact_files(snapshot: Snapshot, options: CompactionOptions) -> tuple[Snapshot, CompactionMetrics]:
-    """Plan, rewrite and commit; the same snapshot and zeros when there is nothing to do. Raises CommitError."""
+Progress = Callable[[int, int], None]
+
+
+def compact_files(
+    snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Plan, rewrite and commit; the same snapshot and zeros when there is nothing to do. Raises CommitError.
+
+    `progress(rows, total)` is called after each group.
+    """
     if not plan_snapshot(snapshot, options).groups:
         return snapshot, CompactionMetrics()
-    landed, edit = run_edit(snapshot, lambda current: stage_compaction(current, options))
+    landed, edit = run_edit(snapshot, lambda current: stage_compaction(current, options, progress=progress))
     return landed, CompactionMetrics(**edit.result)
 
 
@@ -80,7 +88,9 @@ def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionP
     return plan_compaction(manifest.fragments, options, read_version=snapshot.version, pinned=pinned, coverage=coverage)
 
 
-def stage_compaction(snapshot: Snapshot, options: CompactionOptions) -> Edit:
+def stage_compaction(
+    snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
+) -> Edit:
     """Rewrite the groups, reserve ids for their fragments, and describe the commit."""
     plan = plan_snapshot(snapshot, options)
     groups: list[RewriteGroup] = []
@@ -92,6 +102,7 @@ def stage_compaction(snapshot: Snapshot, options: CompactionOptions) -> Edit:
             new = rewrite_group(snapshot, group, options)
             written.extend(new)
             groups.append(RewriteGroup(group, tuple(new)))
+            progress(sum(fragment.num_rows for fragment in written), plan.num_rows)
         numbered = _with_ids(snapshot, groups)
         reuse = None
         if options.defer_index_remap and numbered and not snapshot.manifest.uses_stable_row_ids:
