@@ -24,11 +24,11 @@ class FragmentDecoder(Protocol):
     def decode(self, raw: bytes) -> Fragment:
         """The fragment that `raw` describes."""
 
-    def peek_id(self, raw: bytes) -> int:
-        """Its id, without decoding the rest."""
+    def peek_ids(self, raws: Sequence[bytes]) -> Sequence[int]:
+        """The ids of many, without decoding the rest."""
 
-    def peek_num_rows(self, raw: bytes) -> int:
-        """Its visible rows, without decoding the rest."""
+    def sum_num_rows(self, raws: Sequence[bytes]) -> int:
+        """The visible rows of many, without decoding the rest."""
 
     def peek_has(self, raw: bytes, name: str) -> bool:
         """Whether it has a `"deletion_file"` or `"overlays"`, without decoding the rest."""
@@ -103,28 +103,17 @@ class FragmentList(Sequence[Fragment]):
     def ids(self) -> Sequence[int]:
         """Fragment ids in the order of the list."""
         if self._ids is None:
-            self._ids = [self._id_at(index) for index in range(len(self))]
+            raws = [raw for found, raw in zip(self._decoded, self._raw, strict=True) if found is None and raw is not None]
+            peeked = iter(self._decoder.peek_ids(raws) if raws and self._decoder is not None else ())
+            self._ids = [next(peeked) if found is None else found.id for found in self._decoded]
         return self._ids
-
-    def _id_at(self, index: int) -> int:
-        found, raw = self._decoded[index], self._raw[index]
-        if found is not None:
-            return found.id
-        assert raw is not None
-        assert self._decoder is not None
-        return self._decoder.peek_id(raw)
 
     @property
     def num_rows(self) -> int:
         """Visible rows of all fragments."""
-        total = 0
-        for index, found in enumerate(self._decoded):
-            raw = self._raw[index]
-            if found is None and raw is not None and self._decoder is not None:
-                total += self._decoder.peek_num_rows(raw)
-            else:
-                total += self[index].num_rows
-        return total
+        total = sum(found.num_rows for found in self._decoded if found is not None)
+        raws = [raw for found, raw in zip(self._decoded, self._raw, strict=True) if found is None and raw is not None]
+        return total + (self._decoder.sum_num_rows(raws) if raws and self._decoder is not None else 0)
 
     def each(self, look: Callable[[Fragment], T], known: dict[bytes, T]) -> Iterator[T]:
         """`look(fragment)` of every fragment; equal bytes are looked at once.

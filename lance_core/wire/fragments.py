@@ -9,19 +9,25 @@ Peeking walks only the field headers of a message, because a table may have 100,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
 from lance_core.rowids.walk import read_varint, walk_fields
 from lance_core.wire.pb import table_pb2
+from lance_core.wire.peek import join_messages, peek
 from lance_core.wire.schema import parse_message, unknown_bytes
 from lance_core.wire.walk import last_values
 
 _DELETION_TYPES = {0: "array", 1: "bitmap"}
 _DELETION_NUMBERS = {name: number for number, name in _DELETION_TYPES.items()}
 _EMPTY: dict[str, str] = {}
+_FEW = 64
+"""So few entries are walked sooner than laid out in columns."""
 _PEEKED = {"deletion_file": 3, "overlays": 11}
 
 
@@ -154,6 +160,18 @@ def encode_fragment(fragment: Fragment) -> bytes:
     return bytes(encode_fragment_message(fragment).SerializeToString(deterministic=True))
 
 
+def _id(raw: bytes) -> int:
+    # Writers put it first, and leave it out when it is 0.
+    if raw[:1] == b"\x08":
+        return raw[1] if len(raw) > 1 and raw[1] < 0x80 else read_varint(raw, 1)[0]
+    return last_values(raw, 1, 0)[0]
+
+
+def _num_rows(raw: bytes) -> int:
+    rows, deletion_file = last_values(raw, 4, 3)
+    return rows if not deletion_file else rows - last_values(deletion_file, 4, 3)[0]
+
+
 class WireFragments:
     """How a FragmentList reads its bytes (a `FragmentDecoder`)."""
 
@@ -161,16 +179,29 @@ class WireFragments:
         """The whole fragment."""
         return decode_fragment(raw)
 
-    def peek_id(self, raw: bytes) -> int:
-        """Field 1; writers put it first, and leave it out when it is 0."""
-        if raw[:1] == b"\x08":
-            return raw[1] if len(raw) > 1 and raw[1] < 0x80 else read_varint(raw, 1)[0]
-        return last_values(raw, 1, 0)[0]
+    def peek_ids(self, raws: Sequence[bytes]) -> Sequence[int]:
+        """Field 1 of all entries."""
+        if len(raws) < _FEW:
+            return [_id(raw) for raw in raws]
+        data, starts, ends = join_messages(raws)
+        found = peek(data, starts, ends, number=1, inner=0, first_only=True)
+        ids: list[int] = found.values.tolist()
+        for number in np.flatnonzero(found.is_odd).tolist():
+            ids[number] = _id(raws[number])
+        return ids
 
-    def peek_num_rows(self, raw: bytes) -> int:
-        """Field 4 less the deletion file's count."""
-        rows, deletion_file = last_values(raw, 4, 3)
-        return rows if not deletion_file else rows - last_values(deletion_file, 4, 3)[0]
+    def sum_num_rows(self, raws: Sequence[bytes]) -> int:
+        """Field 4 less the deletion file's count, of all entries."""
+        if len(raws) < _FEW:
+            return sum(map(_num_rows, raws))
+        data, starts, ends = join_messages(raws)
+        rows = peek(data, starts, ends, number=4, inner=3)
+        deleting = np.flatnonzero((rows.inner_starts >= 0) & ~rows.is_odd)
+        gone = peek(data, rows.inner_starts[deleting], rows.inner_ends[deleting], number=4, inner=3)
+        odd = rows.is_odd
+        odd[deleting[gone.is_odd]] = True
+        apart = sum(_num_rows(raws[number]) for number in np.flatnonzero(odd).tolist())
+        return apart + int(rows.values[~odd].sum()) - int(gone.values[~gone.is_odd].sum())
 
     def peek_has(self, raw: bytes, name: str) -> bool:
         """Whether field 3 or 11 occurs."""

@@ -180,7 +180,13 @@ def encode_manifest(
 
 def _encode_fragments(manifest: Manifest) -> bytes:
     parts: list[bytes] = []
+    heads: dict[int, bytes] = {}
     for item in FragmentList.of(manifest.fragments).raw_items():
         raw = item if isinstance(item, bytes) else encode_fragment(item)
-        parts.extend((_FRAGMENTS_TAG, encode_varint(len(raw)), raw))
+        size = len(raw)
+        # Most entries of a table are of one size.
+        if size not in heads:
+            heads[size] = _FRAGMENTS_TAG + encode_varint(size)
+        parts.append(heads[size])
+        parts.append(raw)
     return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,11 +175,11 @@ class Counting:
         Counting.decoded += 1
         return decode_fragment(raw)
 
-    def peek_id(self, raw: bytes) -> int:
-        return table_pb2.DataFragment.FromString(raw).id
+    def peek_ids(self, raws: Sequence[bytes]) -> Sequence[int]:
+        return [table_pb2.DataFragment.FromString(raw).id for raw in raws]
 
-    def peek_num_rows(self, raw: bytes) -> int:
-        return table_pb2.DataFragment.FromString(raw).physical_rows
+    def sum_num_rows(self, raws: Sequence[bytes]) -> int:
+        return sum(table_pb2.DataFragment.FromString(raw).physical_rows for raw in raws)
 
     def peek_has(self, raw: bytes, name: str) -> bool:
         return table_pb2.DataFragment.FromString(raw).HasField(name)  # type: ignore[arg-type]

@@ -1,0 +1,88 @@
+"""Numbers out of many serialized messages at once, without building any of them.
+
+    entries   08 01 12 .. 20 64 | 08 02 12 .. 20 e8 07 | …       physical_rows = 100, 1000, …
+
+All entries are walked in step: one header of each per round, as columns of numbers. A table has 100,000 fragments, and a
+count of its rows wants one number of each. An entry that is not so plain is left to be walked by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.rowids.walk import BYTES, VARINT
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+_PADDING = bytes(16)
+_MAX_VARINT = 5
+"""Bytes of a number that is read here: sizes and rows stay below 2^35."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Peeked:
+    """Of each message: a varint field (0 where absent), where a length-delimited field lies (-1 where absent), and whether
+    the message has to be walked by itself."""
+
+    values: Ints
+    inner_starts: Ints
+    inner_ends: Ints
+    is_odd: Bools
+
+
+def join_messages(raws: Sequence[bytes]) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
+    """The messages one behind the other, with where each begins and ends."""
+    ends = np.cumsum(np.fromiter(map(len, raws), np.int64, len(raws)))
+    starts = np.append(np.zeros(1, np.int64), ends[:-1])
+    return np.frombuffer(b"".join((*raws, _PADDING)), np.uint8), starts[: len(ends)], ends
+
+
+def peek(
+    data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, number: int, inner: int, first_only: bool = False
+) -> Peeked:
+    """Varint field `number` and length-delimited field `inner` (both below 16) of the messages at `starts` to `ends`.
+
+    `first_only`: a message that begins with field `number` is walked no further, as writers write a field once.
+    """
+    count = len(starts)
+    found = Peeked(np.zeros(count, np.int64), np.full(count, -1), np.full(count, -1), np.zeros(count, np.bool_))
+    active = np.flatnonzero(starts < ends)
+    position = starts[active]
+    while len(active):
+        tag = data[position]
+        value, after, is_long = _varints(data, position + 1)
+        is_bytes, is_number = tag & 7 == BYTES, tag & 7 == VARINT
+        after = np.where(is_bytes, after + value, after)
+        odd = is_long | ~(is_bytes | is_number) | (tag >= 0x80) | (tag < 8) | (after > ends[active])
+        found.is_odd[active[odd]] = True
+        here = (tag == number << 3 | VARINT) & ~odd
+        found.values[active[here]] = value[here]
+        here = (tag == inner << 3 | BYTES) & ~odd
+        found.inner_starts[active[here]] = (after - value)[here]
+        found.inner_ends[active[here]] = after[here]
+        left = ~odd & (after < ends[active])
+        if first_only:
+            left &= tag != number << 3 | VARINT
+        active, position = active[left], after[left]
+    return found
+
+
+def _varints(data: npt.NDArray[np.uint8], position: Ints) -> tuple[Ints, Ints, Bools]:
+    """Value of the varint at each position, the position behind it, and whether it goes on for too long."""
+    byte = data[position].astype(np.int64)
+    value, after = byte & 0x7F, position + 1
+    going = np.flatnonzero(byte >= 0x80)
+    for shift in range(7, 7 * _MAX_VARINT, 7):
+        if not len(going):
+            break
+        byte = data[np.minimum(after[going], len(data) - 1)].astype(np.int64)
+        value[going] |= (byte & 0x7F) << shift
+        after[going] += 1
+        going = going[byte >= 0x80]
+    is_long = np.zeros(len(position), np.bool_)
+    is_long[going] = True
+    return value, after, is_long
