@@ -9,16 +9,19 @@ import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import lance
 import pytest
 from commit_support import CONTENT, append, create, finish, live_rows, paths, stage
 
+from lance_core.commit import ledger
 from lance_core.commit.abort import abort_attempt
 from lance_core.commit.claims import list_claims
 from lance_core.commit.garbage import collect_garbage
 from lance_core.commit.ledger import find_landed, record_history, record_landed, recorded_version
 from lance_core.commit.manifests import latest_version, list_versions, load_manifest
+from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
 from lance_core.commit.service import commit_staged
 from lance_core.commit.staged import begin_attempt, find_staged, list_staged
@@ -386,10 +389,8 @@ def run_and_kill(store: LocalStore, identity: str, *, fail_at: int, when: str) -
     return os.WIFSIGNALED(status)
 
 
-@pytest.mark.parametrize("landed", [True, False])
-def test_a_person_settles_what_nobody_can_know(landed: bool) -> None:
-    """Killed around the publication, history pruned: refused, until somebody looks and says."""
-    store = memory()
+def _killed_at_publication(store: Store, *, when: Literal["before", "after"]) -> StagedTransaction:
+    """A staged append whose commit died there; then others went on and the history was pruned."""
     create(store)
     staged = stage(store, (7,))
 
@@ -397,11 +398,29 @@ def test_a_person_settles_what_nobody_can_know(landed: bool) -> None:
         return name == "put_if_absent" and path.startswith("_versions/")
 
     with contextlib.suppress(Killed):
-        when = "after" if landed else "before"
         commit_staged(FaultyStore(store, fail_at=1, when=when, error=Killed, matches=is_publication), [staged])
     append(store, (9,))
     append(store, (10,))
     prune(store)
+    return staged
+
+
+def test_what_the_newest_version_refers_to_has_landed() -> None:
+    store = memory()
+    staged = _killed_at_publication(store, when="after")
+    assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
+    assert recorded_version(store, staged.uuid) == latest_version(store)
+    gc_late(store)
+    assert (live_rows(store), orphans(store)) == ([1, 2, 3, 7, 9, 10], set())
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_person_settles_what_nobody_can_know(landed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed around the publication, history pruned: refused, until somebody looks and says."""
+    store = memory()
+    # As if a compaction had rewritten its rows meanwhile: no file of the attempt is in use any more.
+    monkeypatch.setattr(ledger, "_in_use", lambda store, identities: {})
+    staged = _killed_at_publication(store, when="after" if landed else "before")
     for refused in (
         lambda: commit_staged(store, [staged]),
         lambda: find_landed(store, staged.uuid, staged.read_version),

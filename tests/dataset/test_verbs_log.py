@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from click.testing import CliRunner
 import lance_core
 from lance_core.cli.main import cli
 from lance_core.dataset.auto_cleanup import parse_duration
-from lance_core.errors import InputError
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.validate import check_snapshot
+from lance_core.errors import CorruptFileError, InputError
 from lance_core.table.operations import Delete
 
 
@@ -106,3 +109,33 @@ def test_branches_command(tmp_path: Path) -> None:
     assert "exp" in run(cli, ["branches", "list", uri]).output
     assert run(cli, ["branches", "delete", uri, "exp"]).output == "exp is no branch any more\n"
     assert lance.dataset(uri).branches.list() == {}
+
+
+def test_validate_looks_at_indices_and_row_ids(tmp_path: Path) -> None:
+    ds = lance_core.write_dataset(numbers(*range(20)), tmp_path / "t", max_rows_per_file=5, enable_stable_row_ids=True)
+    ds.create_scalar_index("a", "BTREE")
+    ds = lance_core.dataset(tmp_path / "t")
+    ds.update({"a": "a + 100"}, where="a < 7")
+    lance.dataset(tmp_path / "t").optimize.compact_files()
+    ds = lance_core.dataset(tmp_path / "t")
+    ds.validate()
+    seen: list[tuple[int, int]] = []
+    check_snapshot(ds.snapshot, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (len(ds.get_fragments()), len(ds.get_fragments()))
+    (index, *_) = ds.snapshot.manifest.indices
+    beyond = replace(index, fragment_bitmap=frozenset({999}))
+    strange = replace(index, fields=(77,))
+    for bad in (beyond, strange):
+        broken = Snapshot(ds.snapshot.store, replace(ds.snapshot.manifest, indices=(bad,)))
+        with pytest.raises(CorruptFileError):
+            check_snapshot(broken, deep=False)
+    with pytest.raises(CorruptFileError, match="handed out"):
+        check_snapshot(Snapshot(ds.snapshot.store, replace(ds.snapshot.manifest, next_row_id=3)))
+    doubled = [*ds.snapshot.manifest.fragments]
+    twin = replace(doubled[0], id=ds.snapshot.manifest.max_fragment_id or 0)
+    with pytest.raises(CorruptFileError):
+        check_snapshot(Snapshot(ds.snapshot.store, replace(ds.snapshot.manifest, fragments=(*doubled, twin))))
+    file = next(iter((tmp_path / "t" / "_indices" / index.uuid).iterdir()))
+    file.write_bytes(file.read_bytes() + b"x")
+    with pytest.raises(CorruptFileError, match="bytes"):
+        lance_core.dataset(tmp_path / "t").validate()
