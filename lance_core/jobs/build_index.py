@@ -65,10 +65,12 @@ class Segments:
     """Results become one CreateIndex that takes the place of `removed`."""
 
     removed: tuple[IndexMetadata, ...]
+    first_partition: int = 0
 
     def __call__(self, results: Sequence[TaskResult]) -> Outcome:
         """The operation; it brings no rows."""
-        built = tuple(index for part in operations_of(results, CreateIndex) for index in part.new_indices)
+        built_by = [result for result in results if result.partition >= self.first_partition]
+        built = tuple(index for part in operations_of(built_by, CreateIndex) for index in part.new_indices)
         return Outcome(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
 
 

@@ -26,7 +26,7 @@ def rows(count: int, *, seed: int, first: int = 0) -> pa.Table:
 
 def step(uri: str, rng: random.Random, number: int) -> str:
     actor: Any = rng.choice([dataset(uri), lance.dataset(uri)])
-    verb = rng.choice(["append", "delete", "update", "revector", "compact", "optimize", "delta"])
+    verb = rng.choice(["append", "delete", "update", "revector", "compact", "defer", "optimize", "delta"])
     if verb == "append":
         lance.write_dataset(rows(60, seed=number + 100, first=1000 * (number + 1)), uri, mode="append")
     elif verb == "delete":
@@ -39,6 +39,8 @@ def step(uri: str, rng: random.Random, number: int) -> str:
         actor.merge_insert("id").when_matched_update_all().execute(fresh)
     elif verb == "compact":
         actor.optimize.compact_files(target_rows_per_fragment=rng.choice([100, 250, 1000]))
+    elif verb == "defer":
+        lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=250, defer_index_remap=True)
     elif verb == "optimize":
         actor.optimize.optimize_indices()
     else:

@@ -18,3 +18,8 @@ def spark_rows(session: Any, step: str, once: str) -> Any:
 
     install(KillPlan(step=step, once=once))
     return session.range(100, 110, 1, 2)
+
+
+def spark_numbers(session: Any, first: int, count: int, value: int) -> Any:
+    """`id` and `value`, from one task."""
+    return session.range(first, first + count, 1, 1).selectExpr("id", f"CAST({value} AS BIGINT) AS value")

@@ -1,0 +1,115 @@
+"""Every operator and every sensor on one table, one after the other; what stages runs on the standalone cluster.
+
+A watcher (`LanceVersionTrigger`) sees versions come and sets off runs of the second DAG.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, Asset, AssetWatcher, chain, task
+
+from airflow_lance.assets import create_asset
+from airflow_lance.operators.add_columns import LanceAddColumnsOperator
+from airflow_lance.operators.append import LanceAppendOperator
+from airflow_lance.operators.branch import LanceBranchOperator
+from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.cleanup import LanceCleanupOperator
+from airflow_lance.operators.commit import LanceCommitOperator
+from airflow_lance.operators.compact import LanceCompactOperator
+from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.garbage import LanceGarbageOperator
+from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
+from airflow_lance.operators.overwrite import LanceOverwriteOperator
+from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from airflow_lance.operators.restore import LanceRestoreOperator
+from airflow_lance.operators.tag import LanceTagOperator
+from airflow_lance.operators.transaction import LanceTransaction
+from airflow_lance.operators.update import LanceUpdateOperator
+from airflow_lance.operators.validate import LanceValidateOperator
+from airflow_lance.sensors.health import LanceFragmentHealthSensor
+from airflow_lance.sensors.index import LanceIndexCoverageSensor
+from airflow_lance.sensors.rows import LanceRowsSensor
+from airflow_lance.sensors.staged import LanceStagedSensor
+from airflow_lance.sensors.tag import LanceTagSensor
+from airflow_lance.sensors.version import LanceVersionSensor
+from airflow_lance.triggers.version import LanceVersionTrigger
+
+URI = str(Path(os.environ["LANCE_TEST_PLACE"]) / "everything.lance")
+START = datetime(2013, 1, 1, tzinfo=timezone.utc)
+TABLE: dict[str, Any] = {"uri": URI}
+SPARK: dict[str, Any] = {
+    **TABLE,
+    "spark_conn_id": "spark_cluster",
+    "conf": {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"},
+    "spark_submit": {"driver_memory": "512m"},
+}
+WAIT: dict[str, Any] = {**TABLE, "poke_interval": 1, "timeout": 300}
+
+
+def numbers(first: int, count: int, value: int) -> dict[str, Any]:
+    """A source for Spark: ids from a number on, all with one value."""
+    return {"callable": "kill_sources:spark_numbers", "kwargs": {"first": first, "count": count, "value": value}}
+
+
+def transaction(name: str, operator: Any, **arguments: Any) -> LanceTransaction:
+    """One staging task and its commit."""
+    with LanceTransaction(name, uri=URI, pool="lance_flights", outlets=[create_asset(uri=URI)]) as group:
+        operator(task_id="stage", **{**SPARK, **arguments})
+    return group
+
+
+with DAG("lance_everything", schedule=None, start_date=START):
+
+    @task
+    def look() -> dict[str, Any]:
+        """The rows at the end of the edits, before they are restored and overwritten."""
+        import lance_core
+
+        table = lance_core.dataset(URI)
+        rows = table.to_table(columns=["id", "value", "twice"]).sort_by("id").to_pylist()
+        return {"version": table.version, "rows": rows}
+
+    overwrite = LanceOverwriteOperator(task_id="overwrite", source=numbers(0, 3, 7), if_moved="overwrite", **SPARK)
+    chain(
+        transaction("append", LanceAppendOperator, source=numbers(0, 20, 0)),
+        LanceVersionSensor(task_id="has_version", min_version=1, deferrable=True, **WAIT),
+        LanceRowsSensor(task_id="has_rows", min_rows=20, **WAIT),
+        transaction("merge", LanceMergeOperator, source=numbers(15, 10, 1), on="id"),
+        transaction("delete", LanceDeleteOperator, predicate="id < 5"),
+        transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
+        transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=numbers(100, 2, 0)),
+        transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
+        transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
+        LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **WAIT),
+        transaction("more", LanceAppendOperator, source=numbers(200, 1, 2), schema_drift="fill_missing"),
+        LanceFragmentHealthSensor(task_id="needs_work", max_small_fragments=1, deferrable=True, **WAIT),
+        transaction("compact", LanceCompactOperator),
+        transaction("optimize", LanceOptimizeIndicesOperator),
+        LanceTagOperator(task_id="tag", tag="good", **TABLE),
+        LanceTagSensor(task_id="is_tagged", tag="good", **WAIT),
+        LanceBranchOperator(task_id="branch", branch="try", **TABLE),
+        LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **TABLE),
+        look(),
+        LanceValidateOperator(task_id="validate", **TABLE),
+        overwrite,
+        LanceCommitOperator(task_id="commit", staged=overwrite.output, **TABLE),
+        LanceStagedSensor(task_id="is_drained", **WAIT),
+        LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **TABLE),
+        LanceGarbageOperator(task_id="garbage", **TABLE),
+        LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **TABLE),
+    )
+
+watcher = AssetWatcher(name="versions", trigger=LanceVersionTrigger(uri=URI, min_version=1, poke_interval=2))
+with DAG("lance_watching", schedule=[Asset("everything_watched", watchers=[watcher])], start_date=START, max_active_runs=1):
+
+    @task
+    def seen() -> str:
+        """That it ran is what counts."""
+        return URI
+
+    seen()
