@@ -30,8 +30,8 @@ class FragmentDecoder(Protocol):
     def sum_num_rows(self, raws: Sequence[bytes]) -> int:
         """The visible rows of many, without decoding the rest."""
 
-    def peek_has(self, raw: bytes, name: str) -> bool:
-        """Whether it has a `"deletion_file"` or `"overlays"`, without decoding the rest."""
+    def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
+        """Whether one of many has a `"deletion_file"` or `"overlays"`, without decoding the rest."""
 
 
 class FragmentList(Sequence[Fragment]):
@@ -103,7 +103,7 @@ class FragmentList(Sequence[Fragment]):
     def ids(self) -> Sequence[int]:
         """Fragment ids in the order of the list."""
         if self._ids is None:
-            raws = [raw for found, raw in zip(self._decoded, self._raw, strict=True) if found is None and raw is not None]
+            raws = self._undecoded()
             peeked = iter(self._decoder.peek_ids(raws) if raws and self._decoder is not None else ())
             self._ids = [next(peeked) if found is None else found.id for found in self._decoded]
         return self._ids
@@ -112,7 +112,7 @@ class FragmentList(Sequence[Fragment]):
     def num_rows(self) -> int:
         """Visible rows of all fragments."""
         total = sum(found.num_rows for found in self._decoded if found is not None)
-        raws = [raw for found, raw in zip(self._decoded, self._raw, strict=True) if found is None and raw is not None]
+        raws = self._undecoded()
         return total + (self._decoder.sum_num_rows(raws) if raws and self._decoder is not None else 0)
 
     def each(self, look: Callable[[Fragment], T], known: dict[bytes, T]) -> Iterator[T]:
@@ -131,22 +131,20 @@ class FragmentList(Sequence[Fragment]):
 
     def any_with(self, name: str) -> bool:
         """Whether any fragment has a `"deletion_file"` or `"overlays"`."""
-        for found, raw in zip(self._decoded, self._raw, strict=True):
-            if found is not None:
-                if getattr(found, name):
-                    return True
-            elif raw is not None and self._decoder is not None and self._decoder.peek_has(raw, name):
-                return True
-        return False
+        if any(found is not None and getattr(found, name) for found in self._decoded):
+            return True
+        raws = self._undecoded()
+        return bool(raws) and self._decoder is not None and self._decoder.peek_any(raws, name)
+
+    def _undecoded(self) -> list[bytes]:
+        return [raw for found, raw in zip(self._decoded, self._raw, strict=True) if found is None and raw is not None]
 
     def raw_items(self) -> Iterator[Fragment | bytes]:
         """Each entry as bytes where it came from bytes, else as a fragment: what a writer needs."""
         for found, raw in zip(self._decoded, self._raw, strict=True):
-            if raw is not None:
-                yield raw
-            else:
-                assert found is not None
-                yield found
+            item = found if raw is None else raw
+            assert item is not None
+            yield item
 
     def get(self, fragment_id: int) -> Fragment | None:
         """The fragment with that id, or None."""

@@ -203,7 +203,16 @@ class WireFragments:
         apart = sum(_num_rows(raws[number]) for number in np.flatnonzero(odd).tolist())
         return apart + int(rows.values[~odd].sum()) - int(gone.values[~gone.is_odd].sum())
 
-    def peek_has(self, raw: bytes, name: str) -> bool:
-        """Whether field 3 or 11 occurs."""
+    def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
+        """Whether field 3 or 11 occurs in any."""
         wanted = _PEEKED[name]
-        return any(number == wanted for number, _ in walk_fields(raw))
+        if len(raws) < _FEW:
+            return any(_has(raw, wanted) for raw in raws)
+        data, starts, ends = join_messages(raws)
+        found = peek(data, starts, ends, number=0, inner=wanted)
+        odd = np.flatnonzero(found.is_odd).tolist()
+        return bool((found.inner_starts >= 0).any()) or any(_has(raws[number], wanted) for number in odd)
+
+
+def _has(raw: bytes, wanted: int) -> bool:
+    return any(number == wanted for number, _ in walk_fields(raw))

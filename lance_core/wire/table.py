@@ -16,15 +16,11 @@ from typing import Any
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
-from lance_core.rowids.walk import encode_varint
 from lance_core.wire.fragments import WireFragments, encode_fragment
+from lance_core.wire.parts import join_fragments, split_manifest
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import checked_schema, decode_fields, encode_fields, parse_message, unknown_bytes
-from lance_core.wire.walk import split_all_repeated
 
-_FIELDS = 1
-_FRAGMENTS = 2
-_FRAGMENTS_TAG = b"\x12"
 _NS = 1_000_000_000
 # Carried, never interpreted: they travel in `Manifest.unknown` beside what is truly unknown.
 _CARRIED = ("fragment_tree", "clustering", "max_clustering_id")
@@ -49,7 +45,7 @@ def decode_manifest(data: bytes) -> Manifest:
 
 def decode_manifest_message(data: bytes) -> DecodedManifest:
     """Like `decode_manifest`, with the positions of the index section and of the inline transaction."""
-    (fields, raw), rest = split_all_repeated(bytes(data), (_FIELDS, _FRAGMENTS))
+    fields, raw, rest = split_manifest(data)
     message = parse_message(table_pb2.Manifest, rest, what="manifest")
     fragments = FragmentList.of_bytes(raw, WireFragments())
     manifest = Manifest(
@@ -179,14 +175,5 @@ def encode_manifest(
 
 
 def _encode_fragments(manifest: Manifest) -> bytes:
-    parts: list[bytes] = []
-    heads: dict[int, bytes] = {}
-    for item in FragmentList.of(manifest.fragments).raw_items():
-        raw = item if isinstance(item, bytes) else encode_fragment(item)
-        size = len(raw)
-        # Most entries of a table are of one size.
-        if size not in heads:
-            heads[size] = _FRAGMENTS_TAG + encode_varint(size)
-        parts.append(heads[size])
-        parts.append(raw)
-    return b"".join(parts)
+    items = FragmentList.of(manifest.fragments).raw_items()
+    return join_fragments([item if isinstance(item, bytes) else encode_fragment(item) for item in items])

@@ -1,51 +1,11 @@
-"""Taking the fragments out of a serialized manifest without building the message.
+"""Walking over the fields of serialized messages, header by header, without building any.
 
-12 02 08 01 18 07 12 02 08 02       fragments 08 01 and 08 02; left over: 18 07
+18 07 12 02 08 02       a field ends at byte 2, the next at byte 6
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lance_core.rowids.walk import BYTES, FIXED32, FIXED64, VARINT, damaged, read_varint
-
-
-def split_repeated(data: bytes, number: int) -> tuple[list[bytes], bytes]:
-    """All values of one repeated message field (`number` < 16), and the message without them."""
-    (chunks,), rest = split_all_repeated(data, (number,))
-    return chunks, rest
-
-
-def split_all_repeated(data: bytes, numbers: Sequence[int]) -> tuple[list[list[bytes]], bytes]:
-    """The values of each of some repeated message fields (numbers < 16), and the message without them.
-
-    A manifest is nearly nothing but its fragments and the fields of its schema: taking them out first leaves little for
-    the protobuf runtime to build.
-    """
-    chunks: list[list[bytes]] = [[] for _ in numbers]
-    wanted = {number << 3 | BYTES: found for number, found in zip(numbers, chunks, strict=True)}
-    rest: list[bytes] = []
-    position, total, kept = 0, len(data), 0
-    while position < total:
-        start = position
-        tag = data[position]
-        if tag & 7 == BYTES and 8 <= tag < 0x80:
-            size, position = _size(data, position + 1)
-            stop = position + size
-            if stop > total:
-                raise damaged(start, total)
-            found = wanted.get(tag)
-            if found is None:
-                position = stop
-                continue
-            if kept < start:
-                rest.append(data[kept:start])
-            found.append(data[position:stop])
-            position = kept = stop
-        else:
-            position = field_end(data, position)
-    rest.append(data[kept:])
-    return chunks, b"".join(rest)
 
 
 def entry_end(data: bytes, position: int) -> int:

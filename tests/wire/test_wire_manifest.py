@@ -21,10 +21,10 @@ from lance_core.format.schema import Field, Schema
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 from lance_core.wire.indices import decode_index_section, encode_index_section
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file, manifest_start, section_bytes
+from lance_core.wire.parts import join_fragments, split_manifest
 from lance_core.wire.pb import file_pb2, table_pb2
 from lance_core.wire.schema import decode_field, decode_fields, encode_field, parse_message
 from lance_core.wire.table import decode_manifest, encode_manifest
-from lance_core.wire.walk import split_repeated
 
 SLOW_TO_DRAW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60
@@ -63,6 +63,17 @@ def test_peeking_sees_what_decoding_sees(fragment: Fragment) -> None:
     assert list(peeked.ids) == [fragment.id]
     assert peeked.num_rows == fragment.num_rows
     assert peeked.any_with("deletion_file") is (fragment.deletion_file is not None)
+    assert not peeked.any_with("overlays")
+
+
+@pytest.mark.parametrize("where", [None, 0, 137, 299])
+def test_peeking_into_many_finds_the_one(where: int | None) -> None:
+    fragments = [plain(number) for number in range(300)]
+    if where is not None:
+        fragments[where] = replace(fragments[where], deletion_file=DeletionFile("array", 1, 2, 3))
+    peeked = decode_manifest(encode_manifest(manifest_of(fragments))).fragments
+    assert isinstance(peeked, FragmentList)
+    assert peeked.any_with("deletion_file") is (where is not None)
     assert not peeked.any_with("overlays")
 
 
@@ -181,8 +192,8 @@ class Counting:
     def sum_num_rows(self, raws: Sequence[bytes]) -> int:
         return sum(table_pb2.DataFragment.FromString(raw).physical_rows for raw in raws)
 
-    def peek_has(self, raw: bytes, name: str) -> bool:
-        return table_pb2.DataFragment.FromString(raw).HasField(name)  # type: ignore[arg-type]
+    def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
+        return any(table_pb2.DataFragment.FromString(raw).HasField(name) for raw in raws)  # type: ignore[arg-type]
 
 
 def test_fragment_list_is_a_sequence() -> None:
@@ -286,8 +297,9 @@ def test_unknown_deletion_file_type() -> None:
 
 def test_splitting_leaves_the_rest_as_it_was() -> None:
     data = bytes.fromhex("18 07 1202 0801 2a01 61 1202 0802 3101020304 05060708 3501020304")
-    chunks, rest = split_repeated(data, 2)
-    assert chunks == [b"\x08\x01", b"\x08\x02"]
+    fields, chunks, rest = split_manifest(data)
+    assert (fields, chunks) == ([], [b"\x08\x01", b"\x08\x02"])
+    assert join_fragments(chunks) == bytes.fromhex("1202 0801 1202 0802")
     assert rest == bytes.fromhex("18 07 2a01 61 3101020304 05060708 3501020304")
 
 
