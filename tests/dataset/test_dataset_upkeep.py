@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -16,9 +19,14 @@ import lance_core
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
 from lance_core.dataset.compact_plan import CompactionOptions, plan_compaction
+from lance_core.dataset.edit import Edit, run_edit
+from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError, NotFoundError, StoreError
 from lance_core.format.fragment import DeletionFile, Fragment
+from lance_core.format.index import IndexDetails
 from lance_core.io.wrap import FaultyStore
+from lance_core.table.operations.create_index import CreateIndex
+from lance_core.table.transaction import Transaction
 
 
 def check(uri: str) -> None:
@@ -71,18 +79,43 @@ def test_compaction_of_changed_fragments_is_planned_again(tmp_path: Path) -> Non
     assert named == {file.path for ds in versions for f in ds.get_fragments() for file in f.data_files()}
 
 
+def with_future_index(uri: str) -> None:
+    """Turn the only index of a table into one of a kind that nobody knows yet."""
+    (known,) = lance_core.dataset(uri).snapshot.manifest.indices
+    odd = replace(known, uuid=str(uuid.uuid4()), details=IndexDetails("/x.FutureIndexDetails", b""))
+    shutil.copytree(Path(uri) / "_indices" / known.uuid, Path(uri) / "_indices" / odd.uuid)
+
+    def stage(snapshot: Snapshot) -> Edit:
+        return Edit(Transaction(snapshot.version, str(uuid.uuid4()), CreateIndex((odd,), (known,))))
+
+    run_edit(lance_core.dataset(uri).snapshot, stage)
+
+
 def test_fragments_stay_where_an_index_cannot_follow(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance_core.write_dataset(flat(60), uri, max_rows_per_file=10)
-    theirs = lance.dataset(uri)
-    theirs.create_scalar_index("name", "INVERTED")
+    lance.dataset(uri).create_scalar_index("name", "BTREE")
+    with_future_index(uri)
     ds = lance_core.write_dataset(flat(40, first=60), uri, mode="append", max_rows_per_file=10)
     plan = ds.optimize.plan_compaction()
     assert [len(group) for group in plan.groups] == [4]
     assert {reason for _, reason in plan.skipped} == {"an index refers to its rows by address"}
     ds.optimize.compact_files()
     check(uri)
-    assert lance.dataset(uri).to_table(filter="id = 33")["id"].to_pylist() == [33]
+    assert ds.to_table(filter="id = 33")["id"].to_pylist() == [33]
+    assert [set(index["fragment_ids"]) for index in ds.list_indices()] == [set(range(6))]
+
+
+def test_a_text_index_follows(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance_core.write_dataset(flat(60), uri, max_rows_per_file=10)
+    lance.dataset(uri).create_scalar_index("name", "INVERTED")
+    ds = lance_core.write_dataset(flat(40, first=60), uri, mode="append", max_rows_per_file=10)
+    assert [len(group) for group in ds.optimize.plan_compaction().groups] == [6, 4]
+    ds.optimize.compact_files()
+    check(uri)
+    found = lance.dataset(uri).to_table(columns=["id"], full_text_query="n3")
+    assert sorted(found["id"].to_pylist()) == list(range(3, 100, 10))
 
 
 def test_indices_follow_stable_row_ids(tmp_path: Path) -> None:
@@ -100,7 +133,7 @@ def test_indices_follow_stable_row_ids(tmp_path: Path) -> None:
 
 def test_wrong_options(tmp_path: Path) -> None:
     ds = lance_core.write_dataset(flat(5), tmp_path / "t.lance")
-    for options in ({"target_rows_per_fragment": 0}, {"materialize_deletions_threshold": 2.0}, {"defer_index_remap": True}):
+    for options in ({"target_rows_per_fragment": 0}, {"materialize_deletions_threshold": 2.0}):
         with pytest.raises(InputError):
             ds.optimize.compact_files(**options)
     with pytest.raises(TypeError):
