@@ -3,6 +3,8 @@
 ::
 
     spark-submit --master local[2] --conf ... main.py '{"spec": 1, "kind": "append", "uri": "s3://lake/flights", ...}'
+    spark-submit --master spark://... --deploy-mode cluster --class org.apache.spark.deploy.PythonRunner
+                 lance_job.jar lance_job.jar "" '{"spec": 1, ...}'
 
 The driver's output is the task's log. Its result is not read from there: it lies in the table's staged registry.
 """
@@ -12,84 +14,28 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.compat import BaseHook, Context
+from airflow_lance.compat import Context
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file, private_file
-from lance_core.errors import InputError
-from lance_core.spark.archive import write_archive
+from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
+from lance_core.spark.archive import write_application, write_archive
 
 if TYPE_CHECKING:
     from lance_core.jobs.spec import JobSpec
 
+__all__ = ["SparkSettings", "SparkSubmitRun", "application_path"]
+
 APPLICATION = "lance_core.spark.main"
-_UNPACKED = "lance_environment"
-"""The folder in which executors find a packed environment."""
-
-
-@dataclass(frozen=True)
-class SparkSettings:
-    """Which Spark, and what to tell spark-submit: `arguments` are those of the Spark provider (driver_memory, py_files)."""
-
-    conn_id: str
-    conf: Mapping[str, str] = field(default_factory=dict)
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    packaging: str = "installed"
-
-    @property
-    def packed_conf(self) -> dict[str, str]:
-        """Which Python runs: that of the packed environment where one is shipped."""
-        if self.packaging in ("installed", "archive"):
-            return {}
-        python = f"./{_UNPACKED}/bin/python"
-        return {"spark.pyspark.python": python, "spark.executorEnv.PYSPARK_PYTHON": python}
-
-    @property
-    def can_detach(self) -> bool:
-        """Whether the provider can let go of a submitted job and find it again."""
-        tracked = "yarn_track_via_rm_api" if self.is_yarn else "track_driver_via_k8s_api"
-        return self.deploy_mode == "cluster" and bool(self.arguments.get(tracked))
-
-    @cached_property
-    def deploy_mode(self) -> str:
-        """client or cluster, as the arguments or else the connection say."""
-        return str(self.arguments.get("deploy_mode") or self._connection.extra_dejson.get("deploy-mode") or "client")
-
-    @cached_property
-    def runs_here(self) -> bool:
-        """Whether driver and executors share this machine (master `local[...]`), and so this Python."""
-        return str(self._connection.host or "").startswith("local")
-
-    @cached_property
-    def is_yarn(self) -> bool:
-        """Whether YARN is the master."""
-        return "yarn" in f"{self._connection.conn_type}://{self._connection.host or ''}"
-
-    def check_deploy_mode(self) -> None:
-        """InputError where spark-submit would refuse after seconds, with a message about itself."""
-        master = str(self._connection.host or "")
-        if self.deploy_mode != "cluster" or not (self.runs_here or master.startswith("spark")):
-            return
-        why = (
-            "a local master has no cluster"
-            if self.runs_here
-            else "Spark does not run Python applications in cluster mode on standalone clusters"
-        )
-        raise InputError(
-            f"Spark connection {self.conn_id!r}: deploy mode 'cluster' does not go with master {master!r}: {why}",
-            cure="Use deploy mode 'client': driver and executors do the same work there.",
-        )
-
-    @cached_property
-    def _connection(self) -> Any:
-        return BaseHook.get_connection(self.conn_id)
+_WRAPPER = "org.apache.spark.deploy.PythonRunner"
+"""Spark's own Java program that runs a Python one; standalone clusters in cluster mode take nothing else."""
 
 
 class SparkSubmitRun:
@@ -103,7 +49,7 @@ class SparkSubmitRun:
     def run(self, spec: JobSpec, *, options: Mapping[str, Any], context: Context) -> None:
         """Submit and wait. Airflow's exception of the Spark provider when the driver fails.
 
-        InputError, before anything is started, for a deploy mode that Spark does not have for Python on this master.
+        InputError, before anything is started, for a deploy mode that this master does not have.
         """
         with self._prepared(spec, options) as (visible, arguments):
             self._build(visible, arguments)
@@ -115,7 +61,7 @@ class SparkSubmitRun:
         """Submit, or find the job that an earlier try submitted, and return its id without waiting for it.
 
         None, and nothing is submitted, where the Spark provider cannot let go of a job: only in cluster mode on YARN
-        (`yarn_track_via_rm_api`) and Kubernetes (`track_driver_via_k8s_api`).
+        (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`).
         """
         if not self._settings.can_detach:
             return None
@@ -134,10 +80,15 @@ class SparkSubmitRun:
     @contextmanager
     def _prepared(self, spec: JobSpec, options: Mapping[str, Any]) -> Iterator[tuple[JobSpec, dict[str, Any]]]:
         """The spec as it may be seen, and the submit's arguments; what is hidden is where the driver looks for it."""
-        self._settings.check_deploy_mode()
+        settings = self._settings
+        settings.check()
         with ExitStack() as stack:
-            arguments = self._packaged(stack, dict(self._settings.arguments))
-            if self._settings.deploy_mode == "cluster":
+            arguments = self._packaged(stack, dict(settings.arguments))
+            if settings.is_wrapped:
+                # Such a driver gets the environment of the submit, not its files.
+                hidden = hide_in_environment(options)
+                stack.enter_context(environment({**_submit_environment(hidden.text), **_spark_home()}))
+            elif settings.deploy_mode == "cluster":
                 name = f"lance-options-{spec.identity}.json"
                 hidden = hide_in_file(options, name=name)
                 if hidden.text:
@@ -145,7 +96,7 @@ class SparkSubmitRun:
                     arguments["files"] = ",".join(filter(None, [arguments.get("files"), str(path)]))
             else:
                 hidden = hide_in_environment(options)
-                stack.enter_context(environment(_client_environment(hidden.text, self._settings.runs_here)))
+                stack.enter_context(environment(_client_environment(hidden.text, settings.runs_here)))
             yield replace(spec, storage_options=hidden.references), arguments
 
     def kill(self) -> None:
@@ -154,14 +105,23 @@ class SparkSubmitRun:
             self._operator.on_kill()
 
     def _packaged(self, stack: ExitStack, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The arguments with what brings lance_core to the executors."""
+        """The arguments with the program to run and what brings lance_core to the executors."""
         packaging = self._settings.packaging
+        if self._settings.is_wrapped:
+            if not arguments.get("application"):
+                place = Path(stack.enter_context(TemporaryDirectory(prefix="lance-")))
+                place.chmod(0o755)  # a cluster on this machine may run as somebody else; there is no secret in the jar
+                jar = write_application(str(place / "lance_job.jar"), with_package=packaging == "archive")
+                arguments["application"] = jar
+            arguments["java_class"] = _WRAPPER
+            return arguments
+        arguments["application"] = application_path()
         if packaging == "archive":
             folder = stack.enter_context(TemporaryDirectory(prefix="lance-"))
             package = write_archive(str(Path(folder) / "lance_core.zip"))
             arguments["py_files"] = ",".join(filter(None, [arguments.get("py_files"), package]))
         elif packaging != "installed":
-            arguments["archives"] = ",".join(filter(None, [arguments.get("archives"), f"{packaging}#{_UNPACKED}"]))
+            arguments["archives"] = ",".join(filter(None, [arguments.get("archives"), f"{packaging}#{UNPACKED}"]))
         return arguments
 
     def _forget_useless(self, context: Context) -> None:
@@ -182,13 +142,17 @@ class SparkSubmitRun:
             arguments.setdefault("durable", False)
         self._operator = SparkSubmitOperator(
             task_id=self._task_id.replace(".", "_"),
-            application=application_path(),
-            application_args=[spec.to_json()],
+            application_args=[*_before_spec(arguments), spec.to_json()],
             conn_id=self._settings.conn_id,
             conf={**self._settings.packed_conf, **self._settings.conf},
             name=arguments.pop("name", f"lance-{spec.kind}-{spec.identity[:8]}"),
             **arguments,
         )
+
+
+def _before_spec(arguments: Mapping[str, Any]) -> list[str]:
+    """The wrapper's own arguments: the Python program, which lies in the driver's folder, and no further files."""
+    return [Path(arguments["application"]).name, ""] if arguments.get("java_class") == _WRAPPER else []
 
 
 def _knows(operator: type[Any], argument: str) -> bool:
@@ -205,8 +169,25 @@ def application_path() -> str:
 
 def _client_environment(options: str, runs_here: bool) -> dict[str, str]:
     """What the driver's process needs: our options, this interpreter, and the spark-submit that lies beside it."""
-    path = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(sys.executable).parent)]))
     # Only where executors run on this machine may they be told its interpreter; elsewhere the cluster knows its own.
     pythons = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if runs_here else ("PYSPARK_DRIVER_PYTHON",)
     chosen = {name: os.environ.get(name, sys.executable) for name in pythons}
-    return {"PATH": path, **chosen, **({VARIABLE: options} if options else {})}
+    return {**_submit_environment(options), **chosen}
+
+
+def _submit_environment(options: str) -> dict[str, str]:
+    """What every submit needs: the spark-submit that lies beside this interpreter, and our options."""
+    path = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(sys.executable).parent)]))
+    return {"PATH": path, **({VARIABLE: options} if options else {})}
+
+
+def _spark_home() -> dict[str, str]:
+    """Where Spark lies when it is the pyspark of this environment: its spark-submit asks the driver's Python for that, and
+    which Python a driver on the cluster has is not for us to say."""
+    beside = Path(sys.executable).parent
+    found = importlib.util.find_spec("pyspark")
+    if "SPARK_HOME" in os.environ or found is None or found.origin is None:
+        return {}
+    path = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(beside)]))
+    binary = shutil.which("spark-submit", path=path)
+    return {"SPARK_HOME": str(Path(found.origin).parent)} if binary and Path(binary).parent == beside else {}

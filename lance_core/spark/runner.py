@@ -17,19 +17,20 @@ Every partition with rows writes at least one data file, so many small partition
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.errors import LanceError
-from lance_core.jobs.base import Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.base import ROW, Read, Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.conform import Conformer
 from lance_core.jobs.failure import failure_from_plain, failure_to_plain
 from lance_core.jobs.spec import SourceSpec
 from lance_core.spark.collect import collect
-from lance_core.spark.sources import open_spark_source
-from lance_core.spark.types import arrow_schema
+from lance_core.spark.sources import evaluate_sql, open_spark_source
+from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 
 RESULT_DDL = (
     "partition INT, task_attempt STRING, fragments ARRAY<BINARY>, rows_read BIGINT, rows BIGINT, size BIGINT, error STRING"
@@ -79,6 +80,12 @@ class SparkRunner(Runner):
         """Task numbers, each a partition of its own."""
         return SparkRows(self._session().range(0, num_tasks, 1, max(num_tasks, 1)))
 
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> SparkRows:
+        """Rows and expressions in one stage, so that rows stay in their tasks and in their order."""
+        tasks = self.open_tasks(num_tasks).frame
+        rows = tasks.mapInArrow(read_function(read, readable_schema(schema)), spark_schema(schema))
+        return SparkRows(evaluate_sql(rows, ROW, columns))
+
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
         if not isinstance(source, SparkRows):
@@ -101,6 +108,17 @@ def task_function(work: Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
         yield run_work(work, iter(batches))
 
     return run_partition
+
+
+def read_function(read: Read, schema: pa.Schema) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What Spark runs before the expressions: rows in the types that it takes."""
+
+    def read_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        conformer = Conformer(schema, uri="")
+        for batch in read(iter(batches)):
+            yield conformer.apply(batch)
+
+    return read_partition
 
 
 def run_work(work: Work, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch:

@@ -61,6 +61,9 @@ class _Planner:
     def open_tasks(self, num_tasks: int) -> Any:  # pragma: no cover - a write has rows
         raise NotImplementedError
 
+    def open_expressions(self, *_: Any) -> Any:  # pragma: no cover - a write computes nothing
+        raise NotImplementedError
+
     def run(self, *_: Any) -> Any:  # pragma: no cover - Spark runs the tasks itself
         raise NotImplementedError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lance_core.errors import InputError
@@ -39,6 +40,21 @@ def _open(spark: Any, spec: SourceSpec) -> Any:
     if spec.schema:
         reader = reader.schema(spec.schema)
     return reader.load(list(spec.paths)) if spec.paths else reader.load()
+
+
+def evaluate_sql(frame: Any, kept: str, columns: Mapping[str, str]) -> Any:
+    """The column `kept` and Spark's SQL over the frame's columns. InputError names what Spark refuses."""
+    from pyspark.errors import AnalysisException, ParseException
+    from pyspark.sql import functions
+
+    try:
+        named = [functions.expr(sql).alias(name) for name, sql in columns.items()]
+        found = frame.select(kept, *named)
+        _ = found.schema  # Spark Connect analyses no earlier
+    except (AnalysisException, ParseException) as error:
+        text = str(error).strip().split("\n", 1)[0]
+        raise InputError(f"Spark refuses the expressions of {', '.join(columns)}: {text}") from None
+    return found
 
 
 def as_input_error(error: BaseException, spec: SourceSpec) -> InputError | None:

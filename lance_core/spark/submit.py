@@ -18,6 +18,7 @@ from lance_core.jobs.failure import EXIT_OK, exit_status
 from lance_core.jobs.failure_record import record_failure
 from lance_core.jobs.registry import job_of, spec_from_json
 from lance_core.jobs.spec import JobSpec
+from lance_core.spark.archive import BUNDLED
 
 log = logging.getLogger("lance_core.spark")
 
@@ -62,7 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def start_session(name: str) -> Any:
-    """The Spark session of this submit; executors on this machine find lance_core where the driver found it."""
+    """The Spark session of this submit. Executors on this machine find lance_core where the driver found it; from the
+    application's zip (`archive.write_application`) they get it wherever they run."""
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
@@ -70,9 +72,13 @@ def start_session(name: str) -> Any:
     builder = builder.appName(name)
     if not SparkConf().contains(_BATCH_ROWS[0]):
         builder = builder.config(*_BATCH_ROWS)
-    if "SPARK_REMOTE" not in os.environ and not _root().endswith("site-packages"):
-        builder = builder.config("spark.executorEnv.PYTHONPATH", _executor_path())
-    return builder.getOrCreate()
+    if "SPARK_REMOTE" in os.environ or _root().endswith("site-packages"):
+        return builder.getOrCreate()
+    if _is_application(_root()):
+        session = builder.getOrCreate()
+        session.sparkContext.addPyFile(_root())
+        return session
+    return builder.config("spark.executorEnv.PYTHONPATH", _executor_path()).getOrCreate()
 
 
 def _carry_out(spec: JobSpec, sessions: list[Any]) -> Any:
@@ -113,6 +119,11 @@ def _executor_path() -> str:
 
     before = SparkConf().get("spark.executorEnv.PYTHONPATH", "") or ""
     return os.pathsep.join(filter(None, [before, _root()]))
+
+
+def _is_application(root: str) -> bool:
+    """Whether lance_core came out of the application's zip."""
+    return Path(root).name == BUNDLED and Path(root).is_file()
 
 
 def _root() -> str:

@@ -24,11 +24,14 @@ SECRET = "hush-hush-hush"
 OPTIONS = {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": {"env": "THE_REGION"}}
 
 FAKE = """#!{python}
-import json, os, sys, time
+import json, os, sys, time, zipfile
 record = {{"argv": sys.argv[1:], "env": dict(os.environ), "files": {{}}}}
 if "--files" in sys.argv:
     for path in sys.argv[sys.argv.index("--files") + 1].split(","):
         record["files"][path] = [open(path).read(), oct(os.stat(path).st_mode & 0o777)]
+for argument in sys.argv[1:]:
+    if argument.endswith(".jar") and os.path.exists(argument):
+        record["jar"] = zipfile.ZipFile(argument).namelist()
 open({record!r}, "w").write(json.dumps(record))
 print("driver says 12 rows, 1 fragments")
 if os.environ.get("FAKE_SLEEP"):
@@ -86,13 +89,60 @@ def test_a_remote_master_keeps_its_own_python(fake_spark: Path, connection: Call
     assert "PYSPARK_PYTHON" not in called["env"]
 
 
-@pytest.mark.parametrize("master", ["spark://127.0.0.1:7077", "local[2]"])
-def test_cluster_mode_that_spark_lacks_is_refused_beforehand(
-    fake_spark: Path, connection: Callable[[str, str], None], master: str
+def test_cluster_mode_on_a_local_master_is_refused_beforehand(
+    fake_spark: Path, connection: Callable[[str, str], None]
 ) -> None:
-    connection("lacking", json.dumps({"conn_type": "spark", "host": master, "extra": {"deploy-mode": "cluster"}}))
+    connection("lacking", json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "cluster"}}))
     with pytest.raises(InputError, match=r"'cluster' does not go with master .* Use deploy mode 'client'"):
         _submit("lacking")
+    assert not fake_spark.exists(), "nothing was started"
+
+
+@pytest.mark.parametrize("packaging", ["installed", "archive"])
+def test_cluster_mode_on_a_standalone_cluster_is_a_jar_that_python_runs(
+    fake_spark: Path, connection: Callable[[str, str], None], packaging: str
+) -> None:
+    connection("standalone", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
+    with suppress(AirflowException):
+        _submit("standalone", packaging=packaging, arguments={"deploy_mode": "cluster"})
+    called = json.loads(fake_spark.read_text())
+    argv = called["argv"]
+    assert argv[argv.index("--class") + 1] == "org.apache.spark.deploy.PythonRunner"
+    assert Path(argv[-4]).name == argv[-3] == "lance_job.jar"
+    assert argv[-2] == ""
+    assert json.loads(argv[-1])["kind"] == "append"
+    assert ("lance_job.zip" in called["jar"], "__main__.py" in called["jar"]) == (packaging == "archive", True)
+    assert not Path(argv[-4]).exists()
+    # Spark hands the submit's environment to such a driver; its Python is the cluster's own.
+    assert SECRET in called["env"][VARIABLE]
+    assert SECRET not in " ".join(argv)
+    assert "PYSPARK_DRIVER_PYTHON" not in called["env"]
+
+
+def test_a_standalone_cluster_may_have_the_jar_already(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
+    connection("standalone", json.dumps({"conn_type": "spark", "host": "127.0.0.1", "port": 7077}))
+    place = "hdfs://lake/deploy/lance-1.jar"
+    with suppress(AirflowException):
+        _submit("standalone", arguments={"deploy_mode": "cluster", "application": place})
+    argv = json.loads(fake_spark.read_text())["argv"]
+    assert (argv[argv.index("--master") + 1], argv[-4], argv[-3]) == ("spark://127.0.0.1:7077", place, "lance-1.jar")
+    assert SparkSettings("standalone", arguments={"deploy_mode": "cluster", "application": place}).can_detach
+    assert not SparkSettings("standalone", arguments={"deploy_mode": "cluster"}).can_detach
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"packaging": "/env.tar.gz"}, "packed environment '/env.tar.gz'"),
+        ({"arguments": {"deploy_mode": "cluster", "application": "hdfs://lake/job.zip"}}, r"must end in \.jar"),
+    ],
+)
+def test_what_a_standalone_cluster_does_not_take_is_refused(
+    fake_spark: Path, connection: Callable[[str, str], None], settings: dict[str, Any], message: str
+) -> None:
+    connection("standalone", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
+    with pytest.raises(InputError, match=message):
+        _submit("standalone", **{"arguments": {"deploy_mode": "cluster"}, **settings})
     assert not fake_spark.exists(), "nothing was started"
 
 

@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 sys.path.insert(0, str(REPOSITORY / "demo"))
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE / "sources"), str(HERE.parent / "exactly_once"), str(REPOSITORY / "dags_examples")]
 
 from airflow_stack import AirflowStack  # noqa: E402
 from java import find_java  # noqa: E402
@@ -45,7 +45,10 @@ def spark_env(place: Path) -> dict[str, str]:
     conf = place / "spark-conf"
     conf.mkdir()
     (conf / "spark-defaults.conf").write_text(SPARK_DEFAULTS)
-    (conf / "log4j2.properties").write_text(LOG4J)
+    # The provider learns a driver's id from what spark-submit logs.
+    (conf / "log4j2.properties").write_text(
+        LOG4J + "logger.deploy.name = org.apache.spark.deploy\nlogger.deploy.level = info\n"
+    )
     return {"JAVA_HOME": str(java), "SPARK_CONF_DIR": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
@@ -72,6 +75,8 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
         "FLIGHTS_RAW": str(place / "raw"),
         "BACKFILL_TABLE": str(place / "backfill.lance"),
         "BACKFILL_RAW": str(place / "backfill-raw"),
+        "MAPPED_TABLE": str(place / "mapped.lance"),
+        "MAPPED_RAW": str(place / "mapped-raw"),
         "LANCE_EXECUTION": "local",
         "LANCE_TEST_PLACE": str(place),
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "sources"), str(HERE.parent / "exactly_once")]),
