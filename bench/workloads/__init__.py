@@ -6,7 +6,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bench.measure import Case
-from bench.workloads import cold_start, embeddings, metadata, mixed, nested, spark, texts, vectors, verbs, wide
+from bench.workloads import (
+    cold_start,
+    embeddings,
+    indices,
+    metadata,
+    mixed,
+    nested,
+    spark,
+    texts,
+    texts_search,
+    vectors,
+    verbs,
+    wide,
+)
 
 WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "mixed": mixed.cases,
@@ -18,5 +31,7 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "metadata": metadata.cases,
     "verbs": verbs.cases,
     "spark": spark.cases,
+    "indices": indices.cases,
+    "texts_search": texts_search.cases,
     "vectors": vectors.cases,
 }

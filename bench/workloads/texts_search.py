@@ -75,7 +75,7 @@ def _build(library: Any, uri: str, options: Mapping[str, Any]) -> None:
 
 
 def _search(table: Any, words: list[str]) -> list[list[float]]:
-    found = [table.to_table(columns=["id"], full_text_query=text, limit=K) for text in words]
+    found = [table.to_table(columns=["id", "_score"], full_text_query=text, limit=K) for text in words]
     return [sorted((round(score, 3) for score in part["_score"].to_pylist()), reverse=True) for part in found]
 
 

@@ -14,20 +14,108 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.kernels.sort import WORD, order_of_words, words_of
+
 pc: Any = compute  # the stubs know only some of what the kernels take
+Order = npt.NDArray[np.int64]
+_SIGN = np.uint64(1 << 63)
 
 
-def order_of(values: Any) -> npt.NDArray[np.int64]:
+def order_of(values: Any) -> Order:
     """The positions of an Arrow array's values in index order; equal values keep theirs."""
-    if pa.types.is_floating(values.type):
-        keys = float_keys(values)
-        nulls = _nulls(values)
-        order = np.lexsort((keys, ~nulls)) if nulls.any() else np.argsort(keys, kind="stable")
-        return order.astype(np.int64)
-    found = pc.sort_indices(values).to_numpy().astype(np.int64)
-    present = len(values) - values.null_count
-    result: npt.NDArray[np.int64] = np.concatenate([found[present:], found[:present]])
-    return result
+    if values.null_count == 0:
+        return _order_of_present(values)
+    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    present = np.flatnonzero(~nulls)
+    return np.concatenate([np.flatnonzero(nulls), present[_order_of_present(values.drop_null())]])
+
+
+def _order_of_present(values: Any) -> Order:
+    keys = integer_keys(values)
+    if keys is not None:
+        return order_of_words(keys.view(np.uint64) ^ _SIGN)
+    if _is_text(values.type):
+        return _order_of_texts(values)
+    found: Order = pc.sort_indices(values).to_numpy().astype(np.int64)
+    return found
+
+
+def _order_of_texts(values: Any) -> Order:
+    """By the sixteen bytes behind what all begin with; what these do not tell apart is told apart by its distinct values."""
+    data, starts, lengths = _text_parts(values)
+    at, first = _common_start(data, starts, lengths)
+    second = words_of(data, np.minimum(starts + (at + WORD), len(data) - WORD), lengths - (at + WORD))
+    order = order_of_words(second)
+    order = order[order_of_words(first[order])]
+    if len(lengths) == 0 or (int(lengths.max()) <= at + 2 * WORD and data[:-WORD].all()):
+        return order
+    first, second = first[order], second[order]
+    is_same = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
+    tied = np.flatnonzero(np.append(is_same, False) | np.append(False, is_same))
+    if len(tied):
+        run = np.append(0, np.cumsum(~is_same))[tied].astype(np.uint64)
+        among = order_of_words(_ranks(values.take(pa.array(order[tied]))))
+        order[tied] = order[tied[among[order_of_words(run[among])]]]
+    return order
+
+
+def _ranks(values: Any) -> Any:
+    """Numbers that order as the values do, one per distinct value."""
+    coded = values.dictionary_encode()
+    ranks = np.empty(len(coded.dictionary), np.uint64)
+    ranks[pc.sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks), dtype=np.uint64)
+    return ranks[coded.indices.to_numpy()]
+
+
+def _common_start(data: Any, starts: Any, lengths: Any) -> tuple[int, Any]:
+    """How many bytes (whole words) all texts have in common at their start, and the words behind them."""
+    shortest = int(lengths.min()) if len(lengths) else 0
+    at = 0
+    while True:
+        words = words_of(data, np.minimum(starts + at, len(data) - WORD), lengths - at)
+        if shortest < at + WORD or int(words.min()) != int(words.max()):
+            return at, words
+        at += WORD
+
+
+def _text_parts(values: Any) -> tuple[Any, Any, Any]:
+    """(bytes with a word to spare, where each text starts, how long it is)."""
+    _, offsets, data = values.buffers()
+    width = np.int64 if pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type) else np.int32
+    count = len(values)
+    ends = np.zeros(1, np.int64)
+    if count:
+        ends = np.frombuffer(offsets, width, count + 1, values.offset * np.dtype(width).itemsize).astype(np.int64)
+    first, last = int(ends[0]), int(ends[-1])
+    body = np.frombuffer(data, np.uint8, last - first, first) if last > first else np.empty(0, np.uint8)
+    return np.concatenate([body, np.zeros(WORD, np.uint8)]), ends[:-1] - first, np.diff(ends)
+
+
+def integer_keys(values: Any) -> Any:
+    """Whole numbers (int64) that order as values without nulls do, equal where they are the same; None for other types."""
+    t = values.type
+    if pa.types.is_floating(t):
+        return float_keys(values)
+    if pa.types.is_unsigned_integer(t):
+        return (values.to_numpy().astype(np.uint64) ^ _SIGN).view(np.int64)
+    if pa.types.is_signed_integer(t):
+        return values.to_numpy().astype(np.int64)
+    if pa.types.is_temporal(t) and t.bit_width in (32, 64):
+        return values.view(pa.int64() if t.bit_width == 64 else pa.int32()).to_numpy().astype(np.int64)
+    return None
+
+
+def is_change(ordered: Any) -> Any:
+    """Whether each value of an ordered array (but the first) is another than the one before it; bool."""
+    nulls = ordered.null_count
+    present = ordered.slice(nulls)
+    keys = integer_keys(present)
+    if keys is not None:
+        changes = keys[1:] != keys[:-1]
+    else:
+        changes = pc.not_equal(present.slice(1), present.slice(0, max(0, len(present) - 1))).to_numpy(zero_copy_only=False)
+    border = np.ones(1 if nulls and len(present) else 0, np.bool_)
+    return np.concatenate([np.zeros(max(0, nulls - 1), np.bool_), border, changes])
 
 
 def float_keys(values: Any) -> npt.NDArray[np.int64]:
@@ -56,9 +144,9 @@ def extremes(values: Any) -> tuple[Any, Any]:
         return present[int(order[0])], present[int(order[-1])]
 
 
-def _nulls(values: Any) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = values.is_null().to_numpy(zero_copy_only=False)
-    return found
+def _is_text(data_type: pa.DataType) -> bool:
+    t = pa.types
+    return any(test(data_type) for test in (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary))
 
 
 def is_ordered(data_type: pa.DataType) -> bool:

@@ -18,7 +18,7 @@ from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.index.base import IndexFolder, column_batch
-from lance_core.index.scalar.order import order_of
+from lance_core.index.scalar.order import is_change, order_of
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 LOOKUP = "bitmap_page_lookup.lance"
@@ -51,8 +51,7 @@ def key_starts(ordered: Any) -> Any:
     """Where each run of equal values begins in an ordered array (nulls first); int64."""
     if len(ordered) == 0:
         return np.empty(0, np.int64)
-    runs = ordered.dictionary_encode("encode").indices.to_numpy()
-    return np.concatenate([[0], np.flatnonzero(runs[1:] != runs[:-1]) + 1]).astype(np.int64)
+    return np.concatenate([[0], np.flatnonzero(is_change(ordered)) + 1]).astype(np.int64)
 
 
 class Postings:
