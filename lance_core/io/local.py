@@ -122,8 +122,9 @@ class LocalStore:
         target = self._full(path)
         with _typed(path):
             for _ in range(_FOLDER_ATTEMPTS):
-                _make_folders(os.path.dirname(target))
                 try:
+                    # Any folder above may go while this is at it, when another process deletes the last file in it.
+                    _make_folders(os.path.dirname(target))
                     return LocalWriter(target, path)
                 except FileNotFoundError:
                     continue

@@ -134,3 +134,18 @@ def test_unknown_option_names_near_matches_and_hides_the_value(tmp_path: Path) -
         resolve_store(tmp_path, {"aws_acces_key_id": "hunter2"})
     assert "hunter2" not in str(caught.value)
     resolve_store(tmp_path, {"AWS_ACCESS_KEY_ID": "x", "timeout": "5s"})
+
+
+def test_a_folder_that_others_remove_while_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, make, lost = LocalStore(str(tmp_path / "t")), os.mkdir, []
+
+    def mkdir(path: str) -> None:
+        if path.endswith("staged/5d2c") and len(lost) < 3:
+            lost.append(path)
+            # Another process deletes the last file of the folder above, and so the folder.
+            Path(path).parent.rmdir()
+        make(path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    store.put_if_absent("staged/5d2c/started.json", b"{}")
+    assert (len(lost), bytes(store.get("staged/5d2c/started.json"))) == (3, b"{}")
