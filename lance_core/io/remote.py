@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -281,6 +282,9 @@ class RemoteStore:
 def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
     try:
         # Listings must be those of now: a cached one would hide other writers' versions.
+        if backend.protocol == "gcs" and "endpoint_url" in arguments:
+            # gcsfs asks Google over gRPC what kind of bucket this is; its core speaks to the endpoint only.
+            return import_module("gcsfs.core").GCSFileSystem(use_listings_cache=False, **arguments)
         return fsspec.filesystem(backend.protocol, use_listings_cache=False, **arguments)
     except ImportError as error:
         extra = f"[{backend.extra}]" if backend.extra else ""

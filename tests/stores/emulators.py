@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
+import subprocess
+import urllib.request
 import uuid
 from pathlib import Path
 from typing import Any
@@ -17,19 +20,28 @@ from lance_core.io.store import Store
 
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The key of every Azurite: published with it, secret nowhere."""
+AZURITE_PACKAGE = "azurite@3.37.0"
 DDB_TABLE = "lance-manifests"
 
 
 def azurite_command() -> list[str] | None:
-    """How to start Azurite's blob service here; None when there is no way."""
+    """How to start Azurite's blob service here, installed when npm is there to do it; None when there is no way."""
     named = os.environ.get("AZURITE")
     if named:
         return [named] if not named.endswith(".js") else ["node", named]
     found = shutil.which("azurite-blob")
-    if found is None and shutil.which("npm") and shutil.which("node"):
-        local = Path(__file__).parents[2] / ".azurite" / "node_modules" / ".bin" / "azurite-blob"
-        found = str(local) if local.exists() else None
-    return None if found is None else [found]
+    if found is not None:
+        return [found]
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        return None
+    folder = Path(__file__).parents[2] / ".azurite"
+    local = folder / "node_modules" / ".bin" / "azurite-blob"
+    if not local.exists():
+        quiet = ["--no-audit", "--no-fund", "--loglevel", "error"]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run([npm, "install", *quiet, "--prefix", str(folder), AZURITE_PACKAGE], check=False, timeout=300)
+    return [str(local)] if local.exists() else None
 
 
 def s3_options(endpoint: str) -> dict[str, str]:
@@ -91,3 +103,16 @@ def azure_store(options: dict[str, str]) -> Store:
     container = f"c{uuid.uuid4().hex}"
     fsspec.filesystem("abfs", **remote_options.azure_arguments(options)).mkdir(container)
     return resolve_store(f"az://{container}/tables/t", options)
+
+
+def gcs_options(endpoint: str) -> dict[str, str]:
+    return {"google_endpoint": endpoint, "skip_signature": "true", "google_project": "p"}
+
+
+def gcs_store(endpoint: str) -> Store:
+    bucket = f"b{uuid.uuid4().hex}"
+    request = urllib.request.Request(
+        f"{endpoint}/storage/v1/b?project=p", json.dumps({"name": bucket}).encode(), {"Content-Type": "application/json"}
+    )
+    urllib.request.urlopen(request, timeout=20).close()
+    return resolve_store(f"gs://{bucket}/tables/t", gcs_options(endpoint))

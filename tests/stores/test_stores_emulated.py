@@ -1,22 +1,21 @@
-"""S3 (moto), Azure (Azurite), S3 with DynamoDB, SQL: the store contract, and 8 threads that commit at once on each."""
+"""S3 (moto), Azure (Azurite), GCS (fake-gcs-server), DynamoDB, SQL: the store contract, and 8 threads at once on each."""
 
 from __future__ import annotations
 
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from commit_support import append, create, live_rows, paths
-from emulators import azure_store, ddb_uri, rows_of_register, s3_options, s3_store
+from commit_support import create, paths
+from emulators import azure_store, ddb_uri, gcs_options, gcs_store, rows_of_register, s3_options, s3_store
+from mixed_worker import Landed, work
+from serial_history import assert_serial
 from store_contract import StoreContract
-from test_commit_race import assert_serial
 
 import lance_core
-from lance_core.commit.manifests import list_versions, load_manifest
-from lance_core.errors import RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 
@@ -35,36 +34,49 @@ class TestDynamo(StoreContract):
         return resolve_store(ddb_uri(moto_endpoint), s3_options(moto_endpoint))
 
 
-def race(open_store: Callable[[], Store], *, each: int = EACH) -> None:
-    """8 threads, each with a store of its own, append; a reader meanwhile sees only whole versions."""
-    store = open_store()
-    create(store, (1, 2, 3))
+class TestGcs(StoreContract):
+    @pytest.fixture
+    def store(self, gcs_endpoint: str) -> Store:
+        return gcs_store(gcs_endpoint)
+
+    def test_multipart(self, store: Store) -> None:
+        writer = store.open_writer("big")
+        for number in range(45):
+            writer.write(bytes([number]) * (1 << 20))
+        assert list(store.list("")) == []
+        writer.close()
+        assert store.size("big") == 45 << 20
+
+
+def race(uri: str, options: dict[str, str], *, each: int = EACH) -> None:
+    """8 threads of mixed verbs on one table; a reader meanwhile sees only whole versions; nothing is lost, all is serial."""
+    lance_core.write_dataset(pa.table({"id": [-1, -2], "x": [0, 0]}), uri, storage_options=options)
     start, failures, done = threading.Barrier(THREADS + 1), [], threading.Event()
+    landed: dict[int, Landed] = {}
 
     def write(number: int) -> None:
-        own = open_store()
         start.wait()
-        for turn in range(each):
-            try:
-                append(own, (1000 + number * each + turn,), read_version=1)
-            except RetryableConflictError:  # lost every race: says so, and nothing happened
-                append(own, (1000 + number * each + turn,))
-            except BaseException as error:
-                failures.append(error)
+        try:
+            landed[number] = work((uri, number, each), options)
+        except BaseException as error:
+            failures.append(error)
 
     def read() -> None:
-        own = open_store()
         start.wait()
         seen = 0
         while not done.is_set():
-            version = load_manifest(own).version
-            if version < seen:
-                failures.append(AssertionError(f"version {version} after {seen}"))
-            seen = version
+            try:
+                ds = lance_core.dataset(uri, storage_options=options)
+                assert ds.to_table().num_rows == ds.count_rows()
+                assert ds.version >= seen, f"version {ds.version} after {seen}"
+                seen = ds.version
+            except BaseException as error:
+                failures.append(error)
+                return
             time.sleep(0.1)
 
     reader = threading.Thread(target=read)
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(THREADS)]
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(1, THREADS + 1)]
     for thread in (reader, *writers):
         thread.start()
     for thread in writers:
@@ -72,45 +84,64 @@ def race(open_store: Callable[[], Store], *, each: int = EACH) -> None:
     done.set()
     reader.join()
     assert failures == []
-    assert live_rows(store) == [1, 2, 3, *range(1000, 1000 + THREADS * each)]
-    assert [entry.version for entry in list_versions(store)] == [*range(1, THREADS * each + 2)]
+    assert_landed(uri, options, [*landed.values()])
+
+
+def assert_landed(uri: str, options: dict[str, str], landed: list[Landed]) -> None:
+    """What every thread did is there, and each version is what its transaction makes of the one before."""
+    assert [item.given_up for item in landed] == [0] * THREADS
+    ds = lance_core.dataset(uri, storage_options=options)
+    ds.validate()
+    expected = {-1: 0, -2: 0} | {key: value for item in landed for key, value in item.rows.items()}
+    table = ds.to_table()
+    assert dict(zip(table["id"].to_pylist(), table["x"].to_pylist(), strict=True)) == expected
+    assert table.num_rows == len(expected)
+    assert {key: value for item in landed for key, value in item.config.items()}.items() <= ds.config().items()
+    tags = {name: version for item in landed for name, version in item.tags.items()}
+    assert {name: tag["version"] for name, tag in ds.tags.list().items()} == tags
+    store = resolve_store(uri, options)
     assert_serial(store)
     assert not [path for path in paths(store) if path.startswith("_versions/") and not path.endswith((".manifest", ".json"))]
 
 
 def test_race_on_s3(moto_endpoint: str) -> None:
-    uri = s3_store(moto_endpoint).uri
-    race(lambda: resolve_store(uri, s3_options(moto_endpoint)))
+    race(s3_store(moto_endpoint).uri, s3_options(moto_endpoint))
 
 
 def test_race_on_azure(azurite_options: dict[str, str]) -> None:
-    uri = azure_store(azurite_options).uri
-    race(lambda: resolve_store(uri, azurite_options))
+    race(azure_store(azurite_options).uri, azurite_options)
+
+
+def test_race_on_gcs(gcs_endpoint: str) -> None:
+    race(gcs_store(gcs_endpoint).uri, gcs_options(gcs_endpoint), each=3)
 
 
 def test_race_through_dynamodb(moto_endpoint: str) -> None:
-    uri = ddb_uri(moto_endpoint)
-    race(lambda: resolve_store(uri, s3_options(moto_endpoint)))
+    race(ddb_uri(moto_endpoint), s3_options(moto_endpoint))
 
 
 def test_race_through_sql(tmp_path: Path) -> None:
-    options = {"manifest_store_url": f"sqlite:///{tmp_path / 'manifests.db'}"}
-    race(lambda: resolve_store(tmp_path / "t", options))
+    race(str(tmp_path / "t"), {"manifest_store_url": f"sqlite:///{tmp_path / 'manifests.db'}"}, each=4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["s3", "dynamodb", "sql"])
-def test_long_race(moto_endpoint: str, tmp_path: Path, place: str) -> None:
-    options = s3_options(moto_endpoint)
-    uri = {"s3": s3_store(moto_endpoint).uri, "dynamodb": ddb_uri(moto_endpoint), "sql": str(tmp_path / "t")}[place]
+@pytest.mark.parametrize("place", ["s3", "azure", "gcs", "dynamodb", "sql"])
+def test_long_race(request: pytest.FixtureRequest, tmp_path: Path, place: str) -> None:
     if place == "sql":
-        options = {"manifest_store_url": f"sqlite:///{tmp_path / 'manifests.db'}"}
-    race(lambda: resolve_store(uri, options), each=6)
+        race(str(tmp_path / "t"), {"manifest_store_url": f"sqlite:///{tmp_path / 'manifests.db'}"}, each=30)
+    elif place == "azure":
+        azure = request.getfixturevalue("azurite_options")
+        race(azure_store(azure).uri, azure, each=8)
+    elif place == "gcs":
+        google = request.getfixturevalue("gcs_endpoint")
+        race(gcs_store(google).uri, gcs_options(google), each=20)
+    else:
+        amazon = request.getfixturevalue("moto_endpoint")
+        race(s3_store(amazon).uri if place == "s3" else ddb_uri(amazon), s3_options(amazon), each=6)
 
 
 def test_the_official_library_and_we_share_a_dynamodb_table(moto_endpoint: str) -> None:
     lance = pytest.importorskip("lance")
-    pa = pytest.importorskip("pyarrow")
     uri = ddb_uri(moto_endpoint)
     ours = s3_options(moto_endpoint)
     theirs = {**ours, "allow_http": "true"}
@@ -132,7 +163,6 @@ def test_the_official_library_and_we_share_a_dynamodb_table(moto_endpoint: str) 
 
 
 def test_a_table_in_the_cloud_with_branches_and_tags(moto_endpoint: str) -> None:
-    pa = pytest.importorskip("pyarrow")
     uri, options = ddb_uri(moto_endpoint), s3_options(moto_endpoint)
     table = lance_core.write_dataset(pa.table({"a": [1, 2, 3]}), uri, storage_options=options)
     table.tags.create("first", 1)
