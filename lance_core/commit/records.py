@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -71,13 +72,25 @@ def read_records(store: Store, paths: Sequence[str]) -> list[Record | None]:
 
 def each(store: Store, items: Sequence[S], action: Callable[[Store, S], T]) -> list[T]:
     """`action(store, item)` for every item, at once where waiting is what it costs; results in order."""
-    if len(items) < 2 or in_io_pool() or (is_local(store) and len(items) < _MANY):
+    if len(items) < 2 or in_io_pool():
         return [action(store, item) for item in items]
-    return list(io_pool().map(lambda item: action(store, item), items))
+    # A folder of this machine answers sooner than a thread takes over; one of the network, or a disk to be synced, does not.
+    done = _while_quick(store, items, action) if is_local(store) else []
+    return done + list(io_pool().map(lambda item: action(store, item), items[len(done) :]))
 
 
-_MANY = 8
-"""Fewer local files than this are not worth a thread."""
+def _while_quick(store: Store, items: Sequence[S], action: Callable[[Store, S], T]) -> list[T]:
+    done: list[T] = []
+    began = time.monotonic()
+    for item in items:
+        done.append(action(store, item))
+        if len(done) >= _TRIED and time.monotonic() - began > _QUICK_SECONDS * len(done):
+            break
+    return done
+
+
+_TRIED = 4
+_QUICK_SECONDS = 0.001
 
 
 def _encode(record: Record) -> bytes:
