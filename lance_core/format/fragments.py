@@ -10,7 +10,6 @@ a new list that shares everything it does not change, and writing hands untouche
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import pairwise
 from typing import Protocol, TypeVar, overload
 
 from lance_core.format.fragment import Fragment
@@ -44,7 +43,7 @@ class FragmentList(Sequence[Fragment]):
         decoded: list[Fragment | None],
         raw: list[bytes | None],
         decoder: FragmentDecoder | None = None,
-        ids: list[int] | None = None,
+        ids: Sequence[int] | None = None,
     ) -> None:
         self._decoded = decoded
         self._raw = raw
@@ -104,8 +103,10 @@ class FragmentList(Sequence[Fragment]):
         """Fragment ids in the order of the list."""
         if self._ids is None:
             raws = self._undecoded()
-            peeked = iter(self._decoder.peek_ids(raws) if raws and self._decoder is not None else ())
-            self._ids = [next(peeked) if found is None else found.id for found in self._decoded]
+            peeked = self._decoder.peek_ids(raws) if raws and self._decoder is not None else ()
+            rest = iter(peeked)
+            is_all = len(raws) == len(self._decoded)
+            self._ids = peeked if is_all else [next(rest) if found is None else found.id for found in self._decoded]
         return self._ids
 
     @property
@@ -137,14 +138,14 @@ class FragmentList(Sequence[Fragment]):
         return bool(raws) and self._decoder is not None and self._decoder.peek_any(raws, name)
 
     def _undecoded(self) -> list[bytes]:
+        if self._decoded.count(None) == len(self._decoded):
+            return [raw for raw in self._raw if raw is not None]
         return [raw for found, raw in zip(self._decoded, self._raw, strict=True) if found is None and raw is not None]
 
-    def raw_items(self) -> Iterator[Fragment | bytes]:
-        """Each entry as bytes where it came from bytes, else as a fragment: what a writer needs."""
-        for found, raw in zip(self._decoded, self._raw, strict=True):
-            item = found if raw is None else raw
-            assert item is not None
-            yield item
+    def to_bytes(self, encode: Callable[[Fragment], bytes]) -> list[bytes]:
+        """Each entry as the bytes it came from, else encoded: what a writer needs."""
+        entries = zip(self._decoded, self._raw, strict=True)
+        return [encode(found) if raw is None and found is not None else raw or b"" for found, raw in entries]
 
     def get(self, fragment_id: int) -> Fragment | None:
         """The fragment with that id, or None."""
@@ -178,7 +179,7 @@ class FragmentList(Sequence[Fragment]):
             decoded.append(fragment)
             raw.append(None)
             ids.append(fragment.id)
-        if any(left > right for left, right in pairwise(ids)):
+        if ids != sorted(ids):
             order = sorted(range(len(ids)), key=ids.__getitem__)
             decoded, raw, ids = [decoded[i] for i in order], [raw[i] for i in order], [ids[i] for i in order]
         return FragmentList(decoded, raw, self._decoder, ids)

@@ -175,5 +175,4 @@ def encode_manifest(
 
 
 def _encode_fragments(manifest: Manifest) -> bytes:
-    items = FragmentList.of(manifest.fragments).raw_items()
-    return join_fragments([item if isinstance(item, bytes) else encode_fragment(item) for item in items])
+    return join_fragments(FragmentList.of(manifest.fragments).to_bytes(encode_fragment))
