@@ -26,6 +26,7 @@ from lance_core.dataset.scan import LARGE_BATCH_ROWS, is_narrow
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, parse_value, type_of
+from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Field, Schema
 from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.project import Project
@@ -227,8 +228,16 @@ def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataTyp
 
     reads = tuple(old_names[item.name] for item in part)
     fragments, files = add_files(snapshot, target, reads=reads, compute=compute)
-    operation = Merge(fragments, replace(schema, fields=tuple(fields)), preserves_nullability=keeps_nulls)
+    changed = replace(schema, fields=tuple(fields))
+    # A file of nothing but old columns is one the official library calls corrupt.
+    living = tuple(_without_dead(fragment, changed) for fragment in fragments)
+    operation = Merge(living, changed, preserves_nullability=keeps_nulls)
     return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files)
+
+
+def _without_dead(fragment: Fragment, schema: Schema) -> Fragment:
+    files = tuple(file for file in fragment.files if not schema.by_id.keys().isdisjoint(file.fields))
+    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
 
 def _cast(array: Any, field: Any) -> Any:

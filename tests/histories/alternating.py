@@ -29,7 +29,10 @@ class Model:
     columns: tuple[str, ...]
     next_id: int = 0
     added: int = 0
-    config: dict[str, str] = field(default_factory=dict)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+
+    def type_of(self, name: str) -> pa.DataType:
+        return self.types.get(name) or TYPES.get(name, pa.int64())
 
     def table(self) -> list[dict[str, Any]]:
         return [{name: row[name] for name in self.columns} for _, row in sorted(self.rows.items())]
@@ -64,7 +67,7 @@ def new_rows(model: Model, ids: list[int], rng: random.Random) -> Rows:
 
 
 def as_table(model: Model, rows: Rows) -> pa.Table:
-    schema = pa.schema([(name, TYPES.get(name, pa.int64())) for name in model.columns])
+    schema = pa.schema([(name, model.type_of(name)) for name in model.columns])
     return pa.Table.from_pylist([*rows.values()], schema=schema)
 
 
@@ -163,7 +166,85 @@ def rename_column(turn: Turn) -> Model:
     turn.dataset.alter_columns({"path": old, "name": new})
     rows = {key: {(new if name == old else name): value for name, value in row.items()} for key, row in model.rows.items()}
     columns = tuple(new if name == old else name for name in model.columns)
-    return replace(model, rows=rows, columns=columns, added=model.added + 1)
+    types = {**model.types, new: model.type_of(old)}
+    return replace(model, rows=rows, columns=columns, added=model.added + 1, types=types)
+
+
+def retype_column(turn: Turn) -> Model:
+    model = turn.model
+    extra = [name for name in model.columns if name not in TYPES]
+    if not extra:
+        return add_column(turn)
+    name, made = turn.rng.choice(extra), turn.rng.choice((pa.int32(), pa.int64()))
+    turn.dataset.alter_columns({"path": name, "data_type": made})
+    return replace(model, types={**model.types, name: made})
+
+
+def merge_column(turn: Turn) -> Model:
+    """The column of another table, joined by id; rows without a partner get null."""
+    model, name = turn.model, f"c{turn.model.added}"
+    if len(model.columns) > 7 or not model.rows:
+        return drop_column(turn)
+    known = {key: turn.rng.randrange(1000) for key in turn.rng.sample(sorted(model.rows), min(len(model.rows), 9))}
+    turn.dataset.merge(pa.table({"id": [*known], name: [*known.values()]}), "id")
+    rows = {key: {**row, name: known.get(key)} for key, row in model.rows.items()}
+    return replace(model, rows=rows, columns=(*model.columns, name), added=model.added + 1)
+
+
+def replace_rows(turn: Turn) -> Model:
+    """`replace_where` is ours alone; the other library says the same in two steps."""
+    model, low = turn.model, turn.rng.randrange(max(turn.model.next_id, 1))
+    fresh = {key: model.rows[key] for key in range(low, low + 4) if key in model.rows}
+    changed = {key: {**row, "x": key + 3} for key, row in fresh.items()}
+    if turn.ours:
+        turn.dataset.replace_where(f"id >= {low} AND id < {low + 4}", as_table(model, changed))
+    else:
+        turn.dataset.update({"x": "id + 3"}, where=f"id >= {low} AND id < {low + 4}")
+    return replace(model, rows={**model.rows, **changed})
+
+
+def truncate(turn: Turn) -> Model:
+    turn.dataset.truncate_table()
+    return replace(turn.model, rows={})
+
+
+def index(turn: Turn) -> Model:
+    column, kind = turn.rng.choice((("id", "BTREE"), ("x", "BTREE"), ("x", "BITMAP"), ("id", "ZONEMAP"), ("s", "BITMAP")))
+    turn.dataset.create_scalar_index(column, kind, replace=True)
+    return turn.model
+
+
+def upkeep(turn: Turn) -> Model:
+    turn.dataset.optimize.optimize_indices()
+    return turn.model
+
+
+def branch(turn: Turn) -> Model:
+    """A branch that goes its own way: both read it alike, and the main line (checked after each step) does not see it."""
+    name = f"b{turn.dataset.version}_{len(turn.dataset.branches.list())}"
+    made = turn.dataset.create_branch(name)
+    made.delete("id % 2 = 0")
+    turn.library.write_dataset(as_table(turn.model, new_rows(turn.model, [10**9], turn.rng)), made, mode="append")
+    expected = sorted([*(key for key in turn.model.rows if key % 2), 10**9])
+    for library in (lance, lance_core):
+        found = library.dataset(turn.dataset.uri).checkout_version((name, None))
+        found.validate()
+        assert sorted(found.to_table(columns=["id"])["id"].to_pylist()) == expected, "rows of the branch"
+    return turn.model
+
+
+def tag(turn: Turn) -> Model:
+    turn.dataset.tags.create(f"t{turn.dataset.version}_{len(turn.dataset.tags.list())}", turn.rng.choice(sorted(turn.past)))
+    return turn.model
+
+
+def cleanup(turn: Turn) -> Model:
+    turn.dataset.cleanup_old_versions(retain_versions=turn.rng.choice((1, 3)), error_if_tagged_old_versions=False)
+    left = {version["version"] for version in lance.dataset(turn.dataset.uri).versions()}
+    for version in [*turn.past]:
+        if version not in left:
+            del turn.past[version]
+    return turn.model
 
 
 def compact(turn: Turn) -> Model:
@@ -179,7 +260,7 @@ def restore(turn: Turn) -> Model:
 
 
 def overwrite(turn: Turn) -> Model:
-    model = replace(turn.model, columns=("id", "x", "s", "v"))
+    model = replace(turn.model, columns=("id", "x", "s", "v"), types={})
     rows = new_rows(model, [*range(model.next_id, model.next_id + 30)], turn.rng)
     turn.library.write_dataset(as_table(model, rows), turn.dataset.uri, mode="overwrite", max_rows_per_file=11)
     return replace(model, rows=rows, next_id=model.next_id + 30)
@@ -191,7 +272,7 @@ def configure(turn: Turn) -> Model:
     return turn.model
 
 
-OPERATIONS: list[tuple[Callable[[Turn], Model], int]] = [
+OPERATIONS: list[tuple[Callable[[Turn], Model], float]] = [
     (append, 6),
     (delete, 5),
     (update, 5),
@@ -203,7 +284,23 @@ OPERATIONS: list[tuple[Callable[[Turn], Model], int]] = [
     (restore, 1),
     (overwrite, 1),
     (configure, 1),
+    (retype_column, 1),
+    (merge_column, 1),
+    (replace_rows, 1),
+    (truncate, 0.3),
+    (index, 2),
+    (upkeep, 2),
+    (branch, 0.6),
+    (tag, 0.5),
+    (cleanup, 0.7),
 ]
+
+
+FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "id >= 20 AND id < 50": lambda row: 20 <= row["id"] < 50,
+    "x > 0": lambda row: row["x"] is not None and row["x"] > 0,
+    "s = 'up'": lambda row: row["s"] == "up",
+}
 
 
 def content(dataset: Any) -> list[dict[str, Any]]:
@@ -255,6 +352,10 @@ def check(path: Path, model: Model, where: str, *, stable: bool) -> int:
         assert found == expected, "rows as the model has them"
         ids = mine.column("_rowid").to_pylist()
         assert len(set(ids)) == len(ids), "row ids"
+        for text, chosen in FILTERS.items():  # answered by indices, where there are some
+            wanted = [row["id"] for row in expected if chosen(row)]
+            for item in (ours, theirs):
+                assert sorted(item.to_table(columns=["id"], filter=text)["id"].to_pylist()) == wanted, text
         if ids:
             picked = [0, len(ids) // 2, len(ids) - 1]
             assert ours.take(picked).equals(theirs.take(picked)), "take"
