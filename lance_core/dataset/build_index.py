@@ -31,6 +31,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import Field, Schema
 from lance_core.index.base import ID, VALUE, IndexFolder, IndexKind
+from lance_core.index.over_json import may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_name
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
@@ -95,7 +96,7 @@ def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, tr
 def folder_of(snapshot: Snapshot, index: IndexMetadata) -> IndexFolder:
     """The folder of a segment, which may lie in another table."""
     store, _ = snapshot.store_of(index.base_id)
-    return IndexFolder(store, f"{INDICES}/{index.uuid}", {file.path: file.size_bytes for file in index.files})
+    return IndexFolder(store, f"{INDICES}/{index.uuid}", {file.path: file.size_bytes for file in index.files}, index.details)
 
 
 def paths_of(index: IndexMetadata) -> tuple[str, ...]:
@@ -115,9 +116,15 @@ def build_segment(
     manifest = snapshot.manifest
     item = manifest.schema.find(request.column)
     kind, value_type = request.kind, value_type_of(manifest.schema, item)
+    details = encode_details(kind.describe(value_type, request.parameters))
+    stable = manifest.uses_stable_row_ids
+    if stable and not may_hold_ids(details):
+        raise UnsupportedFeatureError(
+            f"index {request.name!r}: this kind over a path of JSON cannot serve a table with stable row ids",
+            cure="Use target_index_type='bitmap' or 'ngram'.",
+        )
     uuid = uuid or new_index_uuid(attempt)
     folder = IndexFolder(snapshot.store, f"{INDICES}/{uuid}")
-    stable = manifest.uses_stable_row_ids
     by_address = kind.needs_addresses or not stable or kind.stable_version is not None
     batches = training_batches(snapshot, request.column, fragments, "_rowaddr" if by_address else "_rowid")
     try:
@@ -131,7 +138,7 @@ def build_segment(
         fields=(item.id,),
         dataset_version=snapshot.version,
         fragment_bitmap=frozenset(fragment.id for fragment in fragments),
-        details=encode_details(kind.describe(value_type, request.parameters)),
+        details=details,
         index_version=kind.stable_version if stable and kind.stable_version is not None else kind.written_version,
         created_at=time.time_ns() // 1_000_000,
         files=files,

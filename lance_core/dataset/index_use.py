@@ -28,6 +28,7 @@ from lance_core.errors import CorruptFileError, FilterError, LanceError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import Answer, IndexKind, OpenIndex
+from lance_core.index.over_json import may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
@@ -106,12 +107,14 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
     if index.name in SYSTEM_INDICES:
         return "", None
     kind = kind_by_details(index.details.kind) if index.details is not None else None
-    if kind is None:
+    if kind is None or index.details is None:
         return f"its type {index.details.kind if index.details else 'unknown'} is not known here", None
     if (index.index_version or 0) > kind.version:
         return f"its version {index.index_version} is newer than {kind.version}", kind
     if len(index.fields) != 1 or index.fragment_bitmap is None:
         return "it is on several fields, or does not say what it covers", kind
+    if stable and not may_hold_ids(index.details):
+        return "it may hold addresses where the table has stable row ids", kind
     if deferred and (is_address_based(index) or not stable):
         return "rows moved since it was built and its addresses were not translated", kind
     return "", kind

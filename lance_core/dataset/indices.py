@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lance_core.dataset.build_index import column_of, create_scalar_index, drop_index, parse_index_request, segments_named
@@ -137,6 +137,14 @@ def _told(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     return open_segment(snapshot, Segment(index, kind, frozenset())).statistics()
 
 
+@dataclass(frozen=True, slots=True)
+class IndexConfig:
+    """A kind and its parameters in one: `IndexConfig("json", {"path": "a.b", "target_index_type": "btree"})`."""
+
+    index_type: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
 class IndexingVerbs:
     """What `LanceDataset` can do about indices."""
 
@@ -145,7 +153,7 @@ class IndexingVerbs:
     def create_scalar_index(
         self,
         column: str,
-        index_type: str,
+        index_type: str | IndexConfig,
         name: str | None = None,
         *,
         replace: bool = True,
@@ -164,7 +172,8 @@ class IndexingVerbs:
         (no such column or kind, a type the kind does not index, a name that is taken), CommitError.
         """
         schema = self._snapshot.manifest.schema
-        request = parse_index_request(schema, column, index_type, name, kwargs)
+        config = IndexConfig(index_type) if isinstance(index_type, str) else index_type
+        request = parse_index_request(schema, column, config.index_type, name, {**config.parameters, **kwargs})
         if fragment_ids is not None:
             return build_part(self._snapshot, request, fragment_ids, index_uuid=index_uuid)
         if index_uuid is not None:

@@ -19,6 +19,18 @@ from pyarrow import compute
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
 from lance_core.expr.compare import compare
+from lance_core.expr.json_values import (
+    json_array_contains,
+    json_array_length,
+    json_exists,
+    json_extract,
+    json_get,
+    json_getter,
+    to_bool,
+    to_float,
+    to_int,
+    to_text,
+)
 from lance_core.expr.lists import array_contains, array_has_all, array_has_any, element, length_of
 from lance_core.expr.patterns import for_each, match_regex
 
@@ -223,6 +235,15 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "date_trunc": (2, 2, _date_trunc),
         "datetrunc": (2, 2, _date_trunc),
         "to_timestamp": (1, 1, _to_timestamp),
+        "json_extract": (2, 2, json_extract),
+        "json_exists": (2, 2, json_exists),
+        "json_get": (2, 2, json_get),
+        "json_get_string": (2, 2, json_getter("json_get_string", to_text, pa.string())),
+        "json_get_int": (2, 2, json_getter("json_get_int", to_int, pa.int64())),
+        "json_get_float": (2, 2, json_getter("json_get_float", to_float, pa.float64())),
+        "json_get_bool": (2, 2, json_getter("json_get_bool", to_bool, pa.bool_())),
+        "json_array_contains": (3, 3, json_array_contains),
+        "json_array_length": (2, 2, json_array_length),
         "now": (0, 0, lambda: pa.scalar(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))),
     }
 )

@@ -24,7 +24,7 @@ from lance_core.expr.ast import Expr
 from lance_core.file.open import open_file
 from lance_core.file.opened import OpenFile
 from lance_core.file.writer import FileWriter
-from lance_core.format.index import IndexFile
+from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details
 from lance_core.format.version import FileVersion
 from lance_core.io.store import Store
@@ -36,11 +36,13 @@ WRITTEN_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class IndexFolder:
-    """The folder of one index segment: `path` below the store's root, and the sizes of its files where they are known."""
+    """The folder of one index segment: `path` below the store's root, the sizes of its files where they are known, and what
+    the manifest says of it (only kinds that need it to be opened look there)."""
 
     store: Store
     path: str
     sizes: Mapping[str, int] = field(default_factory=dict)
+    details: IndexDetails | None = None
 
     @property
     def key(self) -> tuple[str, str]:

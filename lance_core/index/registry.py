@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lance_core.index.base import IndexKind
+from lance_core.index.over_json import json_kind
 from lance_core.index.scalar import bitmap, bloom, btree, label_list, ngram, zone_map
 from lance_core.index.text import inverted
 
-KINDS: tuple[IndexKind, ...] = (
+_OF_COLUMNS: tuple[IndexKind, ...] = (
     btree.KIND,
     bitmap.KIND,
     label_list.KIND,
@@ -15,7 +16,8 @@ KINDS: tuple[IndexKind, ...] = (
     bloom.KIND,
     inverted.KIND,
 )
-_ALIASES = {"FTS": "INVERTED"}
+KINDS: tuple[IndexKind, ...] = (*_OF_COLUMNS, json_kind(_OF_COLUMNS))
+_ALIASES = {"FTS": "INVERTED", "LABELLIST": "LABEL_LIST"}
 
 
 def kind_by_name(name: str) -> IndexKind | None:

@@ -38,8 +38,7 @@ def step(uri: str, rng: random.Random, number: int) -> str:
         actor.optimize.optimize_indices()
     elif verb == "delta":
         actor.optimize.optimize_indices(num_indices_to_merge=0)
-    else:
-        ids = [item.fragment_id for item in ours.get_fragments()]
+    elif ids := [item.fragment_id for item in ours.get_fragments()]:
         (low, high) = min(ids), max(ids)
         actor.delete(
             f"_rowaddr >= {rng.randint(low, high) << 32} and _rowaddr < {(low + 1) << 32}"

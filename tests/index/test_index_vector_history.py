@@ -24,7 +24,7 @@ def rows(count: int, *, seed: int, first: int = 0) -> pa.Table:
     return pa.table({"id": np.arange(first, first + count), "v": vectors, "s": rng.integers(0, 5, count)})
 
 
-def step(uri: str, rng: random.Random, number: int) -> str:
+def step(uri: str, rng: random.Random, number: int, *, stable: bool) -> str:
     actor: Any = rng.choice([dataset(uri), lance.dataset(uri)])
     verb = rng.choice(["append", "delete", "update", "revector", "compact", "defer", "optimize", "delta"])
     if verb == "append":
@@ -40,12 +40,23 @@ def step(uri: str, rng: random.Random, number: int) -> str:
     elif verb == "compact":
         actor.optimize.compact_files(target_rows_per_fragment=rng.choice([100, 250, 1000]))
     elif verb == "defer":
-        lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=250, defer_index_remap=True)
+        # With stable row ids there is nothing to defer, and the official library refuses to.
+        lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=250, defer_index_remap=not stable)
     elif verb == "optimize":
         actor.optimize.optimize_indices()
     else:
         actor.optimize.optimize_indices(num_indices_to_merge=0)
     return f"{number}: {type(actor).__module__} {verb}"
+
+
+def official_ids(theirs: Any, nearest: dict[str, Any], options: dict[str, Any]) -> list[int] | None:
+    """What the official library finds; None where it refuses: graphs whose rows a deferred compaction left out."""
+    try:
+        return theirs.to_table(columns=["id", "_distance"], nearest=nearest, **options)["id"].to_pylist()  # type: ignore[no-any-return]
+    except pa.ArrowInvalid as error:
+        if "no vector to score" in str(error):
+            return None
+        raise
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
@@ -60,7 +71,7 @@ def test_random_histories(tmp_path: Path, seed: int, kind: str, stable: bool) ->
     queries = np.random.default_rng(seed).normal(size=(3, DIMENSION)).astype(np.float32)
     done: list[str] = []
     for number in range(8):
-        done.append(step(uri, rng, number))
+        done.append(step(uri, rng, number, stable=stable))
         ours, theirs = dataset(uri), lance.dataset(uri)
         for q in queries:
             nearest = {"column": "v", "q": q, "k": 10, "nprobes": 4, "ef": 400}
@@ -68,8 +79,10 @@ def test_random_histories(tmp_path: Path, seed: int, kind: str, stable: bool) ->
                 brute = ours.to_table(["id", "_distance"], nearest={**nearest, "use_index": False}, **options)
                 found = ours.to_table(["id", "_distance"], nearest=nearest, strict_index=True, **options)
                 assert found["id"].to_pylist() == brute["id"].to_pylist(), (done, options)
-                other = theirs.to_table(columns=["id", "_distance"], nearest=nearest, **options)
-                assert other["id"].to_pylist() == brute["id"].to_pylist(), (done, options)
+                other = official_ids(theirs, nearest, options)
+                # With stable row ids, rows that a compaction left out still take places among the k of the official library.
+                most = len(other or ()) if stable else brute.num_rows
+                assert other is None or other == brute["id"].to_pylist()[:most], (done, options)
                 np.testing.assert_allclose(found["_distance"], brute["_distance"], rtol=1e-5)
 
 
@@ -130,5 +143,5 @@ def test_pieces_make_one_index(tmp_path: Path) -> None:
     apart = table.create_index_uncommitted("v", "IVF_PQ", num_partitions=4, num_sub_vectors=4, fragment_ids=[0])
     with pytest.raises(InputError, match="segment"):
         table.merge_existing_index_segments([whole, apart])
-    with pytest.raises(InputError, match="another covers"):
+    with pytest.raises(InputError, match="two segments cover fragment 0"):
         table.commit_existing_index_segments("x", "v", [whole, apart])

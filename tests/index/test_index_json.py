@@ -1,0 +1,173 @@
+"""JSON indices over a path: built by us or by the official library, asked by both, carried through time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.indices import IndexConfig as OfficialConfig
+
+from lance_core.dataset.entry import dataset
+from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
+from lance_core.indices import IndexConfig
+from lance_core.io.cache import shared_cache
+from lance_core.jobs.index_specs import BuildIndexSpec
+from lance_core.jobs.run import run_job
+from lance_core.jobs.spec import CommitSpec
+
+# path, target, what the official library asks its index too, what only ours answers (it does not convert)
+CASES: list[tuple[str, str, list[str], list[str]]] = [
+    ("a", "btree", ["json_get_int(j,'a') = 3", "json_get_int(j,'a') > 4", "json_get_int(j,'a') is null",
+                    "json_get_int(j,'a') in (1, 2)", "json_get_int(j,'a') = 3 and x > 100"], []),
+    ("f", "btree", ["json_get_float(j,'f') > 50", "json_get_float(j,'f') <= 3.25"], []),
+    ("$.b.c", "btree", [], ["json_get_string(json_get(j,'b'),'c') = 's two'"]),
+    ("flag", "bitmap", [], ["json_get_bool(j,'flag')", "json_get_bool(j,'flag') = false"]),
+    ("a", "bitmap", ["json_get_int(j,'a') = 3", "json_get_int(j,'a') between 1 and 2"], []),
+    ("x", "zonemap", ["json_get_int(j,'x') = 120", "json_get_int(j,'x') > 190"], []),
+    ("s", "ngram", [], ["contains(json_get_string(j,'s'),'ray')"]),
+]  # fmt: skip
+OTHERS = ["json_get_float(j,'a') = 3.0", "json_get_string(j,'a') = '3'", "json_extract(j,'$.a') = '3'",
+          "json_get_int(j,'$.a') = 3", "json_exists(j,'$.b.c')", "json_get_int(j,'nothing') is null"]  # fmt: skip
+
+
+def documents(count: int, first: int = 0) -> pa.Table:
+    words = ("one", "two", "three")
+    values: list[Any] = [
+        {"a": n % 7, "b": {"c": f"s {words[n % 3]}"}, "f": n / 2 + 0.25, "flag": n % 2 == 0, "s": f"gamma ray {n}", "x": n}
+        for n in range(first, first + count)
+    ]
+    values[3] = {}
+    texts = pa.array([*(json.dumps(value) for value in values[:-1]), None], pa.json_())
+    return pa.table({"x": range(first, first + count), "j": texts})
+
+
+def make(path: Path, *, stable: bool = False) -> str:
+    lance.write_dataset(documents(200), str(path), max_rows_per_file=60, enable_stable_row_ids=stable)
+    lance.dataset(str(path)).delete("x % 10 = 1")
+    return str(path)
+
+
+def check(uri: str, where: str) -> None:
+    expected = lance.dataset(uri).scanner(columns=["x"], filter=where, use_scalar_index=False).to_table()["x"].to_pylist()
+    assert dataset(uri).to_table(["x"], filter=where, use_scalar_index=False)["x"].to_pylist() == expected, where
+    assert dataset(uri).to_table(["x"], filter=where, strict_index=True)["x"].to_pylist() == expected, where
+
+
+@pytest.mark.parametrize("builder", ["ours", "theirs"])
+@pytest.mark.parametrize(("path", "target", "shared", "alone"), CASES, ids=[f"{c[1]}-{c[0]}" for c in CASES])
+def test_same_rows(tmp_path: Path, path: str, target: str, shared: list[str], alone: list[str], builder: str) -> None:
+    uri = make(tmp_path / "t.lance")
+    config = {"path": path, "target_index_type": target}
+    if builder == "ours":
+        dataset(uri).create_scalar_index("j", IndexConfig("json", config), name="by_path")
+    else:
+        lance.dataset(uri).create_scalar_index("j", OfficialConfig(index_type="json", parameters=config), name="by_path")
+    lance.write_dataset(documents(40, first=500), uri, mode="append")
+    for where in (*shared, *alone):
+        check(uri, where)
+        assert "by_path (Json)" in dataset(uri).scanner(filter=where).explain_plan(), where
+    for where in shared:
+        theirs = lance.dataset(uri)
+        assert "@by_path" in theirs.scanner(filter=where).explain_plan(), where
+        check(uri, where)
+        found = dataset(uri).to_table(["x"], filter=where)["x"].to_pylist()
+        assert sorted(theirs.to_table(columns=["x"], filter=where)["x"].to_pylist()) == found
+    for where in OTHERS:
+        check(uri, where)
+
+
+@pytest.mark.parametrize("target", ["btree", "bitmap", "zonemap", "ngram"])
+def test_entry_is_the_official_one(tmp_path: Path, target: str) -> None:
+    uri = make(tmp_path / "t.lance")
+    config = {"path": "x" if target == "zonemap" else "s", "target_index_type": target}
+    dataset(uri).create_scalar_index("j", IndexConfig("json", config), name="ours")
+    lance.dataset(uri).create_scalar_index("j", OfficialConfig(index_type="json", parameters=config), name="theirs")
+    ours, theirs = sorted(dataset(uri).snapshot.manifest.indices, key=lambda index: index.name)
+    assert ours.details == theirs.details and ours.index_version == theirs.index_version
+    assert {file.path for file in ours.files} == {file.path for file in theirs.files}
+    told = {item.name: item.index_type for item in lance.dataset(uri).describe_indices()}
+    assert told == {item.name: item.index_type for item in dataset(uri).describe_indices()}
+
+
+def test_through_time(tmp_path: Path) -> None:
+    uri = make(tmp_path / "t.lance")
+    ours = dataset(uri)
+    ours.create_scalar_index("j", "JSON", name="by_a", path="a", target_index_type="BTREE")
+    ours.create_scalar_index("j", "JSON", name="by_x", path="x", target_index_type="ZONEMAP",
+                             target_index_parameters={"rows_per_zone": 16})  # fmt: skip
+    questions = [
+        "json_get_int(j,'a') = 3 and json_get_int(j,'x') > 100",
+        "json_get_int(j,'x') < 30",
+        "json_get_int(j,'a') > 5",
+    ]
+    for number in range(4):
+        lance.write_dataset(documents(50, first=1000 * (number + 1)), uri, mode="append")
+        ours = dataset(uri)
+        ours.delete(f"x % 13 = {number}")
+        if number == 1:
+            ours.optimize.compact_files(target_rows_per_fragment=1000)
+        if number == 2:
+            ours.optimize.optimize_indices()
+            assert ours.index_statistics("by_a")["num_unindexed_rows"] == 0
+            assert ours.index_statistics("by_x")["segments"][0]["rows_per_zone"] == 16
+        if number == 3:
+            ours.optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
+        for where in questions:
+            check(uri, where)
+
+
+def test_as_a_job(tmp_path: Path) -> None:
+    uri = make(tmp_path / "t.lance")
+    parameters = {"path": "a", "target_index_type": "btree"}
+    spec = BuildIndexSpec(uri=uri, column="j", index_type="JSON", name="j_a", parameters=parameters, rows_per_segment=60)
+    staged: Any = run_job(spec)
+    run_job(CommitSpec(uri=uri, identities=(staged.uuid,)))
+    assert len(dataset(uri).describe_indices()[0].segments) > 1
+    check(uri, "json_get_int(j,'a') = 3")
+
+
+def test_stable_row_ids(tmp_path: Path) -> None:
+    uri = make(tmp_path / "t.lance", stable=True)
+    dataset(uri).create_scalar_index("j", IndexConfig("json", {"path": "a", "target_index_type": "bitmap"}), name="ours")
+    lance.dataset(uri).create_scalar_index(
+        "j", OfficialConfig(index_type="json", parameters={"path": "x", "target_index_type": "zonemap"}), name="theirs"
+    )
+    for where in ("json_get_int(j,'a') = 3", "json_get_int(j,'x') = 120", "json_get_int(j,'x') > 50"):
+        check(uri, where)
+    for target in ("btree", "zonemap"):
+        with pytest.raises(UnsupportedFeatureError, match="stable row ids"):
+            dataset(uri).create_scalar_index("j", IndexConfig("json", {"path": "a", "target_index_type": target}))
+
+
+def test_refusals_and_damage(tmp_path: Path) -> None:
+    uri = make(tmp_path / "t.lance")
+    table = dataset(uri)
+    for parameters in (
+        {},
+        {"path": "b"},
+        {"path": "$.b["},
+        {"path": "a", "target_index_type": "inverted"},
+        {"path": "a", "target_index_type": "bloomfilter"},
+        {"path": "a", "target_index_type": "ngram"},
+        {"path": "a", "target_index_parameters": "{"},
+        {"path": "a", "target_index_parameters": {"colour": 1}},
+    ):
+        with pytest.raises(InputError):
+            table.create_scalar_index("j", IndexConfig("json", parameters))
+    with pytest.raises(InputError):
+        table.create_scalar_index("x", IndexConfig("json", {"path": "a"}))
+    assert not table.has_index
+    table.create_scalar_index("j", IndexConfig("json", {"path": "a"}))
+    for file in (tmp_path / "t.lance" / "_indices").glob("*/*"):
+        file.unlink()
+    shared_cache().clear()
+    where = "json_get_int(j,'a') = 3"
+    expected = dataset(uri).to_table(["x"], filter=where, use_scalar_index=False)
+    with pytest.warns(RuntimeWarning, match="left out"):
+        assert dataset(uri).to_table(["x"], filter=where).equals(expected)
+    with pytest.raises(CorruptFileError, match="cannot be searched"):
+        dataset(uri).to_table(["x"], filter=where, strict_index=True)
