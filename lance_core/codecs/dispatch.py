@@ -125,6 +125,14 @@ class Codecs:
         """
         return self._find(encoding).decode_values(encoding, payload, self)
 
+    def unwrap(self, encoding: CompressiveEncoding, pieces: Pieces) -> tuple[CompressiveEncoding, Pieces]:
+        """The encoding inside a general compressor and its bytes, or both as they are (`unwrap` of the codec)."""
+        codec: Any = self._find(encoding)
+        if not hasattr(codec, "unwrap"):
+            return encoding, pieces
+        found: tuple[CompressiveEncoding, Pieces] = codec.unwrap(encoding, pieces)
+        return found
+
     def num_buffers(self, encoding: CompressiveEncoding) -> int:
         """How many value buffers each mini-block chunk of this encoding has."""
         return self._find(encoding).num_buffers(encoding, self)

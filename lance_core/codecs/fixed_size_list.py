@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, ListBlock, Pieces
-from lance_core.codecs.dispatch import Codecs, Values
+from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks, EncodedValues
+from lance_core.codecs.gather import gather, require_sizes
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import CompressiveEncoding, Constant, FixedSizeList, Flat
 
@@ -41,11 +42,24 @@ def decode(encoding: FixedSizeList, buffers: tuple[Pieces, ...], counts: Ints, c
 
 
 def decode_block(encoding: FixedSizeList, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
-    """Lists without validity as one buffer of items."""
-    if encoding.has_validity:
-        raise UnsupportedEncodingError("FixedSizeList with validity has no block form")
+    """Lists as one buffer of items; with validity (2.3) as rows of `[bitmaps][values]`."""
     dimension = _dimension(encoding, counts)
+    if _has_validity(encoding):
+        return _decode_rows(encoding, piece, counts, codecs)
     return ListBlock(dimension, codecs.decode_block(encoding.values, piece, counts * dimension), int(counts.sum()))
+
+
+def _has_validity(encoding: CompressiveEncoding) -> bool:
+    return isinstance(encoding, FixedSizeList) and (encoding.has_validity or _has_validity(encoding.values))
+
+
+def _decode_rows(encoding: FixedSizeList, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
+    layers, leaf = _layers(encoding)
+    size = sum(_row_sizes(layers, leaf.bits_per_value)[1])
+    require_sizes(piece, counts * size, "FixedSizeList block")
+    return decode_values(
+        encoding, FixedBlock(size * 8, gather(piece.data, piece.starts, counts * size), total(counts)), codecs
+    )
 
 
 def decode_values(encoding: FixedSizeList, payload: Values, codecs: Codecs) -> Block:

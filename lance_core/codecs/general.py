@@ -49,6 +49,11 @@ def decode_block(encoding: General, piece: Pieces, counts: Ints, codecs: Codecs)
     return codecs.decode_block(encoding.values, decompress(piece, encoding.compression.scheme), counts)
 
 
+def unwrap(encoding: General, pieces: Pieces) -> tuple[CompressiveEncoding, Pieces]:
+    """What is inside, unpacked."""
+    return encoding.values, decompress(pieces, encoding.compression.scheme)
+
+
 def decode_values(encoding: General, payload: Values, codecs: Codecs) -> Block:
     """Each payload is one compressed value."""
     if not isinstance(payload, VariableBlock):

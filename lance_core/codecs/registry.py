@@ -26,6 +26,7 @@ from lance_core.codecs import (
     fsst,
     general,
     packed,
+    ranges,
     rle,
     variable,
 )
@@ -41,6 +42,7 @@ from lance_core.format.encoding import (
     InlineBitpacking,
     OutOfLineBitpacking,
     PackedStruct,
+    Range,
     Rle,
     Variable,
     VariablePackedStruct,
@@ -48,7 +50,8 @@ from lance_core.format.encoding import (
 
 __all__ = ["CODECS", "Codec", "Codecs", "Values"]
 
-# Range and Delta (2.3, unstable) are not here: they are refused by name.
+# Delta (2.3, unstable) is not here: it describes offsets and positions (`offsets`, `pages/sparse_numbers`) and is refused
+# by name anywhere else.
 CODECS = Codecs(
     MappingProxyType(
         {
@@ -60,6 +63,7 @@ CODECS = Codecs(
             Fsst: fsst,
             Dictionary: dictionary,
             Rle: rle,
+            Range: ranges,
             ByteStreamSplit: byte_stream_split,
             General: general,
             FixedSizeList: fixed_size_list,

@@ -1,4 +1,4 @@
-"""RLE: runs as two buffers, the values and the run lengths (1 to 255; a longer run is several).
+"""RLE: runs as two buffers, the values and the run lengths (1 to 255, a longer run is several; wider in 2.3).
 
 ::
 
@@ -36,8 +36,13 @@ def num_buffers(encoding: Rle, codecs: Codecs) -> int:
 def decode(encoding: Rle, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> Block:
     """FixedBlock of the runs spelled out; CorruptFileError when a chunk's lengths do not add up to its count."""
     values, lengths = buffers
+    if not isinstance(encoding.run_lengths, Flat) and not isinstance(encoding.values, Flat):
+        # Both compressed (2.3): only unpacked does either tell how many runs there are.
+        inner, lengths = codecs.unwrap(encoding.run_lengths, lengths)
+        encoding = Rle(encoding.values, inner)
     num_runs = _num_runs(encoding, values, lengths)
-    runs = codecs.decode(encoding.values, (values,), num_runs)
+    # Values that are a range have no bytes (2.3).
+    runs = codecs.decode(encoding.values, (values,)[: codecs.num_buffers(encoding.values)], num_runs)
     sizes = codecs.decode(encoding.run_lengths, (lengths,), num_runs)
     return _expand(runs, _lengths(sizes), num_runs, counts)
 
@@ -119,12 +124,12 @@ def _num_runs(encoding: Rle, values: Pieces, lengths: Pieces) -> Ints:
     for inner, pieces in ((encoding.run_lengths, lengths), (encoding.values, values)):
         if isinstance(inner, Flat) and inner.bits_per_value >= 8 and inner.bits_per_value % 8 == 0:
             return pieces.sizes // (inner.bits_per_value // 8)
-    raise UnsupportedEncodingError("Rle with both values and lengths compressed is not supported")
+    raise UnsupportedEncodingError("Rle with both values and lengths bit-packed is not supported")
 
 
 def _lengths(block: Block) -> npt.NDArray[Any]:
-    if not isinstance(block, FixedBlock) or block.bits not in (8, 16):
-        raise CorruptFileError("Rle: run lengths are not numbers of 8 or 16 bits")
+    if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32):
+        raise CorruptFileError("Rle: run lengths are not numbers of 8, 16 or 32 bits")
     return block.data[: block.count * block.bits // 8].view(f"<u{block.bits // 8}")
 
 

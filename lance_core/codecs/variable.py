@@ -6,7 +6,8 @@
     block form                      20000000 14000000  00000000 02000000 03000000  61 62 63
                                     width    bytes at  offsets from zero
 
-The chunk form is padded with 0x48 to its offset width. In full-zip pages a payload is the value.
+The chunk form is padded with 0x48 to its offset width. In full-zip pages a payload is the value. Offsets that are
+themselves encoded (2.3) are a buffer of their own: `codecs/offsets.py`.
 (Spec: file format, compressive encodings, "variable".)
 """
 
@@ -22,6 +23,7 @@ from lance_core.codecs.blocks import Block, Bytes, Ints, Picks, Pieces, Variable
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import gather, pick_even, pick_uneven, require_sizes, words
+from lance_core.codecs.offsets import decode_apart, num_offset_buffers
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, Variable
 
@@ -38,13 +40,17 @@ Offsets = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
 def num_buffers(encoding: Variable, codecs: Codecs) -> int:
-    """One buffer: offsets and bytes together."""
+    """One buffer, offsets and bytes together; offsets apart have their own."""
+    if _are_apart(encoding):
+        return num_offset_buffers(encoding.offsets) + 1
     _width(encoding)
     return 1
 
 
 def decode(encoding: Variable, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> Block:
     """VariableBlock of all chunks' values; CorruptFileError for offsets that decrease or leave their chunk."""
+    if _are_apart(encoding):
+        return decode_apart(encoding.offsets, buffers, counts, codecs)
     width = _width(encoding)
     (pieces,) = buffers
     header = (counts + 1) * width
@@ -68,6 +74,8 @@ def decode_block(encoding: Variable, piece: Pieces, counts: Ints, codecs: Codecs
 
 def decode_at(encoding: Variable, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
     """One value of one chunk."""
+    if _are_apart(encoding):
+        return _one_apart(encoding, buffers, count, position, codecs)
     width = _width(encoding)
     if len(buffers) != 1 or len(buffers[0]) < (count + 1) * width:
         raise CorruptFileError(f"Variable: {count} values in {[len(buffer) for buffer in buffers]} bytes")
@@ -81,7 +89,9 @@ def decode_at(encoding: Variable, buffers: tuple[memoryview, ...], count: int, p
 def decode_picks(
     encoding: Variable, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs
 ) -> Block | None:
-    """Some values of many chunks; None for long ones, which are better copied whole."""
+    """Some values of many chunks; None for long ones, which are better copied whole, and for offsets apart."""
+    if _are_apart(encoding):
+        return None
     width = _width(encoding)
     (pieces,) = buffers
     require_sizes(pieces, (counts + 1) * width, "Variable offsets")
@@ -229,6 +239,23 @@ def _chunk_offsets(block: VariableBlock, counts: Ints, edges: Ints, width: int) 
     last = int(counts[-1])
     out[even * (per_chunk + 1) :] = offsets[block.count - last :] - offsets[block.count - last] + (last + 1) * width
     return out.view(np.uint8)
+
+
+def _one_apart(
+    encoding: Variable, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs
+) -> VariableBlock:
+    counts = np.array([count], np.int64)
+    pieces = tuple(Pieces.whole(np.frombuffer(buffer, np.uint8)) for buffer in buffers)
+    if len(pieces) != num_buffers(encoding, codecs):
+        raise CorruptFileError(f"Variable: a chunk of {len(pieces)} value buffers")
+    block = decode_apart(encoding.offsets, pieces, counts, codecs)
+    start, end = block.offsets[position : position + 2].tolist()
+    offsets: Offsets = np.array([0, end - start], np.int32 if block.offsets.dtype.itemsize == 4 else np.int64)
+    return VariableBlock(offsets, block.data[start:end])
+
+
+def _are_apart(encoding: Variable) -> bool:
+    return not isinstance(encoding.offsets, Flat) and encoding.compression is None
 
 
 def _width(encoding: Variable) -> int:

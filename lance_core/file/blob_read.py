@@ -116,6 +116,8 @@ class _Inner(Protocol):
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]: ...
 
+    def pages_of(self, window: RowSelection) -> str | None: ...
+
     @property
     def num_columns(self) -> int: ...
 
@@ -143,6 +145,10 @@ class BlobReader:
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
         """The readers of the descriptors."""
         return self.inner.jobs(window)
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The pages of the descriptors."""
+        return self.inner.pages_of(window)
 
     def row_size(self) -> float:
         """An assumption."""

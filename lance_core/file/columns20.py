@@ -19,7 +19,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.assemble import concat, flat_array
 from lance_core.file.blobs import BLOB_ROW_SIZE, descriptors, fetch_values
-from lance_core.file.located import located
+from lance_core.file.located import located, span
 from lance_core.file.rows import clip
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode
 from lance_core.file.values import bitmap, to_arrow
@@ -88,6 +88,11 @@ class FieldReader20:
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
         """The one array the reader made."""
         return list(results)
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The pages that hold these rows, in a column that has one slot for each."""
+        column = _row_column(self.node, self.columns)
+        return None if column is None else span(number for number, _, _ in column.parts(window))
 
     def row_size(self) -> float:
         """About how many bytes a row of this field takes once decoded."""

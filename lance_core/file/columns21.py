@@ -19,7 +19,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.assemble import flat_array, nested_array
 from lance_core.file.blobs import BLOB_ROW_SIZE, descriptors, fetch_values
-from lance_core.file.located import located
+from lance_core.file.located import located, span
 from lance_core.file.rows import clip, scale
 from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, leaves
 from lance_core.format.layout import BlobLayout, Column, MiniBlockLayout, Page
@@ -179,8 +179,11 @@ class FieldReader:
         for result in results:
             index, leaf = cast("tuple[int, Leaf]", result)
             pages[index].append(leaf)
-        with located(self.path, column=self.node.field.name):
-            return [nested_array(self.node, pages, num_rows)]
+        return [nested_array(self.node, pages, num_rows)]
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The pages that hold these rows, in any of the columns."""
+        return span(number for column in self.columns for number, _ in column.parts(window))
 
     def row_size(self) -> float:
         """About how many bytes a row of this field takes once decoded."""

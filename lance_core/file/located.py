@@ -6,7 +6,7 @@ data/a.lance: column 'x', page 2: chunk 7 ends behind the page's data
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -31,8 +31,11 @@ _DAMAGE = (
 
 
 @contextmanager
-def located(path: str, *, column: str | None = None, page: int | None = None) -> Iterator[None]:
-    """Errors raised inside name the file, and the column and page when given; anything unforeseen is damage."""
+def located(path: str, *, column: str | None = None, page: int | str | None = None) -> Iterator[None]:
+    """Errors raised inside name the file, and the column and page (or pages, "0-3") when given.
+
+    Anything unforeseen is damage.
+    """
     try:
         yield
     except FormatError as error:
@@ -46,7 +49,7 @@ def located(path: str, *, column: str | None = None, page: int | None = None) ->
         ) from error
 
 
-def _where(path: str, column: str | None, page: int | None) -> str:
+def _where(path: str, column: str | None, page: int | str | None) -> str:
     text = path
     if column is not None:
         text += f": column {column!r}"
@@ -62,3 +65,11 @@ def _moved(error: FormatError, where: str) -> FormatError:
     moved = type(error)(f"{where}: {error}")
     moved.cure = error.cure
     return moved
+
+
+def span(numbers: Iterable[int]) -> str | None:
+    """Pages as an error names them: "7", "0-3", None for none."""
+    found = sorted(set(numbers))
+    if not found:
+        return None
+    return str(found[0]) if len(found) == 1 else f"{found[0]}-{found[-1]}"

@@ -22,6 +22,7 @@ from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
 from lance_core.file.blob_read import described_schema
 from lance_core.file.finish import finish
+from lance_core.file.located import located
 from lance_core.file.metadata import Tail
 from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
 from lance_core.file.tree import Node
@@ -56,6 +57,10 @@ class Reader(Protocol):
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
         """The window's values, in one or more chunks."""
+        ...
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The pages that hold the window's rows, for errors: "7" or "0-3"."""
         ...
 
     def row_size(self) -> float:
@@ -165,12 +170,20 @@ class Projection:
         columns = []
         position = 0
         for reader, group, field in zip(self._readers, jobs, self.arrow_schema, strict=True):
-            chunks = reader.assemble(results[position : position + len(group)], num_rows)
+            chunks = self._finished(reader, results[position : position + len(group)], field, window)
             position += len(group)
-            columns.append(_chunked([finish(chunk, field.type) for chunk in chunks], field, num_rows, self._path))
+            columns.append(_chunked(chunks, field, num_rows, self._path))
         if not columns:
             return pa.Table.from_batches([no_columns(num_rows)])
         return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+
+    def _finished(self, reader: Reader, results: Sequence[object], field: pa.Field, window: RowSelection) -> list[pa.Array]:
+        """The window of one field as users see it; what is found to be wrong only now names the pages it came from."""
+        try:
+            return [finish(chunk, field.type) for chunk in reader.assemble(results, window.num_rows)]
+        except Exception:
+            with located(self._path, column=field.name, page=reader.pages_of(window)):
+                raise
 
     def _from_tail(self, fetch: Fetch[object]) -> Fetch[object]:
         return fetch if self._tail is None else _served(self._tail, fetch)

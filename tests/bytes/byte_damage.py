@@ -13,14 +13,18 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import itertools
 import json
 import os
 import random
 import resource
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import byte_cases as cases
+import byte_files as files
 import byte_pools as pools
 import pyarrow as pa
 
@@ -54,6 +58,8 @@ class Sample:
 
 def samples(version: str) -> list[Sample]:
     """Small files of one version, of every type and every layout."""
+    if version == "2.3":
+        return [*unstable_samples()]
     found = [_sample(name, pools.column(name, NUM_ROWS, "some"), {}, version) for name in pools.POOLS]
     if version == "0.1":
         found += [_old(path) for path in sorted(OLD.glob("*/*/data/*.lance")) if path.stat().st_size < 9000]
@@ -64,6 +70,20 @@ def samples(version: str) -> list[Sample]:
             for name in ("int64", "string", "double", "binary", "list_int", "bool", "decimal128", "string_long"):
                 found.append(_sample(f"{distribution} {name}", pools.column(name, 400, "some", distribution), {}, version))
     return [item for item in found if item is not None]
+
+
+def unstable_samples() -> Iterator[Sample]:
+    """2.3, which only the official library writes."""
+    for distribution, name in itertools.product(pools.DISTRIBUTIONS, pools.POOLS):
+        table = pa.table({"c": pools.column(name, 300, "some", distribution)})
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                files.write_official(Path(folder), table, "2.3")
+                data = (Path(folder) / files.PATH).read_bytes()
+        except (ValueError, RuntimeError, OSError):
+            continue
+        STORE.put(PATH, data)
+        yield _with_regions(f"{distribution} {name}", data, open_file(STORE, PATH).schema)
 
 
 def _sample(name: str, column: pa.Array, metadata: dict[str, str], version: str) -> Sample | None:

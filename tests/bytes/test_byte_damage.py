@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("byte_damage.py")
-VERSIONS = ("0.1", "2.0", "2.1", "2.2")
+VERSIONS = ("0.1", "2.0", "2.1", "2.2", "2.3")
 # Few threads' arenas and no reservations ahead of need: the limit on the address space shall mean memory.
 ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
 

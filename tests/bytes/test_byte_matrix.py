@@ -18,7 +18,8 @@ import pytest
 NAMES = tuple(pools.POOLS)
 SPREAD = [*itertools.product(pools.NULLS, pools.DISTRIBUTIONS)]
 MATRIX = [(rows, *spread) for rows in cases.SMALL if rows > 1 for spread in SPREAD]
-MATRIX += [(1, nulls, "random") for nulls in ("none", "all")]
+SHORT = [(1, nulls, "random") for nulls in ("none", "all")]
+FULL = [(rows, *spread) for rows in cases.SMALL for spread in SPREAD]
 
 
 def check(
@@ -49,7 +50,7 @@ def groups(table: pa.Table) -> list[list[str]]:
     return [*([together] if together else []), *([name] for name in alone)]
 
 
-@pytest.mark.parametrize(("rows", "nulls", "distribution"), MATRIX)
+@pytest.mark.parametrize(("rows", "nulls", "distribution"), FULL)
 @pytest.mark.parametrize("version", cases.VERSIONS)
 @pytest.mark.slow
 def test_every_type(tmp_path: Path, version: str, rows: int, nulls: str, distribution: str) -> None:
@@ -57,7 +58,7 @@ def test_every_type(tmp_path: Path, version: str, rows: int, nulls: str, distrib
     check(tmp_path, table, version, ours_only=ours_only)
 
 
-@pytest.mark.parametrize(("number", "case"), [*enumerate(MATRIX)])
+@pytest.mark.parametrize(("number", "case"), [*enumerate([*MATRIX, *SHORT])])
 @pytest.mark.parametrize("version", cases.VERSIONS)
 def test_a_third_of_the_types(tmp_path: Path, version: str, number: int, case: tuple[int, str, str]) -> None:
     """Each case with every third type; over the cases of a number of rows each type meets each null share."""
@@ -86,11 +87,11 @@ def test_no_columns(tmp_path: Path, version: str, rows: int) -> None:
     assert sum(batch.num_rows for batch in opened.read(opened.schema)) == rows
 
 
-@pytest.mark.parametrize(("nulls", "distribution"), SPREAD)
+@pytest.mark.parametrize(("rows", "nulls", "distribution"), [*FULL, *((2500, *spread) for spread in SPREAD)])
 @pytest.mark.parametrize("version", cases.VERSIONS)
 @pytest.mark.slow
-def test_encoding_metadata(tmp_path: Path, version: str, nulls: str, distribution: str) -> None:
-    table = cases.metadata_table(version, 2500, nulls, distribution)
+def test_encoding_metadata(tmp_path: Path, version: str, rows: int, nulls: str, distribution: str) -> None:
+    table = cases.metadata_table(version, rows, nulls, distribution)
     check(tmp_path, table, version, ours_only=cases.refused_metadata(table, version))
 
 
@@ -153,6 +154,26 @@ def test_many_rows(tmp_path: Path, version: str, nulls: str, distribution: str, 
 def test_many_rows_of_every_type(tmp_path: Path, version: str, nulls: str, distribution: str, part: int) -> None:
     table, ours_only = cases.case_table(version, cases.LARGE, nulls, distribution, NAMES[part::4])
     check(tmp_path, table, version, ours_only=ours_only, batch_rows=30_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "case"), [*enumerate(LARGE)])
+def test_many_rows_with_metadata(tmp_path: Path, number: int, case: tuple[str, str, str]) -> None:
+    """A fifth of the columns in each case, so that every column meets every version, null share and distribution."""
+    table = cases.metadata_table(case[0], cases.LARGE, *case[1:], share=(number + number // 5) % 5)
+    check(tmp_path, table, case[0], ours_only=cases.refused_metadata(table, case[0]), batch_rows=30_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", cases.VERSIONS)
+def test_a_value_of_hundreds_of_mib(tmp_path: Path, version: str) -> None:
+    huge = np.random.default_rng(1).bytes(300 << 20)
+    table = pa.table({"c": pa.array([b"", huge, None, b"x"], pa.large_binary())})
+    written = files.write_ours(tmp_path / "ours", table, version)
+    opened = files.open_at(tmp_path / "ours")
+    assert files.batches_of(opened, opened.schema).column(0).chunk(0).equals(table.column(0).chunk(0))
+    assert opened.take(opened.schema, [3, 1]).column(0)[1].as_py() == huge
+    assert files.official_table(tmp_path / "ours", table, written, version).take([1]).column(0)[0].as_py() == huge
 
 
 @pytest.mark.parametrize("version", cases.VERSIONS)

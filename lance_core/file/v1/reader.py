@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Buffer, ByteRange, Fetch
 from lance_core.file.footer import parse_legacy_footer
-from lance_core.file.located import located
+from lance_core.file.located import located, span
 from lance_core.file.metadata import Tail
 from lance_core.file.opened import OpenFile
 from lance_core.file.projection import Blobs, Projection
@@ -199,6 +199,10 @@ class _FieldReader:
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
         """The one array the reader made."""
         return list(results)
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The batches that hold these rows: each is a page of the field."""
+        return span(part.batch for part in self._parts(window))
 
     def row_size(self) -> float:
         """About how many bytes a row takes: legacy files are not compressed, but only their size as a whole is known."""

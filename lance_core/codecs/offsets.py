@@ -1,0 +1,77 @@
+"""Offsets kept apart from the bytes they point into (2.3, unstable): values of `Variable` whose offsets are not Flat.
+
+::
+
+    "hello", "b", "cc"    Variable(Delta(32, base 0, OutOfLineBitpacking(32 to 3 bits)))
+                          buffer 0  5 1 2 packed      buffer 1  hellobcc
+    "", "", "a", ""       Variable(Rle(Range(32, start 0, step 1), Flat(32)))
+                          buffer 0  u64 0, 3 2        buffer 1  a           offsets 0 0 0 1 1 as runs
+    "ab", "cd", "ef"      Variable(Range(32, start 0, step 2))              buffer 0  abcdef
+    "", ""                Variable(Constant(0))                             buffer 0  nothing
+
+Each chunk's offsets count from the beginning of that chunk's bytes; buffers of offsets are in block form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.codecs.blocks import FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.codecs.dispatch import Codecs, total
+from lance_core.codecs.gather import gather, words
+from lance_core.errors import CorruptFileError, UnsupportedEncodingError
+from lance_core.format.encoding import CompressiveEncoding, Constant, Delta, Range, Rle
+
+_INT32_MAX = 2**31 - 1
+_MAX_VALUES = 1 << 28
+
+
+def num_offset_buffers(offsets: CompressiveEncoding) -> int:
+    """Buffers in front of the bytes. Raises UnsupportedEncodingError for offsets that no writer makes."""
+    inner = offsets.deltas if isinstance(offsets, Delta) else offsets
+    if isinstance(offsets, Delta | Range | Constant | Rle):
+        return int(not isinstance(inner, Range | Constant))
+    raise UnsupportedEncodingError(f"Variable with offsets of {type(offsets).__name__} is not supported")
+
+
+def decode_apart(offsets: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> VariableBlock:
+    """The values of all chunks; CorruptFileError for offsets that leave their chunk."""
+    count, data = total(counts), buffers[-1]
+    if count > _MAX_VALUES:
+        raise CorruptFileError(f"{count} values in one read")
+    if isinstance(offsets, Delta):
+        bits, firsts = offsets.uncompressed_bits, np.full(len(counts), min(offsets.base, 1 << 62), np.int64)
+        lengths, _ = _numbers(offsets.deltas, buffers[:-1], counts, codecs)
+    else:
+        stored, bits = _numbers(offsets, buffers[:-1], counts + 1, codecs)
+        lasts = np.cumsum(counts + 1) - 1
+        firsts, lengths = stored[lasts - counts], np.delete(np.diff(stored), lasts[:-1])
+    if bits not in (32, 64):
+        raise CorruptFileError(f"Variable with offsets of {bits} bits: expected 32 or 64")
+    if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= len(data.data):
+        raise CorruptFileError("Variable: offsets decrease or point outside their chunk")
+    ends: Ints = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    stops = np.cumsum(counts)
+    sizes = ends[stops] - ends[stops - counts]
+    if (firsts < 0).any() or (firsts + sizes > data.sizes).any():
+        raise CorruptFileError("Variable: offsets point outside their chunk")
+    wide = bits == 64 or int(ends[-1]) > _INT32_MAX
+    joined: npt.NDArray[np.int32] | npt.NDArray[np.int64] = ends if wide else ends.astype(np.int32)
+    return VariableBlock(joined, gather(data.data, data.starts + firsts, sizes))
+
+
+def _numbers(encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> tuple[Ints, int]:
+    """(`counts` numbers for each chunk, joined; their bits as described)."""
+    if isinstance(encoding, Constant):
+        value = encoding.value or b""
+        number = min(int.from_bytes(value, "little"), 1 << 62)
+        return np.full(total(counts), number, np.int64), 8 * len(value)
+    if isinstance(encoding, Range):
+        block = codecs.decode(encoding, (), counts)
+    else:
+        block = codecs.decode_block(encoding, buffers[0], counts)
+    if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32, 64):
+        raise CorruptFileError("Variable: offsets are not whole numbers")
+    return words(block.data, f"u{block.bits // 8}")[: block.count].astype(np.int64), block.bits

@@ -1,0 +1,97 @@
+"""2.3 (unstable: read, never written): what today's official library writes, over the matrix of types, nulls and shapes.
+
+Offsets of texts as differences, ranges and runs; validity and lists as positions; runs of which both halves are packed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import byte_cases as cases
+import byte_files as files
+import byte_pools as pools
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_core.arrow import schema_from_arrow
+from lance_core.codecs.blocks import Pieces
+from lance_core.codecs.registry import CODECS
+from lance_core.errors import CorruptFileError, InputError, UnsupportedEncodingError, UnsupportedVersionError
+from lance_core.file.writer import FileWriter
+from lance_core.format.encoding import Constant, Delta, Flat, InlineBitpacking, Range, Rle, Variable
+from lance_core.format.version import parse_storage_version
+from lance_core.io.memory import MemoryStore
+
+NAMES = tuple(pools.POOLS)
+SPREAD = [*itertools.product(pools.NULLS, pools.DISTRIBUTIONS)]
+CASES = [(rows, *spread) for rows in (*cases.SMALL, 5000) for spread in SPREAD]
+
+
+def check(root: Path, table: pa.Table) -> None:
+    """What the official library writes, we read equal: whole, projected, taken, sliced."""
+    files.write_official(root, table, "2.3")
+    problems = files.read_by_us(root, table)
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize(("number", "spread"), [*enumerate(SPREAD)])
+def test_some_types(tmp_path: Path, number: int, spread: tuple[str, str]) -> None:
+    names = NAMES[(number + number // 5) % 5 :: 5]
+    check(tmp_path, pa.table({name: pools.column(name, 1025, *spread) for name in names}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "nulls", "distribution"), CASES)
+def test_every_type(tmp_path: Path, rows: int, nulls: str, distribution: str) -> None:
+    check(tmp_path, pa.table({name: pools.column(name, rows, nulls, distribution) for name in NAMES}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("nulls", "distribution"), SPREAD)
+def test_encoding_metadata(tmp_path: Path, nulls: str, distribution: str) -> None:
+    check(tmp_path, cases.metadata_table("2.2", 2500, nulls, distribution))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "buffers"),
+    [
+        (Delta(32, 0, Flat(32)), ["020000000000000003000000", "6162636465"]),
+        (Delta(64, 0, Range(64, 0, 1)), ["616263"]),
+        (Range(32, 0, 2), ["616263646566"]),
+        (Constant(bytes(4)), [""]),
+        (Rle(Range(32, 0, 1), Flat(32)), ["0000000000000000 01000000 03000000", "61"]),
+        (Rle(Flat(32), Flat(8)), ["0400000000000000 02000000 04", "6162"]),
+    ],
+)
+def test_offsets_apart(offsets: object, buffers: list[str]) -> None:
+    """Three values by each description that is known; every byte less is refused."""
+    encoding, counts = Variable(offsets), np.array([3], np.int64)  # type: ignore[arg-type]
+    raw = [bytes.fromhex(text) for text in buffers]
+    pieces = tuple(Pieces.whole(np.frombuffer(item, np.uint8)) for item in raw)
+    whole = CODECS.decode(encoding, pieces, counts)
+    assert whole.count == 3
+    for position in range(3):
+        one = CODECS.decode_at(encoding, tuple(memoryview(item) for item in raw), 3, position)
+        assert one.count == 1
+    for number, item in enumerate(raw):
+        if item and not (number and isinstance(offsets, Rle) and isinstance(offsets.values, Flat)):
+            short = [*pieces]
+            short[number] = Pieces.whole(np.frombuffer(item[:-1], np.uint8))
+            with pytest.raises(CorruptFileError):
+                CODECS.decode(encoding, tuple(short), counts)
+
+
+def test_what_is_unknown_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedEncodingError, match="offsets of InlineBitpacking"):
+        CODECS.num_buffers(Variable(InlineBitpacking(32)))
+    with pytest.raises(UnsupportedEncodingError, match="Delta"):
+        CODECS.num_buffers(Delta(32, 0, Flat(32)))
+
+
+def test_it_is_not_written() -> None:
+    table = pa.table({"c": [1]})
+    with pytest.raises((InputError, UnsupportedVersionError, UnsupportedEncodingError), match=r"2\.3"):
+        version = parse_storage_version("2.3")
+        FileWriter(MemoryStore("unstable"), "a", schema_from_arrow(table.schema, version=version), version=version)
