@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from lance_core.dataset.entry import write_dataset as write_dataset
     from lance_core.dataset.fragment import LanceFragment as LanceFragment
     from lance_core.dataset.scanner import LanceScanner as LanceScanner
+    from lance_core.dataset.udf import BatchUDF as BatchUDF
+    from lance_core.dataset.udf import batch_udf as batch_udf
     from lance_core.errors import LanceError as LanceError
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BatchUDF": "lance_core.dataset.udf",
+    "batch_udf": "lance_core.dataset.udf",
     "Blob": "lance_core.arrow.blob",
     "BlobFile": "lance_core.dataset.blob_files",
     "blob_array": "lance_core.arrow.blob",
@@ -43,6 +47,7 @@ _HOMES = {
 _MODULES = ("blob", "cli", "dataset", "errors", "fragment", "jobs", "watch")
 
 __all__ = [
+    "BatchUDF",
     "Blob",
     "BlobFile",
     "LanceDataset",
@@ -50,6 +55,7 @@ __all__ = [
     "LanceFragment",
     "LanceScanner",
     "__version__",
+    "batch_udf",
     "blob_array",
     "blob_field",
     "dataset",

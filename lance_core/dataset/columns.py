@@ -19,6 +19,7 @@ from lance_core.dataset.fragments import FragmentReader, reader_of
 from lance_core.dataset.projection import needs_of
 from lance_core.dataset.scan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.udf import Checkpoint
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter
 from lance_core.format.fragment import DataFile, Fragment
@@ -63,19 +64,30 @@ def add_files(
     compute: Compute,
     batch_size: int | None = None,
     attempt: str | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[tuple[Fragment, ...], tuple[str, ...]]:
     """Write the columns `part` for every fragment; all fragments with their new file, and the paths written.
 
-    When anything fails the files written so far are removed.
+    When anything fails the files written so far are removed, unless a `checkpoint` remembers them: the next try goes on.
     """
     fragments: list[Fragment] = []
     written: list[str] = []
     try:
         for fragment in snapshot.manifest.fragments:
-            file = write_column_file(
-                reader_of(snapshot, fragment), part, reads=reads, compute=compute, batch_size=batch_size, attempt=attempt
-            )
-            written.append(data_path(file.path))
+            file = None if checkpoint is None else checkpoint.finished(snapshot.store, fragment, part)
+            if file is None:
+                file = write_column_file(
+                    reader_of(snapshot, fragment),
+                    part,
+                    reads=reads,
+                    compute=compute if checkpoint is None else checkpoint.remembering(fragment, compute),
+                    batch_size=batch_size,
+                    attempt=attempt,
+                )
+            if checkpoint is None:
+                written.append(data_path(file.path))
+            else:
+                checkpoint.finish(fragment, file)
             fragments.append(replace(fragment, files=(*fragment.files, file)))
     except BaseException:
         for path in written:

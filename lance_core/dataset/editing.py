@@ -69,10 +69,20 @@ class EditingVerbs:
         self._snapshot, _ = delete_rows(self._snapshot, "true")
 
     def add_columns(
-        self, transforms: Any, read_columns: Sequence[str] | None = None, *, batch_size: int | None = None
+        self,
+        transforms: Any,
+        read_columns: Sequence[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
     ) -> None:
-        """Add columns: a dict of name to SQL, pyarrow fields (null columns), or a function of record batches."""
-        self._snapshot = evolve.add_columns(self._snapshot, transforms, read_columns=read_columns, batch_size=batch_size)
+        """Add columns: a dict of name to SQL, pyarrow fields (null columns), a function of record batches, or rows.
+
+        Rows (a table, a reader, batches with `reader_schema`) are as many as this table's, in its order. `merge` joins by a
+        key instead. A function made by `batch_udf` may keep a checkpoint.
+        """
+        self._snapshot = evolve.add_columns(
+            self._snapshot, transforms, read_columns=read_columns, reader_schema=reader_schema, batch_size=batch_size
+        )
 
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Drop columns, or fields of structs by dotted path."""

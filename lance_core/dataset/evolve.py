@@ -3,6 +3,7 @@
 ::
 
     add_columns(snapshot, {"twice": "2 * x"})      a new data file beside the others in every fragment     (Merge)
+    add_columns(snapshot, reader)                  the same, the rows given                                (Merge)
     add_columns(snapshot, pa.field("n", ...))      nothing written; reads as null                          (Merge)
     drop_columns(snapshot, ["a", "s.x"])           the schema only; dead files go when no field is left    (Project)
     alter_columns(snapshot, {"path": "a", "name": "b", "nullable": True, "data_type": pa.int32()})
@@ -22,8 +23,11 @@ from lance_core.dataset.columns import FirstId, add_files, append_fields, next_f
 from lance_core.dataset.edit import Edit, run_edit
 from lance_core.dataset.inspect import count_matching
 from lance_core.dataset.projection import needs_of
+from lance_core.dataset.reader_columns import stage_reader
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, is_narrow
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.sources import open_source
+from lance_core.dataset.udf import BatchUDF
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, parse_value, type_of
 from lance_core.format.fragment import Fragment
@@ -45,15 +49,32 @@ class NewColumns:
 
 
 def add_columns(
-    snapshot: Snapshot, transforms: Any, *, read_columns: Sequence[str] | None = None, batch_size: int | None = None
+    snapshot: Snapshot,
+    transforms: Any,
+    *,
+    read_columns: Sequence[str] | None = None,
+    reader_schema: pa.Schema | None = None,
+    batch_size: int | None = None,
 ) -> Snapshot:
-    """Add columns: a dict of name to SQL expression, pyarrow fields (null columns), or a function of record batches.
+    """Add columns: SQL expressions by name, pyarrow fields (null columns), a function of record batches, or rows.
 
     A function gets batches of `read_columns` (all when None) with all physical rows of a fragment, deleted ones too, and
-    returns batches of the new columns. Raises InputError, FilterError, CommitError.
+    returns batches of the new columns; a `batch_udf` with a checkpoint file goes on where it was interrupted. Rows (a
+    table, a reader, batches with `reader_schema`) are as many as the table's, in its order; they are read once, so a
+    conflict is not tried again. Raises InputError, FilterError, CommitError.
     """
+    if _is_rows(transforms):
+        source = open_source(transforms, reader_schema)
+        return run_edit(snapshot, lambda current: stage_reader(current, source), retries=0)[0]
     landed, _ = run_edit(snapshot, lambda current: stage_add(current, transforms, read_columns, batch_size))
+    if isinstance(transforms, BatchUDF) and transforms.checkpoint is not None:
+        transforms.checkpoint.forget()
     return landed
+
+
+def _is_rows(transforms: Any) -> bool:
+    plain = isinstance(transforms, (Mapping, pa.Field, pa.Schema)) or callable(transforms)
+    return not plain and not (isinstance(transforms, Sequence) and all(isinstance(item, pa.Field) for item in transforms))
 
 
 def stage_add(
@@ -78,6 +99,7 @@ def stage_add(
             reads=new.reads,
             compute=new.compute,
             batch_size=LARGE_BATCH_ROWS if is_light and batch_size is None else batch_size,
+            checkpoint=transforms.checkpoint if isinstance(transforms, BatchUDF) else None,
         )
     nullable = all(item.nullable for item in part.top_level)
     operation = Merge(fragments, schema, preserves_nullability=nullable)
