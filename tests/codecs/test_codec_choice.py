@@ -20,7 +20,6 @@ from lance_core.format.encoding import (
     Fsst,
     General,
     InlineBitpacking,
-    Range,
     Rle,
     Variable,
 )
@@ -176,9 +175,7 @@ def test_bad_metadata_is_the_callers_error(key, value):
         EncodingOptions.parse({f"lance-encoding:{key}": value})
 
 
-@pytest.mark.parametrize(
-    "encoding", [Constant(b"x"), Dictionary(Flat(8), Flat(8), 1), Range(64, 0, 1), Delta(64, 0, Flat(8))]
-)
+@pytest.mark.parametrize("encoding", [Constant(b"x"), Dictionary(Flat(8), Flat(8), 1), Delta(64, 0, Flat(8))])
 def test_encodings_without_codec_are_refused_by_name(encoding):
     with pytest.raises(UnsupportedEncodingError, match=type(encoding).__name__):
         CODECS.decode_block(encoding, Pieces.whole(np.zeros(8, np.uint8)), np.array([1]))
