@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_lance.operators.base import LanceStageOperator, given, whole
 from airflow_lance.operators.write import plain_source
@@ -20,9 +20,11 @@ class LanceAddColumnsOperator(LanceStageOperator):
     Arguments of `LanceStageOperator`, and one of columns, function, source:
 
     :param columns: name -> SQL over the table's columns. (templated)
+    :param engine: whose SQL that is: "lance", which runs anywhere, or "spark", evaluated by Spark with all its functions.
     :param function: "module:function", given record batches of `reads`; returns a batch of the new columns with as many
         rows. (templated)
-    :param reads: the columns that the function needs; None means all.
+    :param reads: the columns that the function needs, None means all; those that Spark is given, None means those whose
+        names stand in the SQL.
     :param function_kwargs: keyword arguments of the function. (templated)
     :param source: rows to join, as for an append; keys must be unique. (templated)
     :param on: the table's key column for the join. (templated)
@@ -47,6 +49,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
         self,
         *,
         columns: Mapping[str, str] | None = None,
+        engine: Literal["lance", "spark"] = "lance",
         function: str | None = None,
         reads: Sequence[str] | None = None,
         function_kwargs: Mapping[str, Any] | None = None,
@@ -60,6 +63,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.columns = dict(columns or {})
+        self.engine = engine
         self.function = function
         self.reads = reads
         self.function_kwargs = dict(function_kwargs or {})
@@ -77,6 +81,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
 
         fields = given(
             columns=self.columns,
+            engine=self.engine,
             function=self.function,
             reads=None if self.reads is None else list(self.reads),
             kwargs=self.function_kwargs,

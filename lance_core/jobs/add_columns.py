@@ -40,10 +40,11 @@ from lance_core.format.version import FileVersion
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.base import Runner, Shape, Source, TableState
-from lance_core.jobs.columns import Columns, ColumnWork, columns_of, compute_part, read_parts, read_spool, record_spool
+from lance_core.jobs.columns import ColumnWork, columns_of, compute_part, read_parts, read_spool, record_spool
 from lance_core.jobs.conform import created_schema
 from lance_core.jobs.edit import existing, group_fragments
 from lance_core.jobs.edit_specs import AddColumnsSpec
+from lance_core.jobs.engine_columns import engine_columns, run_in_engine
 from lance_core.jobs.failure_record import clear_failure
 from lance_core.jobs.identity import random_identity
 from lance_core.jobs.local import LocalRows
@@ -89,7 +90,7 @@ class AddColumnsJob:
             else TableState(store, spec.uri, load_manifest(store, attempt.read_version))
         )
         source = None if spec.source is None else runner.open_source(spec.source)
-        target = plan_target(spec, existing(table, spec), source)
+        target = plan_target(spec, existing(table, spec), source, runner)
         if attempt is None:
             attempt = open_attempt(spec, table)
         try:
@@ -100,15 +101,16 @@ class AddColumnsJob:
             raise
 
 
-def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: Source | None) -> Target:
+def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: Source | None, runner: Runner) -> Target:
     """The columns on a version, checked. InputError, FilterError before anything is written."""
     rows = None if source is None else spooled_schema(source).empty_table()
-    return target_on(snapshot, columns_of(spec), rows)
+    return target_on(spec, snapshot, rows, runner)
 
 
-def target_on(snapshot: Snapshot, columns: Columns, rows: pa.Table | None) -> Target:
+def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, runner: Runner) -> Target:
     """The columns on a version; `rows` are those to join, where they are joined."""
-    new = columns.on_table(snapshot, rows)
+    in_engine = spec.engine != "lance"
+    new = engine_columns(spec, snapshot, runner) if in_engine else columns_of(spec).on_table(snapshot, rows)
     taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
     if taken or not new.fields.names:
         what = f"column {taken[0]!r} is there already" if taken else "there is no column to add"
@@ -134,7 +136,11 @@ def _stage(
     finished = read_parts(store, attempt.attempt)
     left = [fragment for fragment in manifest.fragments if fragment.id not in finished]
     log.info("add_columns %s: %d of %d fragments are done", spec.uri, len(finished), len(finished) + len(left))
-    if left:
+    if left and spec.engine != "lance":
+        run_in_engine(
+            spec, snapshot, left, target.part, runner, attempt=attempt.attempt, shape=_shape(spec), on_tick=on_tick
+        )
+    elif left:
         groups = group_fragments(left, rows=spec.rows_per_task)
         work = ColumnWork(
             uri=spec.uri,
@@ -149,6 +155,7 @@ def _stage(
             progress_seconds=spec.progress_seconds,
         )
         runner.run(work, runner.open_tasks(len(groups)), _shape(spec), on_tick)
+    if left:
         finished = read_parts(store, attempt.attempt)
     operation = _merge(manifest.fragments, target, finished)
     transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=dict(spec.properties))
@@ -202,8 +209,8 @@ def bring_up(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner:
     snapshot = existing(look_at(store, spec), spec)
     source = None if spec.source is None else runner.open_source(spec.source)
     rows = None if source is None else _rows_of(source)
-    target = target_on(snapshot, columns_of(spec), rows)
-    old = _own_files(before.operation, ref.attempt)
+    target = target_on(spec, snapshot, rows, runner)
+    old = _own_files(before.operation, ref.attempt, target.part)
     read_ids = _ids_of(snapshot.manifest.schema, target.new.reads)
     files: dict[int, DataFile] = {}
     for fragment in snapshot.manifest.fragments:
@@ -211,10 +218,14 @@ def bring_up(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner:
         if kept is not None and _same_values(kept[0], fragment, read_ids):
             files[fragment.id] = _renumbered(kept[1], target.part)
     computed = [fragment for fragment in snapshot.manifest.fragments if fragment.id not in files]
-    for fragment in computed:
-        files[fragment.id] = compute_part(
-            snapshot, fragment, target.part, target.new, attempt=ref.attempt, batch_size=spec.batch_size
-        )
+    if computed and spec.engine != "lance":
+        run_in_engine(spec, snapshot, computed, target.part, runner, attempt=ref.attempt, shape=_shape(spec))
+        files.update(read_parts(store, ref.attempt))
+    elif computed:
+        for fragment in computed:
+            files[fragment.id] = compute_part(
+                snapshot, fragment, target.part, target.new, attempt=ref.attempt, batch_size=spec.batch_size
+            )
     log.info("add_columns %s on version %d: %d fragments filled in", spec.uri, snapshot.version, len(computed))
     transaction = Transaction(
         snapshot.version,
@@ -228,9 +239,13 @@ def bring_up(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner:
     return staged
 
 
-def _own_files(operation: Merge, attempt: str) -> dict[int, tuple[Fragment, DataFile]]:
-    """Fragment id -> (the fragment as it was read, the file this attempt wrote for it)."""
-    found = {}
+def _own_files(operation: Merge, attempt: str, part: Schema) -> dict[int, tuple[Fragment, DataFile]]:
+    """Fragment id -> (the fragment as it was read, the file this attempt wrote for it); none when it wrote other columns
+    than `part`, or in another order."""
+    found: dict[int, tuple[Fragment, DataFile]] = {}
+    staged = operation.schema.fields[-len(part.fields) :]
+    if [(item.name, item.logical_type) for item in staged] != [(item.name, item.logical_type) for item in part.fields]:
+        return found
     for fragment in operation.fragments:
         mine = [file for file in fragment.files if is_of_attempt(data_path(file.path), attempt)]
         if mine:

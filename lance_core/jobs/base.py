@@ -25,6 +25,9 @@ from lance_core.table.operations.base import Operation
 
 S = TypeVar("S", bound=JobSpec, contravariant=True)
 
+ROW = "_lance_row"
+"""The column that carries rows' addresses (int64) through an engine's expressions."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
@@ -46,6 +49,13 @@ class Work(Protocol):
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Do one partition."""
+
+
+class Read(Protocol):
+    """Task numbers in (as `Runner.open_tasks` gives them), rows out; pickles."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks whose numbers come in."""
 
 
 class Source(Protocol):
@@ -77,6 +87,10 @@ class Runner(Protocol):
 
         For work that carries its own list of tasks, such as the fragment groups of a compaction.
         """
+
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> Source:
+        """What `read` gives for each task (of `schema`, whose first column is `ROW`): that column, and SQL of the engine's
+        own dialect over the others. InputError where there is no engine, or when it refuses an expression."""
 
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """Every partition of the source through `work`; exactly one result per partition that had a task.

@@ -127,11 +127,17 @@ def compute_part(
         assert new.compute is not None
         reader = reader_of(snapshot, fragment)
         file = write_column_file(reader, part, reads=new.reads, compute=new.compute, batch_size=batch_size, attempt=attempt)
-        found = add_record(store, path, _record_of(fragment, file))
-        if found is None:
-            return file
-        with suppress(LanceError, OSError):
-            store.delete(data_path(file.path))
+        return put_on_record(store, attempt, fragment, file)
+    return _file_of(found)
+
+
+def put_on_record(store: Store, attempt: str, fragment: Fragment, file: DataFile) -> DataFile:
+    """The fragment is done. What another task recorded before stays, and this file goes."""
+    found = add_record(store, _part_path(attempt, fragment.id), _record_of(fragment, file))
+    if found is None:
+        return file
+    with suppress(LanceError, OSError):
+        store.delete(data_path(file.path))
     return _file_of(found)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from lance_core.errors import InputError
 from lance_core.jobs.spec import JobSpec, SourceSpec, WriteSpec
@@ -72,7 +72,8 @@ class UpdateSpec(EditSpec):
 class AddColumnsSpec(EditSpec):
     """Add columns, computed fragment by fragment; a fragment that is done stays done when the job is tried again. One of
 
-    - `columns`: name -> SQL over the table's columns;
+    - `columns`: name -> SQL over the table's columns: Lance's own, or with `engine="spark"` Spark's, evaluated by it on the
+      columns `reads` (None: those whose names stand in the SQL); one value for each row;
     - `function`: "module:function", called with record batches of the columns `reads` (all when None) and `kwargs`;
       returns a batch of the new columns, as many rows. It sees deleted rows as well. An attribute `output_schema` (Arrow)
       of the function, or else what it gives for no rows, says the new columns;
@@ -92,6 +93,7 @@ class AddColumnsSpec(EditSpec):
     on: str | None = None
     source_on: str | None = None
     batch_size: int | None = None
+    engine: Literal["lance", "spark"] = "lance"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,8 +106,10 @@ class AddColumnsSpec(EditSpec):
             raise InputError(f"add_columns: function: expected 'module:function', got {self.function!r}")
         misplaced = {"columns": ("reads", "kwargs", "on", "source_on"), "function": ("on", "source_on"),
                      "source": ("reads", "kwargs")}[given[0]]  # fmt: skip
+        if self.engine == "spark" and not self.columns:
+            raise InputError(f'add_columns: engine="spark" does not go with {given[0]}')
         for name in misplaced:
-            if getattr(self, name):
+            if getattr(self, name) and not (name == "reads" and self.engine == "spark"):
                 raise InputError(f"add_columns: {name} does not go with {given[0]}")
         if self.source is not None and not self.on:
             raise InputError("add_columns: on names no key column", cure='Pass on="id".')

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.jobs.base import Runner, Shape, Source, TaskResult, Work
+from lance_core.errors import InputError
+from lance_core.jobs.base import Read, Runner, Shape, Source, TaskResult, Work
 from lance_core.jobs.progress import Ticker
 from lance_core.jobs.sources import LocalSource, open_local_source
 from lance_core.jobs.spec import SourceSpec
@@ -45,6 +46,13 @@ class LocalRunner(Runner):
         """Task numbers, each a partition of its own, done one after the other."""
         numbers = pa.table({"id": pa.array(range(num_tasks), pa.int64())})
         return LocalRows(LocalSource(numbers.schema, lambda: iter(numbers.to_batches(max_chunksize=1))), num_tasks=num_tasks)
+
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalRows:
+        """There is no engine here. InputError."""
+        raise InputError(
+            'columns with engine="spark" are evaluated by Spark, and this is not a Spark job',
+            cure='Run it with Spark (execution="spark-submit" or "spark-connect"), or write them in Lance\'s own SQL.',
+        )
 
     def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """One task over the whole source, or one for each number of `open_tasks`."""

@@ -138,6 +138,15 @@ def test_what_others_did_meanwhile_is_kept(uri: str) -> None:
     assert leftovers(uri) == set()
 
 
+def test_columns_keep_their_order_and_values_when_they_are_brought_up(uri: str) -> None:
+    staged = run_job(add(uri, columns={"z": "id * 2", "a": "id * 3", "m": "id * 5"}))
+    lance.write_dataset(rows(30, 40), uri, mode="append")
+    assert commit(uri, staged)["re_executed"] == 1
+    assert lance.dataset(uri).schema.names == ["id", "day", "x", "z", "a", "m"]
+    for name, factor in (("z", 2), ("a", 3), ("m", 5)):
+        assert column(uri, name) == {i: factor * i for i in [*LIVING, *range(30, 40)]}
+
+
 def test_after_a_compaction_the_new_fragments_are_filled_in(uri: str) -> None:
     staged = run_job(by_function(uri))
     lance.dataset(uri).optimize.compact_files()
