@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lance_core.dataset.entry import dataset as dataset
     from lance_core.dataset.entry import write_dataset as write_dataset
     from lance_core.dataset.fragment import LanceFragment as LanceFragment
+    from lance_core.dataset.places import DatasetBasePath as DatasetBasePath
     from lance_core.dataset.scanner import LanceScanner as LanceScanner
     from lance_core.dataset.udf import BatchUDF as BatchUDF
     from lance_core.dataset.udf import batch_udf as batch_udf
@@ -33,9 +34,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "BatchUDF": "lance_core.dataset.udf",
-    "batch_udf": "lance_core.dataset.udf",
     "Blob": "lance_core.arrow.blob",
     "BlobFile": "lance_core.dataset.blob_files",
+    "DatasetBasePath": "lance_core.dataset.places",
+    "batch_udf": "lance_core.dataset.udf",
     "blob_array": "lance_core.arrow.blob",
     "blob_field": "lance_core.arrow.blob",
     "LanceDataset": "lance_core.dataset.dataset",
@@ -50,6 +52,7 @@ __all__ = [
     "BatchUDF",
     "Blob",
     "BlobFile",
+    "DatasetBasePath",
     "LanceDataset",
     "LanceError",
     "LanceFragment",

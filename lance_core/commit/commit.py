@@ -350,7 +350,8 @@ class _Run:
             # The inline copy is what counts, unless the transaction is too large for one.
             self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
         self._before_put()
-        return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=_scheme_of(newest))
+        scheme = _scheme_of(newest, self._options)
+        return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
     def _keep_only(self, rebased: Rebased, manifest: Manifest) -> None:
         # Earlier tries left files that this version does not use.
@@ -366,9 +367,10 @@ def _open_or_none(store: Store, version: int) -> OpenVersion | None:
         return None
 
 
-def _scheme_of(newest: OpenVersion | None) -> naming.NamingScheme:
+def _scheme_of(newest: OpenVersion | None, options: TableOptions | None) -> naming.NamingScheme:
     if newest is None:
-        return naming.NamingScheme.V2
+        is_v1 = options is not None and options.v1_manifest_names
+        return naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
     parsed = naming.parse_manifest_name(newest.path.rsplit("/", 1)[-1])
     return naming.NamingScheme.V2 if parsed is None else parsed[1]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import uuid as uuids
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,12 +25,13 @@ from lance_core.commit.manifests import open_newest
 from lance_core.dataset.auto_cleanup import after_commit
 from lance_core.dataset.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
+from lance_core.dataset.places import Place, as_bases, choose_places
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.sources import Source, open_source
 from lance_core.dataset.write import MAX_ROWS_PER_FILE, WriteProgress, discard_fragments, stage_fragments
 from lance_core.errors import CommitStateUnknownError, InputError
 from lance_core.format.fragment import Fragment
-from lance_core.format.manifest import Manifest
+from lance_core.format.manifest import BasePath, Manifest
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.io.resolve import resolve_store
@@ -57,6 +58,10 @@ class WriteRequest:
     properties: Mapping[str, str]
     config: Mapping[str, str]
     progress: Callable[[WriteProgress], None] | None
+    initial_bases: tuple[BasePath, ...] = ()
+    target_bases: tuple[str, ...] = ()
+    target_all_bases: bool | None = None
+    v1_names: bool = False
 
 
 def parse_request(
@@ -70,6 +75,10 @@ def parse_request(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
+    initial_bases: Iterable[Any] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    enable_v2_manifest_paths: bool | None = None,
     **options: Any,
 ) -> WriteRequest:
     """The options of `write_dataset`. Raises InputError for a value that is wrong or an option that is not implemented."""
@@ -88,6 +97,10 @@ def parse_request(
         properties={**(transaction_properties or {}), **message},
         config=_cleanup_config(auto_cleanup_options),
         progress=progress,
+        initial_bases=as_bases(initial_bases),
+        target_bases=tuple(target_bases or ()),
+        target_all_bases=target_all_bases,
+        v1_names=enable_v2_manifest_paths is False,
     )
 
 
@@ -125,8 +138,9 @@ def write_snapshot(
         access = storage_options
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
-    transaction, fragments = stage_write(store, current, open_source(data, schema), request)
-    manifest = commit_or_discard(store, transaction, fragments, options=table_options(request))
+    places = places_for(store, current, request, access)
+    transaction, fragments = stage_write(store, current, open_source(data, schema), request, places=places)
+    manifest = commit_or_discard(store, transaction, fragments, options=table_options(request), places=places)
     return after_commit(Snapshot(store, manifest, access))
 
 
@@ -135,11 +149,27 @@ def table_options(request: WriteRequest) -> TableOptions:
     return TableOptions(
         data_storage_version=None if request.version is None else request.version.text,
         stable_row_ids=request.stable_row_ids,
+        v1_manifest_names=request.v1_names,
+    )
+
+
+def places_for(
+    store: Store, current: Manifest | None, request: WriteRequest, storage_options: Mapping[str, str] | None
+) -> tuple[Place, ...]:
+    """Where the files of a write go. InputError for new bases on a table that is there, and for unknown targets."""
+    if current is not None and request.initial_bases:
+        raise InputError("initial_bases are for a table that begins", cure="Register further bases with add_bases.")
+    return choose_places(
+        store,
+        request.initial_bases if current is None else current.base_paths,
+        targets=request.target_bases,
+        target_all=request.target_all_bases,
+        storage_options=storage_options,
     )
 
 
 def stage_write(
-    store: Store, current: Manifest | None, source: Source, request: WriteRequest
+    store: Store, current: Manifest | None, source: Source, request: WriteRequest, *, places: tuple[Place, ...] = ()
 ) -> tuple[Transaction, list[Fragment]]:
     """Write the data as unseen files and describe the commit. `current` is the version it is planned on, None: no table."""
     if current is not None and request.mode == "create":
@@ -156,18 +186,21 @@ def stage_write(
         max_rows_per_file=request.max_rows_per_file,
         max_bytes_per_file=request.max_bytes_per_file,
         progress=request.progress,
+        places=places,
     )
     operation: Append | Overwrite
     if version.is_legacy and (current is None or request.mode != "append"):
         try:
             schema = with_dictionaries(store, fragments, schema)
         except BaseException:
-            discard_fragments(store, fragments)
+            discard_fragments(store, fragments, places)
             raise
     if current is not None and request.mode == "append":
         operation = Append(tuple(fragments))
     else:
-        operation = Overwrite(tuple(fragments), schema, config_upsert_values=request.config)
+        operation = Overwrite(
+            tuple(fragments), schema, config_upsert_values=request.config, initial_bases=request.initial_bases
+        )
     return Transaction(read_version, str(uuids.uuid4()), operation, properties=request.properties), fragments
 
 
@@ -200,6 +233,7 @@ def commit_or_discard(
     *,
     options: TableOptions | None = None,
     max_retries: int = DEFAULT_MAX_RETRIES,
+    places: tuple[Place, ...] = (),
 ) -> Manifest:
     """Commit what was staged; when it certainly did not land its files are removed."""
     try:
@@ -207,5 +241,5 @@ def commit_or_discard(
     except CommitStateUnknownError:
         raise
     except Exception:
-        discard_fragments(store, fragments)
+        discard_fragments(store, fragments, places)
         raise

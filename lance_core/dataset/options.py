@@ -43,8 +43,7 @@ OPEN_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
 WRITE_HINTS = frozenset({"data_cache_bytes", "max_rows_per_group", "session"})
 WRITE_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        "commit_lock": (), "use_legacy_format": (False,), "enable_v2_manifest_paths": (True,), "initial_bases": ([],),
-        "target_bases": ([],), "target_all_bases": (False,), "base_store_params": ({},),
+        "commit_lock": (), "use_legacy_format": (False,), "base_store_params": ({},),
         "external_blob_mode": ("reference",), "allow_external_blob_outside_bases": (False,),
         "blob_pack_file_size_threshold": (), "namespace_client": (),
         "table_id": (), "max_page_bytes": (),

@@ -11,15 +11,16 @@ its own while the next one begins. When anything fails the files written so far 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lance_core.arrow import BatchCaster
 from lance_core.commit import naming
+from lance_core.dataset.places import Place
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import Fragment
@@ -54,19 +55,21 @@ def stage_fragments(
     attempt: str | None = None,
     name_data_file: Callable[[], str] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
+    places: Sequence[Place] = (),
 ) -> list[Fragment]:
     """Write `batches` as new data files below `data/` and describe them as fragments with id 0. Commits nothing.
 
     `schema` is what to write, with the table's field ids (see `arrow.check_compatible`); columns are picked by name. A
     file is closed at `max_rows_per_file` rows exactly, or after the batch that brings it to `max_bytes_per_file` bytes. File
-    names carry `attempt`, unless `name_data_file` makes them. No rows, no fragments.
+    names carry `attempt`, unless `name_data_file` makes them. Files go to `places` in turn, or below the table's own root.
+    No rows, no fragments.
 
     Raises SchemaMismatchError for missing columns, other types, and nulls where the schema has none.
     """
     if max_rows_per_file < 1 or (max_bytes_per_file is not None and max_bytes_per_file < 1):
         raise InputError("max_rows_per_file and max_bytes_per_file must be at least 1")
     name = name_data_file or (lambda: naming.data_file_name(attempt))
-    stage = _Stage(store, schema, version, name, progress)
+    stage = _Stage(tuple(places) or (Place(store),), schema, version, name, progress)
     limit = MAX_BYTES_PER_FILE if max_bytes_per_file is None else max_bytes_per_file
     try:
         for batch in _conformed(batches, schema):
@@ -81,16 +84,19 @@ def stage_fragments(
     return stage.fragments
 
 
-def discard_fragments(store: Store, fragments: Iterable[Fragment]) -> None:
+def discard_fragments(store: Store, fragments: Iterable[Fragment], places: Sequence[Place] = ()) -> None:
     """Remove the files of fragments that were staged and will not be committed. Never fails: what stays is garbage."""
+    own = Place(store)
+    by_base = {place.base_id: place for place in places}
     for fragment in fragments:
         for file in fragment.files:
+            place = by_base.get(file.base_id, own)
             with suppress(LanceError, OSError):
-                store.delete(naming.data_path(file.path))
+                place.store.delete(place.path_of(file.path))
                 # Blobs lie in a folder named like the file.
-                folder = naming.data_path(file.path.removesuffix(".lance"))
-                for name in store.list_names(folder):
-                    store.delete(f"{folder}/{name}")
+                folder = place.path_of(file.path.removesuffix(".lance"))
+                for name in place.store.list_names(folder):
+                    place.store.delete(f"{folder}/{name}")
 
 
 def _conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -107,7 +113,7 @@ class _Stage:
 
     def __init__(
         self,
-        store: Store,
+        places: Sequence[Place],
         schema: Schema,
         version: FileVersion,
         name: Callable[[], str],
@@ -115,12 +121,14 @@ class _Stage:
     ) -> None:
         self.fragments: list[Fragment] = []
         self.rows_in_file = 0
-        self._store = store
+        self._places = places
+        self._num_files = 0
         self._schema = schema
         self._version = version
         self._name = name
         self._progress = progress
         self._writer: FileWriter | None = None
+        self._base_id: int | None = None
         self._rows = 0
         self._bytes = 0
         self._thread: ThreadPoolExecutor | None = None
@@ -140,8 +148,11 @@ class _Stage:
 
     def add(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
-            path = naming.data_path(self._name())
-            self._writer = FileWriter(self._store, path, self._schema, version=self._version)
+            place = self._places[self._num_files % len(self._places)]
+            self._num_files += 1
+            path = place.path_of(self._name())
+            self._writer = FileWriter(place.store, path, self._schema, version=self._version)
+            self._base_id = place.base_id
         self._writer.write(batch)
         self.rows_in_file += batch.num_rows
         self._rows += batch.num_rows
@@ -150,23 +161,24 @@ class _Stage:
     def finish_file(self) -> None:
         """Finish the file being written, while what comes next goes into another one."""
         writer, self._writer = self._writer, None
+        base_id = self._base_id
         self.rows_in_file = 0
         self._wait()
         if writer is None:
             return
         # A thread of a shared pool must not wait for that pool, not through another thread either.
         if in_work_pool() or in_io_pool() or writer.num_waiting_bytes > _MAX_BYTES_APART:
-            self._add(_finish(writer))
+            self._add(_finish(writer, base_id))
             return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-finish")
-        self._finishing = self._thread.submit(_finish, writer)
+        self._finishing = self._thread.submit(_finish, writer, base_id)
 
     def finish(self) -> None:
         """Finish everything; the last file here and now, for nothing comes after it."""
         writer, self._writer = self._writer, None
         if writer is not None:
-            written = _finish(writer)
+            written = _finish(writer, self._base_id)
             try:
                 self._wait()
             finally:
@@ -182,7 +194,7 @@ class _Stage:
             with suppress(LanceError, OSError):
                 self._writer.abort()
         self._close()
-        discard_fragments(self._store, self.fragments)
+        discard_fragments(self._places[0].store, self.fragments, self._places)
 
     def _wait(self) -> None:
         finishing, self._finishing = self._finishing, None
@@ -203,6 +215,7 @@ class _Stage:
             self._progress(WriteProgress(self._rows, len(self.fragments), self._bytes))
 
 
-def _finish(writer: FileWriter) -> WrittenFile:
+def _finish(writer: FileWriter, base_id: int | None) -> WrittenFile:
     with writer:
-        return writer.finish()
+        written = writer.finish()
+    return written if base_id is None else replace(written, data_file=replace(written.data_file, base_id=base_id))

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.commit.manifests import open_newest
-from lance_core.dataset.create import parse_request, stage_write
+from lance_core.dataset.create import parse_request, places_for, stage_write
 from lance_core.dataset.dataset import LanceDataset
 from lance_core.dataset.sources import open_source
 from lance_core.format.fragment import Fragment
@@ -44,9 +44,11 @@ def write_fragments(
     if isinstance(dataset_uri, LanceDataset):
         store: Store = dataset_uri.snapshot.store
         current: Manifest | None = dataset_uri.snapshot.manifest
+        access = dataset_uri.snapshot.storage_options if storage_options is None else storage_options
     else:
-        store = resolve_store(dataset_uri, storage_options)
+        store, access = resolve_store(dataset_uri, storage_options), storage_options
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
-    transaction, fragments = stage_write(store, current, open_source(data, schema), request)
+    places = places_for(store, current, request, access)
+    transaction, fragments = stage_write(store, current, open_source(data, schema), request, places=places)
     return transaction if return_transaction else fragments

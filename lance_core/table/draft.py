@@ -3,8 +3,7 @@
     previous (version 4, next fragment id 7) + Append([fragment id 0, fragment id 0])
         -> version 5 with fragments 7 and 8, max_fragment_id 8
 
-Pure: no store, no clock, no randomness. Operations change the draft through its verbs; `build` makes a manifest of it.
-(Spec: FORMAT D.5.)
+Pure: no store, no clock, no randomness. Operations change the draft through its verbs; `build` ends it. (FORMAT D.5.)
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ class TableOptions:
     data_storage_version: str | None = None
     stable_row_ids: bool = False
     no_transaction_file: bool = False
+    v1_manifest_names: bool = False
 
 
 class ManifestDraft:

@@ -1,0 +1,99 @@
+"""Data files in several places, and tables with names of manifests that count up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import InputError, SchemaMismatchError
+
+
+def rows(first: int, count: int) -> pa.Table:
+    return pa.table({"a": [*range(first, first + count)]})
+
+
+def bases_of(ds: lance_core.LanceDataset) -> list[int | None]:
+    return [file.base_id for fragment in ds.snapshot.manifest.fragments for file in fragment.files]
+
+
+def test_the_same_calls_put_files_in_the_same_places_in_both_libraries(tmp_path: Path) -> None:
+    found: dict[str, Any] = {}
+    for library, base in ((lance, lance.DatasetBasePath), (lance_core, lance_core.DatasetBasePath)):
+        folder = tmp_path / library.__name__
+        uri, one, two = (str(folder / name) for name in ("t", "one", "two"))
+        write, few = library.write_dataset, {"max_rows_per_file": 2}
+        write(rows(0, 6), uri, initial_bases=[base(one, "one"), base(two, "two", True)], target_bases=["one", two], **few)
+        write(rows(6, 2), uri, mode="append", target_bases=["two"])
+        write(rows(8, 6), uri, mode="append", target_all_bases=True, **few)
+        write(rows(14, 4), uri, mode="append", target_all_bases=False, **few)
+        write(rows(18, 1), uri, mode="append")
+        library.dataset(uri).delete("a IN (1, 7)")
+        states = []
+        for version in range(1, 7):
+            ds = lance_core.dataset(uri, version=version)
+            ds.validate()
+            assert ds.to_table().equals(lance.dataset(uri, version=version).to_table())
+            states.append((bases_of(ds), ds.to_table().num_rows))
+        ds = lance_core.dataset(uri)
+        bases = {number: (base.name, base.is_dataset_root) for number, base in ds.base_paths().items()}
+        count = {name: len([*(folder / name).rglob("*.lance")]) for name in ("t", "one", "two")}
+        found[library.__name__] = (states, bases, count, sorted(ds.to_table()["a"].to_pylist()))
+        library.dataset(uri).optimize.compact_files()
+        assert lance.dataset(uri).count_rows() == lance_core.dataset(uri).count_rows() == 17
+        write(rows(0, 1), uri, mode="overwrite", target_bases=["one"])
+        assert bases_of(lance_core.dataset(uri)) == [1]
+    assert found["lance"] == found["lance_core"]
+
+
+def test_a_write_that_fails_leaves_no_file_in_any_place(tmp_path: Path) -> None:
+    uri, base = str(tmp_path / "t"), lance_core.DatasetBasePath(str(tmp_path / "one"), "one")
+    lance_core.write_dataset(rows(0, 1), uri, initial_bases=[base])
+    files = sorted(tmp_path.rglob("*"))
+
+    def batches() -> Any:
+        yield from rows(0, 10).to_batches(max_chunksize=2)
+        raise SchemaMismatchError("no more")
+
+    with pytest.raises(SchemaMismatchError):
+        lance_core.write_dataset(batches(), uri, rows(0, 1).schema, "append", target_all_bases=True, max_rows_per_file=2)
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.is_file()] == [path for path in files if path.is_file()]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    uri, base = str(tmp_path / "t"), lance_core.DatasetBasePath(str(tmp_path / "one"), "one")
+    with pytest.raises(InputError, match="no base path"):
+        lance_core.write_dataset(rows(0, 1), uri, target_bases=["one"])
+    with pytest.raises(InputError, match="twice"):
+        lance_core.write_dataset(rows(0, 1), uri, initial_bases=[base, base])
+    lance_core.write_dataset(rows(0, 1), uri, initial_bases=[base])
+    for options in ({"initial_bases": [base]}, {"target_bases": ["x"]}, {"target_bases": ["one"], "target_all_bases": True}):
+        with pytest.raises(InputError):
+            lance_core.write_dataset(rows(0, 1), uri, mode="append", **options)
+    assert lance_core.dataset(uri).version == 1
+
+
+def test_fragments_of_one_s_own(tmp_path: Path) -> None:
+    uri, base = str(tmp_path / "t"), lance_core.DatasetBasePath(str(tmp_path / "one"), "one")
+    ds = lance_core.write_dataset(rows(0, 1), uri, initial_bases=[base])
+    transaction = lance_core.fragment.write_fragments(rows(1, 1), ds, target_bases=["one"], return_transaction=True)
+    ds = lance_core.LanceDataset.commit(ds, transaction)
+    assert bases_of(ds) == [None, 1]
+    assert lance.dataset(uri).count_rows() == 2
+
+
+def test_names_that_count_up(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance_core.write_dataset(rows(0, 1), uri, enable_v2_manifest_paths=False)
+    lance.write_dataset(rows(1, 1), uri, mode="append")
+    ds = lance_core.write_dataset(rows(2, 1), uri, mode="append")
+    names = {path.name for path in (tmp_path / "t" / "_versions").glob("*.manifest")}
+    assert names == {"1.manifest", "2.manifest", "3.manifest"}
+    assert lance.dataset(uri).count_rows() == 3
+    ds.migrate_manifest_paths_v2()
+    assert all(len(path.stem) == 20 for path in (tmp_path / "t" / "_versions").glob("*.manifest"))
+    assert lance.dataset(uri).version == lance_core.dataset(uri).version == 3
