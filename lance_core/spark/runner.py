@@ -49,15 +49,11 @@ RESULT_SCHEMA = pa.schema(_RESULT_FIELDS)
 
 @dataclass(frozen=True)
 class SparkRows:
-    """A DataFrame as work sees it. Spark marks `not null` by derivation, not on purpose.
-
-    `direct`: how executors read the same rows without Spark's help; None where they cannot.
-    """
+    """A DataFrame as work sees it. Spark marks `not null` by derivation, not on purpose."""
 
     frame: Any
     strict_nullability: bool = False
     num_rows: int | None = None
-    direct: DirectParquet | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,8 +74,7 @@ class SparkRunner(Runner):
 
     def open_source(self, spec: SourceSpec) -> SparkRows:
         """A source through the session."""
-        frame = open_spark_source(self._session(), spec)
-        return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)))
+        return SparkRows(open_spark_source(self._session(), spec))
 
     def open_tasks(self, num_tasks: int) -> SparkRows:
         """Task numbers, each a partition of its own."""
@@ -95,10 +90,7 @@ class SparkRunner(Runner):
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
         if not isinstance(source, SparkRows):
             raise TypeError(f"not a source of the Spark runner: {type(source).__name__}")
-        rows_of, what = source.frame, work
-        if source.direct is not None and not (shape.repartition and shape.num_partitions is not None):
-            rows_of, what = self.open_tasks(len(source.direct.tasks)).frame, wrap(source.direct, work)
-        frame = _cut(rows_of, shape).mapInArrow(task_function(what), RESULT_DDL)
+        frame = _cut(source.frame, shape).mapInArrow(task_function(work), RESULT_DDL)
         rows = collect(frame, tick_seconds=shape.tick_seconds, on_tick=on_tick, what=f"lance {shape.title}".strip())
         return one_per_partition(rows)
 
