@@ -11,7 +11,7 @@ Each is one UpdateConfig; changes of different keys never conflict.
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from lance_core.dataset.edit import Edit, run_edit
@@ -22,7 +22,6 @@ from lance_core.table.transaction import Transaction
 
 Kind = Literal["config", "table", "schema"]
 Values = Mapping[str, str | None]
-_Plan = Callable[[Snapshot], UpdateConfig]
 
 
 def update_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool = False) -> Snapshot:
@@ -30,35 +29,34 @@ def update_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool
 
     Raises InputError for keys or values that are not text, CommitError.
     """
+    return run_edit(snapshot, lambda current: stage_maps(current, kind, values, replace=replace))[0]
+
+
+def stage_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool = False) -> Edit:
+    """Describe the commit of such a change."""
     update = MapUpdate(_checked(values), replace)
     operations = {
         "config": UpdateConfig(config_updates=update),
         "table": UpdateConfig(table_metadata_updates=update),
         "schema": UpdateConfig(schema_metadata_updates=update),
     }
-    operation = operations[kind]
-    return _commit(snapshot, lambda current: operation)
+    return _edit(snapshot, operations[kind])
 
 
 def update_fields(snapshot: Snapshot, updates: Mapping[str, Values], *, replace: bool = False) -> Snapshot:
     """Set keys of the metadata of fields, named by dotted path. Raises InputError for a field that is not there."""
-    checked = {path: _checked(values) for path, values in updates.items()}
-
-    def plan(current: Snapshot) -> UpdateConfig:
-        schema = current.manifest.schema
-        return UpdateConfig(
-            field_metadata_updates={schema.find(path).id: MapUpdate(values, replace) for path, values in checked.items()}
-        )
-
-    return _commit(snapshot, plan)
+    return run_edit(snapshot, lambda current: stage_fields(current, updates, replace=replace))[0]
 
 
-def _commit(snapshot: Snapshot, plan: _Plan) -> Snapshot:
-    def edit(current: Snapshot) -> Edit:
-        return Edit(Transaction(current.version, str(uuids.uuid4()), plan(current)))
+def stage_fields(snapshot: Snapshot, updates: Mapping[str, Values], *, replace: bool = False) -> Edit:
+    """Describe the commit of such a change."""
+    schema = snapshot.manifest.schema
+    found = {schema.find(path).id: MapUpdate(_checked(values), replace) for path, values in updates.items()}
+    return _edit(snapshot, UpdateConfig(field_metadata_updates=found))
 
-    landed, _ = run_edit(snapshot, edit)
-    return landed
+
+def _edit(snapshot: Snapshot, operation: UpdateConfig) -> Edit:
+    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
 
 
 def _checked(values: Values) -> dict[str, str | None]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -43,6 +43,9 @@ from lance_core.dataset.vector_verbs import VectorVerbs
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
 from lance_core.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from lance_core.dataset.uncommitted import UncommittedVerbs
 
 Uri = str | os.PathLike[str]
 
@@ -126,6 +129,13 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     def optimize(self) -> DatasetOptimizer:
         """Verbs that change how rows are stored: `compact_files`."""
         return DatasetOptimizer(self)
+
+    @property
+    def uncommitted(self) -> UncommittedVerbs:
+        """Every verb that writes, staged: it returns a transaction for `commit`, and publishes nothing. (Ours.)"""
+        from lance_core.dataset.uncommitted import UncommittedVerbs
+
+        return UncommittedVerbs(self._snapshot)
 
     @property
     def stats(self) -> LanceStats:

@@ -63,7 +63,7 @@ def add_columns(
     table, a reader, batches with `reader_schema`) are as many as the table's, in its order; they are read once, so a
     conflict is not tried again. Raises InputError, FilterError, CommitError.
     """
-    if _is_rows(transforms):
+    if is_rows(transforms):
         source = open_source(transforms, reader_schema)
         return run_edit(snapshot, lambda current: stage_reader(current, source), retries=0)[0]
     landed, _ = run_edit(snapshot, lambda current: stage_add(current, transforms, read_columns, batch_size))
@@ -72,7 +72,8 @@ def add_columns(
     return landed
 
 
-def _is_rows(transforms: Any) -> bool:
+def is_rows(transforms: Any) -> bool:
+    """Whether what is to be added is rows, not a way to compute them."""
     plain = isinstance(transforms, (Mapping, pa.Field, pa.Schema)) or callable(transforms)
     return not plain and not (isinstance(transforms, Sequence) and all(isinstance(item, pa.Field) for item in transforms))
 

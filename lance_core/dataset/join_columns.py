@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.dataset.evolve import NewColumns, add_columns
+from lance_core.dataset.edit import Edit
+from lance_core.dataset.evolve import NewColumns, add_columns, stage_add
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.sources import open_source
 from lance_core.errors import InputError
@@ -28,12 +29,21 @@ def join_columns(snapshot: Snapshot, data: Any, left_on: str, right_on: str | No
 
     Raises InputError for columns that are not there or there already, keys of other types, keys that occur twice.
     """
+    return add_columns(snapshot, _joining(snapshot, data, left_on, right_on, schema), read_columns=[left_on])
+
+
+def stage_join(snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> Edit:
+    """Write the columns of `data` and describe the commit."""
+    return stage_add(snapshot, _joining(snapshot, data, left_on, right_on, schema), [left_on])
+
+
+def _joining(snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> Any:
     source = open_source(data, schema)
     right = pa.Table.from_batches([*source.batches], schema=source.schema)
     new = joined_columns(snapshot.arrow_schema, right, left_on, right_on)
     compute: Any = new.compute
     compute.output_schema = new.fields
-    return add_columns(snapshot, compute, read_columns=[left_on])
+    return compute
 
 
 def joined_columns(schema: pa.Schema, data: pa.Table, left_on: str, right_on: str | None) -> NewColumns:

@@ -296,15 +296,11 @@ OPERATIONS: list[tuple[Callable[[Turn], Model], float]] = [
 ]
 
 
-FILTERS: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "id >= 20 AND id < 50": lambda row: 20 <= row["id"] < 50,
-    "x > 0": lambda row: row["x"] is not None and row["x"] > 0,
-    "s = 'up'": lambda row: row["s"] == "up",
-}
-
-
-def content(dataset: Any) -> list[dict[str, Any]]:
-    return sorted(dataset.to_table().to_pylist(), key=lambda row: row["id"])
+FILTERS: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
+    ("id >= 20 AND id < 50", lambda row: 20 <= row["id"] < 50),
+    ("x > 0", lambda row: row["x"] is not None and row["x"] > 0),
+    ("s = 'up'", lambda row: row["s"] == "up"),
+]
 
 
 def run_history(path: Path, *, seed: int, storage: str, stable: bool, steps: int = 30) -> list[str]:
@@ -352,10 +348,10 @@ def check(path: Path, model: Model, where: str, *, stable: bool) -> int:
         assert found == expected, "rows as the model has them"
         ids = mine.column("_rowid").to_pylist()
         assert len(set(ids)) == len(ids), "row ids"
-        for text, chosen in FILTERS.items():  # answered by indices, where there are some
-            wanted = [row["id"] for row in expected if chosen(row)]
-            for item in (ours, theirs):
-                assert sorted(item.to_table(columns=["id"], filter=text)["id"].to_pylist()) == wanted, text
+        text, chosen = FILTERS[ours.version % len(FILTERS)]  # answered by an index, where there is one
+        wanted = [row["id"] for row in expected if chosen(row)]
+        for item in (ours, theirs):
+            assert sorted(item.to_table(columns=["id"], filter=text)["id"].to_pylist()) == wanted, text
         if ids:
             picked = [0, len(ids) // 2, len(ids) - 1]
             assert ours.take(picked).equals(theirs.take(picked)), "take"
