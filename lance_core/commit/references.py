@@ -71,3 +71,5 @@ def _named_files(operation: Any) -> Iterator[DataFile]:
 def _index_paths(operation: Any) -> Iterator[str]:
     for index in getattr(operation, "new_indices", ()):
         yield from (f"{naming.INDICES}/{index.uuid}/{file.path}" for file in index.files)
+        if naming.INDEX_CHECKSUMS_HINT in index.metadata:
+            yield f"{naming.INDICES}/{index.uuid}/{naming.INDEX_CHECKSUMS}"

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow
+from lance_core.commit.naming import INDEX_CHECKSUMS, INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.edit import Edit, run_edit
 from lance_core.dataset.plan import plan_scan
@@ -96,12 +97,16 @@ def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, tr
 def folder_of(snapshot: Snapshot, index: IndexMetadata) -> IndexFolder:
     """The folder of a segment, which may lie in another table."""
     store, _ = snapshot.store_of(index.base_id)
-    return IndexFolder(store, f"{INDICES}/{index.uuid}", {file.path: file.size_bytes for file in index.files}, index.details)
+    sizes = {file.path: file.size_bytes for file in index.files}
+    return IndexFolder(
+        store, f"{INDICES}/{index.uuid}", sizes, index.details, has_checksums=INDEX_CHECKSUMS_HINT in index.metadata
+    )
 
 
 def paths_of(index: IndexMetadata) -> tuple[str, ...]:
     """The files of a segment, below the table."""
-    return tuple(f"{INDICES}/{index.uuid}/{file.path}" for file in index.files)
+    names = [file.path for file in index.files] + [INDEX_CHECKSUMS] * (INDEX_CHECKSUMS_HINT in index.metadata)
+    return tuple(f"{INDICES}/{index.uuid}/{name}" for name in names)
 
 
 def build_segment(
@@ -129,6 +134,7 @@ def build_segment(
     batches = training_batches(snapshot, request.column, fragments, "_rowaddr" if by_address else "_rowid")
     try:
         files = kind.train(folder, batches, value_type, **request.parameters)
+        folder.seal()
     except BaseException:
         remove_folder(snapshot, folder.path)
         raise
@@ -142,6 +148,7 @@ def build_segment(
         index_version=kind.stable_version if stable and kind.stable_version is not None else kind.written_version,
         created_at=time.time_ns() // 1_000_000,
         files=files,
+        metadata={INDEX_CHECKSUMS_HINT: INDEX_CHECKSUMS_KIND},
     )
 
 
@@ -201,4 +208,5 @@ def column_of(schema: Schema, field_id: int) -> str:
 
 def rebuilt(segment: IndexMetadata, index: IndexMetadata, coverage: Collection[int]) -> IndexMetadata:
     """A freshly built segment that takes the place of one that had more to say (an id of a cluster, metadata)."""
-    return replace(segment, fragment_bitmap=frozenset(coverage), clustering_id=index.clustering_id, metadata=index.metadata)
+    told = {**index.metadata, **segment.metadata}
+    return replace(segment, fragment_bitmap=frozenset(coverage), clustering_id=index.clustering_id, metadata=told)

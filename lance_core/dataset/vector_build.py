@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.build_index import INDICES, paths_of, remove_folder
 from lance_core.dataset.edit import Edit, run_edit
@@ -159,6 +160,7 @@ def build_vector_segment(
     folder = _new_folder(snapshot, attempt)
     try:
         files = build(model, vector_batches(snapshot, request.column, fragments), folder)
+        folder.seal()
     except BaseException:
         remove_folder(snapshot, folder.path)
         raise
@@ -177,7 +179,9 @@ def write_segment(
     """Write what a builder collected into a folder of its own."""
     folder = _new_folder(snapshot, attempt)
     try:
-        return folder, builder.write(folder)
+        files = builder.write(folder)
+        folder.seal()
+        return folder, files
     except BaseException:
         remove_folder(snapshot, folder.path)
         raise
@@ -203,6 +207,7 @@ def described(
         index_version=VERSIONS.get(parameters.storage, 1),
         created_at=time.time_ns() // 1_000_000,
         files=files,
+        metadata={INDEX_CHECKSUMS_HINT: INDEX_CHECKSUMS_KIND},
     )
 
 

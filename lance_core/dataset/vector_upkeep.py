@@ -148,4 +148,5 @@ def _written(
 ) -> IndexMetadata:
     folder, files = write_segment(snapshot, builder, attempt)
     entry = described(snapshot, folder, like.name, like.fields[0], builder.model.parameters, files, frozenset(covered))
-    return replace(entry, details=like.details, clustering_id=like.clustering_id, metadata=like.metadata)
+    told = {**like.metadata, **entry.metadata}
+    return replace(entry, details=like.details, clustering_id=like.clustering_id, metadata=told)

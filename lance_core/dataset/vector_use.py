@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.commit.naming import INDEX_CHECKSUMS_HINT
 from lance_core.dataset.build_index import INDICES, column_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_use import row_id_index
@@ -96,7 +97,8 @@ def open_vector_segment(snapshot: Snapshot, index: IndexMetadata) -> OpenVectorI
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
     store, _ = snapshot.store_of(index.base_id)
     sizes = {file.path: file.size_bytes for file in index.files}
-    folder = IndexFolder(store, f"{INDICES}/{index.uuid}", sizes)
+    has_checksums = INDEX_CHECKSUMS_HINT in index.metadata
+    folder = IndexFolder(store, f"{INDICES}/{index.uuid}", sizes, has_checksums=has_checksums)
 
     def make() -> tuple[OpenVectorIndex, int]:
         opened = OpenVectorIndex(folder)

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
-from lance_core.errors import CorruptFileError
+from lance_core.commit.naming import INDEX_CHECKSUMS
+from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.expr.ast import Expr
 from lance_core.file.open import open_file
 from lance_core.file.opened import OpenFile
@@ -27,6 +28,7 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details
 from lance_core.format.version import FileVersion
+from lance_core.index.checksums import CheckedStore, FileSums, SummingStore, decode_sums, encode_sums
 from lance_core.io.store import Store
 from lance_core.rowids.selection import AddressSet
 
@@ -43,6 +45,8 @@ class IndexFolder:
     path: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     details: IndexDetails | None = None
+    has_checksums: bool = False
+    written: dict[str, FileSums] = field(default_factory=dict, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -51,7 +55,25 @@ class IndexFolder:
 
     def open(self, name: str) -> OpenFile:
         """One of its files. Raises NotFoundError, FormatError."""
-        return open_file(self.store, f"{self.path}/{name}", size=self.sizes.get(name) or None)
+        path, store = f"{self.path}/{name}", self.store
+        chunk, sums = self._sums() if self.has_checksums else (0, {})
+        size = self.sizes.get(name) or None
+        if name in sums:
+            if size not in (None, sums[name].size):
+                raise CorruptFileError(f"{path} has {size} bytes in the manifest, {sums[name].size} in its checksums")
+            store, size = CheckedStore(store, sums[name], chunk=chunk), sums[name].size
+        return open_file(store, path, size=size)
+
+    def _sums(self) -> tuple[int, dict[str, FileSums]]:
+        path = f"{self.path}/{INDEX_CHECKSUMS}"
+        try:
+            return decode_sums(self.store.get(path), what=path)
+        except NotFoundError:
+            return 0, {}
+
+    def seal(self) -> None:
+        """Write the checksums of all files written."""
+        self.store.put(f"{self.path}/{INDEX_CHECKSUMS}", encode_sums(self.written))
 
     def write(
         self,
@@ -64,7 +86,8 @@ class IndexFolder:
     ) -> IndexFile:
         """Write a file of the folder in the version index files have (2.2); global buffers are numbered from 1."""
         path = f"{self.path}/{name}"
-        writer = FileWriter(self.store, path, schema_from_arrow(schema, version=FileVersion.V2_2), version=FileVersion.V2_2)
+        store = SummingStore(self.store)
+        writer = FileWriter(store, path, schema_from_arrow(schema, version=FileVersion.V2_2), version=FileVersion.V2_2)
         with writer:
             for data in buffers:
                 writer.add_global_buffer(data)
@@ -73,7 +96,9 @@ class IndexFolder:
             batches = table.to_batches(max_chunksize=WRITTEN_ROWS) if isinstance(table, pa.Table) else table
             for batch in batches:
                 writer.write(batch)
-            return IndexFile(name, writer.finish().size)
+            size = writer.finish().size
+        self.written[name] = store.sums_of()
+        return IndexFile(name, size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,10 @@ def find_in_fst(data: bytes, key: bytes, *, what: str = "the token map") -> int 
     address, total = int.from_bytes(data[tail + 8 : tail + 16], "little"), 0
     try:
         for byte in key:
-            step = next((step for step in _node(data, address, version)[2] if step[0] == byte), None)
+            step = _step(data, address, version, byte)
             if step is None:
                 return None
-            _, add, target = step
+            add, target = step
             if target and target >= address:
                 raise CorruptFileError(f"{what}: the node at {address} leads to {target}")
             address, total = target, total + add
@@ -118,8 +118,28 @@ def _node(data: bytes, address: int, version: int) -> tuple[bool, int, list[tupl
     return _wide_node(data, address, state, version)
 
 
-def _wide_node(data: bytes, address: int, state: int, version: int) -> tuple[bool, int, list[tuple[int, int, int]]]:
-    is_final = bool(state & _FINAL)
+def _step(data: bytes, address: int, version: int, byte: int) -> tuple[int, int] | None:
+    """(number, address) of the transition for a byte, without reading the node's others."""
+    state = data[address]
+    if address == 0 or state >> 6 >= 2:
+        return next(((add, target) for found, add, target in _node(data, address, version)[2] if found == byte), None)
+    many, far, wide, at = _wide_shape(data, address, state, version)
+    place = data.find(byte, at, at + many)
+    if place < 0:
+        return None
+    place -= at
+    at -= many * far
+    delta = _number(data, at + place * far, far)
+    at -= many * wide
+    add = _number(data, at + place * wide, wide)
+    at -= wide if state & _FINAL else 0
+    if at < _HEADER:
+        raise IndexError(at)
+    return add, at - delta if delta else 0
+
+
+def _wide_shape(data: bytes, address: int, state: int, version: int) -> tuple[int, int, int, int]:
+    """(transitions, bytes of a distance, bytes of a number, where the input bytes begin)."""
     at, many = address, state & 0x3F
     if many == 0:
         at -= 1
@@ -131,8 +151,15 @@ def _wide_node(data: bytes, address: int, state: int, version: int) -> tuple[boo
     if version >= 2 and many > _INDEXED:
         at -= 256
     at -= many
+    if at < 0:
+        raise IndexError(at)
+    return many, sizes >> 4, sizes & 15, at
+
+
+def _wide_node(data: bytes, address: int, state: int, version: int) -> tuple[bool, int, list[tuple[int, int, int]]]:
+    is_final = bool(state & _FINAL)
+    many, far, wide, at = _wide_shape(data, address, state, version)
     inputs = data[at : at + many]
-    far, wide = sizes >> 4, sizes & 15
     at -= many * far
     deltas = [_number(data, at + place * far, far) for place in range(many)]
     at -= many * wide

@@ -19,6 +19,7 @@ import numpy as np
 from lance_core.errors import CorruptFileError
 from lance_core.index.text.partition import Posting
 from lance_core.index.text.scoring import SATURATION, idf_of, norms_of
+from lance_core.kernels.sort import distinct
 from lance_core.kernels.text import add_scores
 
 _NONE = np.empty(0, np.uint32), np.empty(0, np.float32)
@@ -93,7 +94,7 @@ def _union(parts: Sequence[Any], num_documents: int) -> Any:
     if len(parts) == 1:
         return parts[0]
     if sum(len(part) for part in parts) * _DENSE < num_documents:
-        return np.unique(np.concatenate(parts))
+        return distinct(np.concatenate(parts))
     seen = np.zeros(num_documents, np.bool_)
     for part in parts:
         seen[part] = True
@@ -142,7 +143,7 @@ def score_phrase(part: Documents, words: Sequence[tuple[str, int]], slop: int, s
         least = spots - (place - before)
         reached = np.searchsorted(standing, least, side="right") > np.searchsorted(standing, least - slop, side="left")
         standing = spots[reached]
-    kept = documents[np.unique(standing >> _DOCUMENT_SHIFT)]
+    kept = documents[distinct(standing >> _DOCUMENT_SHIFT)]
     return (kept, _scores(part, lists, kept, stats)) if len(kept) else _NONE
 
 

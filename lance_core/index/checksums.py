@@ -1,0 +1,153 @@
+"""Checksums of the files of an index segment, so that one flipped bit is found and not believed.
+
+::
+
+    _indices/{uuid}/checksums     crc32 of the second line
+                                  {"chunk": 262144, "files": {"page_data.lance": [471, "9ae0…"]}}
+
+Lance files carry no checksums, and a wrong posting list is as readable as a right one. Segments of ours therefore have this
+file beside those of the official layout (it is in no list; nobody else reads it), and the entry's metadata says so. A chunk
+is checked when it is first read, and the ranges read are widened to whole chunks only then.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lance_core.errors import CorruptFileError
+from lance_core.fetch import Buffer, ByteRange
+from lance_core.io.store import Store, StoreWriter
+from lance_core.io.wrap import WrappedStore
+
+T = TypeVar("T")
+CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class FileSums:
+    """Size in bytes and crc32 of each chunk."""
+
+    size: int
+    sums: tuple[int, ...]
+
+
+class SummingStore(WrappedStore):
+    """Sums up what is written through it: `sums_of()` after the file was closed."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self._size = 0
+        self._sums: list[int] = []
+
+    def sums_of(self) -> FileSums:
+        """Of all that was written."""
+        return FileSums(self._size, tuple(self._sums))
+
+    def open_writer(self, path: str) -> StoreWriter:
+        """A writer that sums."""
+        return _SummingWriter(self.inner.open_writer(path), self._add)
+
+    def _add(self, data: Buffer) -> None:
+        view = memoryview(data).cast("B")
+        while len(view):
+            inside = self._size % CHUNK
+            part = view[: CHUNK - inside]
+            if inside == 0:
+                self._sums.append(0)
+            self._sums[-1] = zlib.crc32(part, self._sums[-1])
+            self._size += len(part)
+            view = view[len(part) :]
+
+    def _around(self, inner: Store) -> WrappedStore:
+        return SummingStore(inner)
+
+    def _call(self, name: str, path: str, action: Callable[[], T]) -> T:
+        return action()
+
+
+class _SummingWriter:
+    def __init__(self, inner: StoreWriter, add: Callable[[Buffer], None]) -> None:
+        self._inner, self._add = inner, add
+
+    def write(self, data: Buffer) -> None:
+        self._add(data)
+        self._inner.write(data)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def abort(self) -> None:
+        self._inner.abort()
+
+
+class CheckedStore(WrappedStore):
+    """Checks each chunk of one file when it is first read. Raises CorruptFileError."""
+
+    def __init__(self, inner: Store, sums: FileSums, *, chunk: int) -> None:
+        super().__init__(inner)
+        self._sums, self._chunk = sums, chunk
+        self._known: set[int] = set()
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        """The ranges, of bytes that are as they were written."""
+        if all(self._known.issuperset(self._chunks(item)) for item in ranges):
+            return self.inner.get_ranges(path, ranges)
+        whole = [self._widened(path, item) for item in ranges]
+        found = []
+        for item, wide, data in zip(ranges, whole, self.inner.get_ranges(path, whole), strict=True):
+            view = memoryview(data).cast("B")
+            self._check(path, wide, view)
+            found.append(view[item.start - wide.start : item.end - wide.start])
+        return found
+
+    def _chunks(self, item: ByteRange) -> range:
+        return range(item.start // self._chunk, -(-item.end // self._chunk))
+
+    def _widened(self, path: str, item: ByteRange) -> ByteRange:
+        if item.end > self._sums.size:
+            raise CorruptFileError(f"{path}: bytes {item.start} to {item.end} of a file of {self._sums.size} are asked for")
+        chunks = self._chunks(item)
+        return ByteRange(chunks.start * self._chunk, min(chunks.stop * self._chunk, self._sums.size))
+
+    def _check(self, path: str, wide: ByteRange, view: memoryview) -> None:
+        if len(view) != wide.end - wide.start:
+            raise CorruptFileError(f"{path} is shorter than it was written: {self._sums.size} bytes")
+        for number in self._chunks(wide):
+            start = number * self._chunk - wide.start
+            if number not in self._known and zlib.crc32(view[start : start + self._chunk]) != self._sums.sums[number]:
+                raise CorruptFileError(
+                    f"{path}: the bytes from {number * self._chunk} on are not those that were written",
+                    cure="Build the index anew.",
+                )
+            self._known.add(number)
+
+    def _around(self, inner: Store) -> WrappedStore:
+        raise NotImplementedError
+
+    def _call(self, name: str, path: str, action: Callable[[], T]) -> T:
+        return action()
+
+
+def encode_sums(files: Mapping[str, FileSums]) -> bytes:
+    """What the file `checksums` holds."""
+    told = {name: [item.size, "".join(f"{number:08x}" for number in item.sums)] for name, item in files.items()}
+    body = json.dumps({"chunk": CHUNK, "files": told}, separators=(",", ":")).encode()
+    return b"%08x\n" % zlib.crc32(body) + body
+
+
+def decode_sums(data: Buffer, *, what: str) -> tuple[int, dict[str, FileSums]]:
+    """Chunk size and sums by file name. Raises CorruptFileError."""
+    raw = bytes(data)
+    body = raw[9:]
+    if raw[:9] != b"%08x\n" % zlib.crc32(body):
+        raise CorruptFileError(f"{what} is damaged", cure="Build the index anew.")
+    value = json.loads(body)
+    files = {
+        name: FileSums(size, tuple(int(sums[at : at + 8], 16) for at in range(0, len(sums), 8)))
+        for name, (size, sums) in value["files"].items()
+    }
+    return int(value["chunk"]), files
