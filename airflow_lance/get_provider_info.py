@@ -21,7 +21,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [_modules("operators", *_OPERATORS)],
         "sensors": [_modules("sensors", "health", "index", "rows", "staged", "tag", "version")],
         "hooks": [_modules("hooks", "lance")],
-        "triggers": [_modules("triggers", "staging", "version")],
+        "triggers": [_modules("triggers", "condition", "staging", "version")],
         "connection-types": [_CONNECTION],
         "asset-uris": [_ASSETS],
         "dataset-uris": [_ASSETS],

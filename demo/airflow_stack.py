@@ -213,13 +213,13 @@ class AirflowStack:
 
     # -- the REST API ------------------------------------------------------------------------------------------------
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One call of Airflow's public API: `call("GET", "dags/flights/dagRuns")`."""
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, root: str = "api/v2") -> Any:
+        """One call of Airflow's public API: `call("GET", "dags/flights/dagRuns")`; its UI asks the root `ui`."""
         if not self._token:
             self._token = self._request("GET", f"http://127.0.0.1:{self.port}/auth/token")["access_token"]
         for patience in range(_PATIENCE, -1, -1):
             try:
-                return self._request(method, f"http://127.0.0.1:{self.port}/api/v2/{path}", body, self._token)
+                return self._request(method, f"http://127.0.0.1:{self.port}/{root}/{path}", body, self._token)
             except urllib.error.HTTPError as error:
                 raise StackError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:2000]}") from None
             except OSError as error:

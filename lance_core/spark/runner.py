@@ -29,6 +29,7 @@ from lance_core.jobs.conform import Conformer
 from lance_core.jobs.failure import failure_from_plain, failure_to_plain
 from lance_core.jobs.spec import SourceSpec
 from lance_core.spark.collect import collect
+from lance_core.spark.direct import DirectParquet, plan_direct, wrap
 from lance_core.spark.sources import evaluate_sql, open_spark_source
 from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 
@@ -49,11 +50,15 @@ RESULT_SCHEMA = pa.schema(_RESULT_FIELDS)
 
 @dataclass(frozen=True)
 class SparkRows:
-    """A DataFrame as work sees it. Spark marks `not null` by derivation, not on purpose."""
+    """A DataFrame as work sees it. Spark marks `not null` by derivation, not on purpose.
+
+    `direct`: how executors read the same rows without Spark's help; None where they cannot.
+    """
 
     frame: Any
     strict_nullability: bool = False
     num_rows: int | None = None
+    direct: DirectParquet | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,7 +79,8 @@ class SparkRunner(Runner):
 
     def open_source(self, spec: SourceSpec) -> SparkRows:
         """A source through the session."""
-        return SparkRows(open_spark_source(self._session(), spec))
+        frame = open_spark_source(self._session(), spec)
+        return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)))
 
     def open_tasks(self, num_tasks: int) -> SparkRows:
         """Task numbers, each a partition of its own."""
@@ -90,7 +96,10 @@ class SparkRunner(Runner):
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
         if not isinstance(source, SparkRows):
             raise TypeError(f"not a source of the Spark runner: {type(source).__name__}")
-        frame = _cut(source.frame, shape).mapInArrow(task_function(work), RESULT_DDL)
+        rows_of, what = source.frame, work
+        if source.direct is not None and not (shape.repartition and shape.num_partitions is not None):
+            rows_of, what = self.open_tasks(len(source.direct.tasks)).frame, wrap(source.direct, work)
+        frame = _cut(rows_of, shape).mapInArrow(task_function(what), RESULT_DDL)
         rows = collect(frame, tick_seconds=shape.tick_seconds, on_tick=on_tick, what=f"lance {shape.title}".strip())
         return one_per_partition(rows)
 

@@ -68,7 +68,8 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
     for source in [*(REPOSITORY / "dags_examples").glob("*.py"), *(HERE / "dags").glob("*.py")]:
         shutil.copy(source, dags)
     local = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
-    standalone = {"conn_type": "spark", "host": cluster.master, "extra": {"deploy-mode": "client"}}
+    extra = {"deploy-mode": "client", "rest-port": cluster.rest_port}
+    standalone = {"conn_type": "spark", "host": cluster.master, "extra": extra}
     env = {
         **spark_env,
         "FLIGHTS_TABLE": str(place / "flights.lance"),

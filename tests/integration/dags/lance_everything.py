@@ -1,6 +1,7 @@
-"""Every operator and every sensor on one table, one after the other; what stages runs on the standalone cluster.
+"""Every operator and every sensor on one table, one after the other; what stages runs on the standalone cluster: with the
+driver in the task (`lance_everything_client`), and with the driver on the cluster (`lance_everything_cluster`).
 
-A watcher (`LanceVersionTrigger`) sees versions come and sets off runs of the second DAG.
+A watcher (`LanceVersionTrigger`) sees versions come and sets off runs of the third DAG.
 """
 
 from __future__ import annotations
@@ -39,16 +40,9 @@ from airflow_lance.sensors.tag import LanceTagSensor
 from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers.version import LanceVersionTrigger
 
-URI = str(Path(os.environ["LANCE_TEST_PLACE"]) / "everything.lance")
+PLACE = Path(os.environ["LANCE_TEST_PLACE"])
+MODES = ("client", "cluster")
 START = datetime(2013, 1, 1, tzinfo=timezone.utc)
-TABLE: dict[str, Any] = {"uri": URI}
-SPARK: dict[str, Any] = {
-    **TABLE,
-    "spark_conn_id": "spark_cluster",
-    "conf": {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"},
-    "spark_submit": {"driver_memory": "512m"},
-}
-WAIT: dict[str, Any] = {**TABLE, "poke_interval": 1, "timeout": 300}
 
 
 def numbers(first: int, count: int, value: int) -> dict[str, Any]:
@@ -56,60 +50,76 @@ def numbers(first: int, count: int, value: int) -> dict[str, Any]:
     return {"callable": "kill_sources:spark_numbers", "kwargs": {"first": first, "count": count, "value": value}}
 
 
-def transaction(name: str, operator: Any, **arguments: Any) -> LanceTransaction:
-    """One staging task and its commit."""
-    with LanceTransaction(name, uri=URI, pool="lance_flights", outlets=[create_asset(uri=URI)]) as group:
-        operator(task_id="stage", **{**SPARK, **arguments})
-    return group
+def make_dag(mode: str) -> DAG:
+    """The DAG of one deploy mode, on a table of its own."""
+    uri = str(PLACE / f"everything-{mode}.lance")
+    table: dict[str, Any] = {"uri": uri}
+    spark: dict[str, Any] = {
+        **table,
+        "spark_conn_id": "spark_cluster",
+        "conf": {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"},
+        "spark_submit": {"driver_memory": "512m", "deploy_mode": mode},
+    }
+    wait: dict[str, Any] = {**table, "poke_interval": 1, "timeout": 300}
+
+    def transaction(name: str, operator: Any, **arguments: Any) -> LanceTransaction:
+        """One staging task and its commit."""
+        with LanceTransaction(name, uri=uri, pool="lance_flights", outlets=[create_asset(uri=uri)]) as group:
+            operator(task_id="stage", **{**spark, **arguments})
+        return group
+
+    with DAG(f"lance_everything_{mode}", schedule=None, start_date=START) as dag:
+
+        @task
+        def look() -> dict[str, Any]:
+            """The rows at the end of the edits, before they are restored and overwritten."""
+            import lance_core
+
+            table = lance_core.dataset(uri)
+            rows = table.to_table(columns=["id", "value", "twice"]).sort_by("id").to_pylist()
+            return {"version": table.version, "rows": rows}
+
+        overwrite = LanceOverwriteOperator(task_id="overwrite", source=numbers(0, 3, 7), if_moved="overwrite", **spark)
+        chain(
+            transaction("append", LanceAppendOperator, source=numbers(0, 20, 0)),
+            LanceVersionSensor(task_id="has_version", min_version=1, deferrable=True, **wait),
+            LanceRowsSensor(task_id="has_rows", min_rows=20, **wait),
+            transaction("merge", LanceMergeOperator, source=numbers(15, 10, 1), on="id"),
+            transaction("delete", LanceDeleteOperator, predicate="id < 5"),
+            transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
+            transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=numbers(100, 2, 0)),
+            transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
+            transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
+            LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **wait),
+            transaction("more", LanceAppendOperator, source=numbers(200, 1, 2), schema_drift="fill_missing"),
+            LanceFragmentHealthSensor(task_id="needs_work", max_small_fragments=1, deferrable=True, **wait),
+            transaction("compact", LanceCompactOperator),
+            transaction("optimize", LanceOptimizeIndicesOperator),
+            LanceTagOperator(task_id="tag", tag="good", **table),
+            LanceTagSensor(task_id="is_tagged", tag="good", **wait),
+            LanceBranchOperator(task_id="branch", branch="try", **table),
+            LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **table),
+            look(),
+            LanceValidateOperator(task_id="validate", **table),
+            overwrite,
+            LanceCommitOperator(task_id="commit", staged=overwrite.output, **table),
+            LanceStagedSensor(task_id="is_drained", **wait),
+            LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **table),
+            LanceGarbageOperator(task_id="garbage", **table),
+            LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **table),
+        )
+    return dag
 
 
-with DAG("lance_everything", schedule=None, start_date=START):
+client, cluster = (make_dag(mode) for mode in MODES)
 
-    @task
-    def look() -> dict[str, Any]:
-        """The rows at the end of the edits, before they are restored and overwritten."""
-        import lance_core
-
-        table = lance_core.dataset(URI)
-        rows = table.to_table(columns=["id", "value", "twice"]).sort_by("id").to_pylist()
-        return {"version": table.version, "rows": rows}
-
-    overwrite = LanceOverwriteOperator(task_id="overwrite", source=numbers(0, 3, 7), if_moved="overwrite", **SPARK)
-    chain(
-        transaction("append", LanceAppendOperator, source=numbers(0, 20, 0)),
-        LanceVersionSensor(task_id="has_version", min_version=1, deferrable=True, **WAIT),
-        LanceRowsSensor(task_id="has_rows", min_rows=20, **WAIT),
-        transaction("merge", LanceMergeOperator, source=numbers(15, 10, 1), on="id"),
-        transaction("delete", LanceDeleteOperator, predicate="id < 5"),
-        transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
-        transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=numbers(100, 2, 0)),
-        transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
-        transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
-        LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **WAIT),
-        transaction("more", LanceAppendOperator, source=numbers(200, 1, 2), schema_drift="fill_missing"),
-        LanceFragmentHealthSensor(task_id="needs_work", max_small_fragments=1, deferrable=True, **WAIT),
-        transaction("compact", LanceCompactOperator),
-        transaction("optimize", LanceOptimizeIndicesOperator),
-        LanceTagOperator(task_id="tag", tag="good", **TABLE),
-        LanceTagSensor(task_id="is_tagged", tag="good", **WAIT),
-        LanceBranchOperator(task_id="branch", branch="try", **TABLE),
-        LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **TABLE),
-        look(),
-        LanceValidateOperator(task_id="validate", **TABLE),
-        overwrite,
-        LanceCommitOperator(task_id="commit", staged=overwrite.output, **TABLE),
-        LanceStagedSensor(task_id="is_drained", **WAIT),
-        LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **TABLE),
-        LanceGarbageOperator(task_id="garbage", **TABLE),
-        LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **TABLE),
-    )
-
-watcher = AssetWatcher(name="versions", trigger=LanceVersionTrigger(uri=URI, min_version=1, poke_interval=2))
+trigger = LanceVersionTrigger(uri=str(PLACE / "everything-client.lance"), min_version=1, poke_interval=2)
+watcher = AssetWatcher(name="versions", trigger=trigger)
 with DAG("lance_watching", schedule=[Asset("everything_watched", watchers=[watcher])], start_date=START, max_active_runs=1):
 
     @task
     def seen() -> str:
         """That it ran is what counts."""
-        return URI
+        return "a version"
 
     seen()
