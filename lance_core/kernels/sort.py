@@ -12,6 +12,7 @@ bits first.
 from __future__ import annotations
 
 import sys
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import numpy.typing as npt
 Order = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 WORD = 8
+_Number = TypeVar("_Number", bound=np.integer[Any])
 
 
 def order_of_words(keys: Words) -> Order:
@@ -49,6 +51,12 @@ def _sorted_places(keys: Words, place_bits: int) -> Order:
     packed &= np.uint64((1 << place_bits) - 1)
     places: Order = packed.view(np.int64)
     return places
+
+
+def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Each number once, ascending; a sort, which beats the hash table of `np.unique` by far."""
+    ordered = np.sort(values)
+    return ordered if len(ordered) < 2 else ordered[np.append(True, ordered[1:] != ordered[:-1])]
 
 
 def words_of(data: npt.NDArray[np.uint8], starts: Order, lengths: Order) -> Words:
