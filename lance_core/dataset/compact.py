@@ -25,6 +25,7 @@ from lance_core.dataset.compact_plan import CompactionOptions, CompactionPlan, p
 from lance_core.dataset.edit import Edit, living_offsets, run_edit
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_upkeep import moves_by_rebuilding, rebuild_moved
+from lance_core.dataset.page_copy import copy_group
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.reuse import deferred_index
@@ -129,6 +130,9 @@ def rewrite_group(
 ) -> list[Fragment]:
     """Write the living rows of a group into as few fragments of about the target size as there can be."""
     manifest = snapshot.manifest
+    copied = copy_group(snapshot, group, options, attempt=attempt)
+    if copied is not None:
+        return _with_identity(snapshot, group, copied) if manifest.uses_stable_row_ids else copied
     rows = sum(fragment.num_rows for fragment in group)
     num_files = max(1, rows // options.target_rows_per_fragment)
     plan = plan_scan(manifest.schema, group, plan_projection(manifest.schema, None))

@@ -15,6 +15,7 @@ from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 
 TARGET_ROWS = 1024 * 1024
+MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,11 @@ class CompactionOptions:
     excluded_fragment_ids: tuple[int, ...] = ()
     batch_size: int | None = None
     defer_index_remap: bool = False
+    compaction_mode: str = "reencode"
 
     def __post_init__(self) -> None:
+        if self.compaction_mode not in MODES:
+            raise InputError(f"unknown compaction_mode {self.compaction_mode!r}", cure=f"Use one of {', '.join(MODES)}.")
         for name in ("target_rows_per_fragment", "max_bytes_per_file", "max_source_rows", "batch_size"):
             value = getattr(self, name)
             if value is not None and value < 1:

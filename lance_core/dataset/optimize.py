@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _HINTS = frozenset({"max_rows_per_group", "num_threads", "io_buffer_size", "binary_copy_read_batch_bytes"})
 _REFUSED: Mapping[str, tuple[object, ...]] = {
-    "compaction_mode": ("reencode", "try_binary_copy"),
     "data_storage_version": (),
 }
 
@@ -44,12 +43,14 @@ class DatasetOptimizer:
         max_source_bytes: int | None = None,
         excluded_fragment_ids: Sequence[int] | None = None,
         defer_index_remap: bool | None = None,
+        compaction_mode: str | None = None,
         **options: Any,
     ) -> CompactionMetrics:
         """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
 
         `defer_index_remap` leaves indices as they are and writes down where rows went (the fragment reuse index):
-        searches follow that until `optimize_indices` builds the indices anew.
+        searches follow that until `optimize_indices` builds the indices anew. `compaction_mode` "try_binary_copy" copies
+        the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
         """
         check_options("compact_files", options, hints=_HINTS, refused=_REFUSED)
         bounds = CompactionOptions(
@@ -65,6 +66,7 @@ class DatasetOptimizer:
             excluded_fragment_ids=tuple(excluded_fragment_ids or ()),
             batch_size=batch_size,
             defer_index_remap=bool(defer_index_remap),
+            compaction_mode=compaction_mode or "reencode",
         )
         landed, metrics = compact_files(self._dataset.snapshot, bounds)
         self._dataset.move_to(landed)
@@ -89,6 +91,19 @@ class DatasetOptimizer:
             retrain=retrain,
         )
         self._dataset.move_to(landed)
+
+    def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int], **_options: Any) -> None:
+        """Clean up after every `interval` versions what is older than `older_than_seconds`."""
+        self._dataset.update_config(
+            {
+                "lance.auto_cleanup.interval": str(int(auto_cleanup_config["interval"])),
+                "lance.auto_cleanup.older_than": f"{int(auto_cleanup_config['older_than_seconds'])}s",
+            }
+        )
+
+    def disable_auto_cleanup(self, **_options: Any) -> None:
+        """No cleanup after commits any more."""
+        self._dataset.delete_config_keys(["lance.auto_cleanup.interval", "lance.auto_cleanup.older_than"])
 
     def plan_compaction(self, options: CompactionOptions | None = None) -> CompactionPlan:
         """What `compact_files` would rewrite, and why it leaves the rest alone. Ours; nothing is written."""
