@@ -265,8 +265,13 @@ def _found(coverage: frozenset[int], rows: AddressSet, parts: Sequence[_Found], 
     return _Found(coverage, rows.restricted(coverage), is_exact, uses)
 
 
-def serve(snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, strict: bool = False) -> Served:
-    """Search indices for the plan's filter. The same plan when there is none, no index helps, or nobody wants them."""
+def serve(
+    snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, strict: bool = False, fast: bool = False
+) -> Served:
+    """Search indices for the plan's filter. The same plan when there is none, no index helps, or nobody wants them.
+
+    `fast` leaves out fragments that the indices used do not cover, unless no index helps.
+    """
     if plan.filter is None or not use_indices or not snapshot.manifest.indices or not plan.tasks:
         return Served(plan)
     segments = usable_segments(snapshot)
@@ -279,8 +284,10 @@ def serve(snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, stric
         return Served(plan)
     plans: dict[tuple[bool, ...], ScanPlan] = {}
     tasks: list[FragmentTask] = []
+    covered = frozenset[int].intersection(*(found.coverage for found in known))
     for task in plan.tasks:
-        tasks.extend(_with_rows(snapshot, plan, task, parts, plans))
+        if not fast or task.fragment.id in covered:
+            tasks.extend(_with_rows(snapshot, plan, task, parts, plans))
     return Served(replace(plan, tasks=tuple(tasks)), tuple(use for found in known for use in found.uses))
 
 

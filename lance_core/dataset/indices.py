@@ -161,6 +161,8 @@ class IndexingVerbs:
         fragment_ids: Sequence[int] | None = None,
         index_uuid: str | None = None,
         progress_callback: Any = None,
+        format_version: int | str | None = None,
+        document_granularity: Any = None,
         **kwargs: Any,
     ) -> IndexMetadata | None:
         """Build an index on a column ("BTREE", …) and move to the version that has it.
@@ -168,12 +170,15 @@ class IndexingVerbs:
         With `fragment_ids` only one segment over these fragments is built and nothing is published: its entry is returned,
         for `commit_existing_index_segments`. `index_uuid` names its folder.
 
-        `name` is `{column}_idx` when left out; `train=False` makes an index that covers nothing yet. Raises InputError
-        (no such column or kind, a type the kind does not index, a name that is taken), CommitError.
+        `format_version` (2) and `document_granularity` ("row") are for full text. `name` is `{column}_idx` when left out;
+        `train=False` makes an index that covers nothing yet. Raises InputError (no such column or kind, a type the kind does
+        not index, a name that is taken), CommitError.
         """
         schema = self._snapshot.manifest.schema
         config = IndexConfig(index_type) if isinstance(index_type, str) else index_type
-        request = parse_index_request(schema, column, config.index_type, name, {**config.parameters, **kwargs})
+        texts = {"format_version": format_version, "document_granularity": document_granularity}
+        given = {**kwargs, **{key: value for key, value in texts.items() if value is not None}}
+        request = parse_index_request(schema, column, config.index_type, name, {**config.parameters, **given})
         if fragment_ids is not None:
             return build_part(self._snapshot, request, fragment_ids, index_uuid=index_uuid)
         if index_uuid is not None:

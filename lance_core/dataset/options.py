@@ -21,7 +21,7 @@ SCAN_HINTS = frozenset(
         "batch_size_bytes", "disable_scoring_autoprojection", "prefilter", "fast_search",
     }
 )  # fmt: skip
-"""They steer speed and memory of the official scanner; results are the same. (`prefilter`, `fast_search` need a search.)"""
+"""They steer speed and memory of the official scanner; results are the same. (`prefilter` needs a search.)"""
 
 SCAN_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {

@@ -10,6 +10,7 @@ Planning is done at once, so that a wrong column or filter is told where it was 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -172,7 +173,8 @@ class LanceScanner:
 
     def _serve(self, plan: ScanPlan) -> Served:
         request = self._request
-        return serve(self._snapshot, plan, use_indices=request.use_scalar_index, strict=request.strict_index)
+        use, strict = request.use_scalar_index, request.strict_index
+        return serve(self._snapshot, plan, use_indices=use, strict=strict, fast=request.fast_search)
 
     def _planned(self, projection: Projection) -> ScanPlan:
         manifest, request = self._snapshot.manifest, self._request
@@ -249,3 +251,13 @@ class LanceScanner:
         if self._search is not None:
             return self._search.explain(verbose=verbose)
         return explain(self._snapshot, self._served, self._request.filter, verbose=verbose)
+
+    def analyze_plan(self) -> str:
+        """Run the scan, and tell what it did: the plan, the rows that came, the seconds it took to plan and to read."""
+        start = time.perf_counter()
+        told = self.explain_plan(verbose=True)
+        planned = time.perf_counter()
+        batches = [(batch.num_rows, batch.nbytes) for batch in self.to_batches()]
+        rows, size = (sum(item[number] for item in batches) for number in (0, 1))
+        took = f"planned in {planned - start:.4f} s, read in {time.perf_counter() - planned:.4f} s"
+        return f"{told}\n{rows} rows, {size} bytes in {len(batches)} batches; {took}"

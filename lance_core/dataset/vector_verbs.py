@@ -58,17 +58,37 @@ class VectorVerbs:
         name: str | None = None,
         metric: str = "L2",
         replace: bool = False,
-        *,
+        num_partitions: int | None = None,
+        ivf_centroids: Any = None,
+        pq_codebook: Any = None,
+        num_sub_vectors: int | None = None,
+        accelerator: Any = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: dict[str, str] | None = None,
+        filter_nan: bool = True,
         train: bool = True,
         fragment_ids: Sequence[int] | None = None,
         index_uuid: str | None = None,
-        **options: Any,
+        *,
+        target_partition_size: int | None = None,
+        streaming_sample_rate: int | None = None,
+        streaming_coreset_rate: int | None = None,
+        streaming_refine_passes: int | None = None,
+        skip_transpose: bool = False,
+        progress_callback: Any = None,
+        **kwargs: Any,
     ) -> LanceDataset:
         """Build a vector index over all rows and move to the version that has it; the handle itself is returned.
 
         `index_type`: IVF_FLAT, IVF_PQ, IVF_SQ, IVF_RQ, IVF_HNSW_FLAT, IVF_HNSW_PQ, IVF_HNSW_SQ; `metric`: L2, cosine, dot.
-        Options: `num_partitions` (or `target_partition_size`), `num_sub_vectors` (of the PQ kinds), `num_bits`, `m`,
-        `ef_construction`, `max_level` (of the HNSW kinds), `ivf_centroids`, `pq_codebook`, `sample_rate`, `max_iters`.
+        `num_partitions` or `target_partition_size`; `num_sub_vectors` (of the PQ kinds); `ivf_centroids`, `pq_codebook`: use
+        these instead of training. Further options: `num_bits`, `m`, `ef_construction`, `max_level` (of the HNSW kinds),
+        `sample_rate`, `max_iters`. What only steers the official library's speed is accepted; `accelerator`,
+        `ivf_centroids_file`, `precomputed_partition_dataset` and `skip_transpose` are refused.
         Raises InputError, CommitError.
         """
         from lance_core.dataset.vector_build import create_vector_index
@@ -77,7 +97,14 @@ class VectorVerbs:
             raise InputError("create_index publishes whole indices", cure="Use create_index_uncommitted for parts.")
         if not train:
             raise InputError("a vector index cannot be made without training", cure="Append rows, then create it.")
-        request = self._request(column, index_type, name, {"metric": metric, **options})
+        # The hints among the parameters (cache sizes, shuffling, streaming) have nothing to steer here.
+        options = {
+            "metric": metric, "num_partitions": num_partitions, "ivf_centroids": ivf_centroids, "pq_codebook": pq_codebook,
+            "num_sub_vectors": num_sub_vectors, "target_partition_size": target_partition_size, "accelerator": accelerator,
+            "ivf_centroids_file": ivf_centroids_file, "precomputed_partition_dataset": precomputed_partition_dataset,
+            "skip_transpose": skip_transpose, **kwargs,
+        }  # fmt: skip
+        request = self._request(column, index_type, name, options)
         self._snapshot = create_vector_index(self._snapshot, request, replaces=replace)
         return self  # type: ignore[return-value]
 

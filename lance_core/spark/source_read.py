@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from lance_core.dataset.plan import plan_scan
+from lance_core.dataset.index_use import serve
+from lance_core.dataset.plan import ScanPlan, plan_scan
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.scan import scan
 from lance_core.dataset.snapshot import Snapshot, open_snapshot
@@ -56,14 +57,32 @@ class LanceReader(DataSourceReader):
         By bytes as Spark cuts files: 128 MiB, or less when that would leave processors idle. Only the driver's processors
         are known here; each task costs about 0.1 s of start-up, so small tables are not cut finer than 16 MiB.
         """
-        fragments = self._snapshot().manifest.fragments
+        snapshot = self._snapshot()
+        fragments = snapshot.manifest.fragments
         rows = self._options.rows_per_partition
         if rows is not None:
-            return group_fragments(fragments, [fragment.num_rows for fragment in fragments], rows)
+            groups = group_fragments(fragments, [fragment.num_rows for fragment in fragments], rows)
+            return self._worth_reading(snapshot, groups)
         sizes = [_size_of(fragment) for fragment in fragments]
         # A little more than an even share: halves that are not quite equal are not three.
         share = sum(sizes) * 21 // (20 * (os.cpu_count() or 1)) + 1
-        return group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
+        groups = group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
+        return self._worth_reading(snapshot, groups)
+
+    def _worth_reading(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
+        """The groups that may hold rows for the filter, as far as indices know; one is kept, for Spark wants one."""
+        if self._filter is None or not snapshot.manifest.indices:
+            return groups
+        fragments = snapshot.manifest.fragments
+        found = {task.fragment.id for task in self._planned(snapshot, fragments).tasks}
+        kept = [group for group in groups if any(item.id in found for item in fragments[group.start : group.end])]
+        return kept or groups[:1]
+
+    def _planned(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> ScanPlan:
+        """What to read of the fragments; indices answer what they can of the filter."""
+        schema = snapshot.manifest.schema
+        where = parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None
+        return serve(snapshot, plan_scan(schema, fragments, plan_projection(schema, self._columns), filter=where)).plan
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""
@@ -71,12 +90,7 @@ class LanceReader(DataSourceReader):
         snapshot = self._snapshot()
         manifest = snapshot.manifest
         fragments = [manifest.fragments[index] for index in range(partition.start, partition.end)]
-        plan = plan_scan(
-            manifest.schema,
-            fragments,
-            plan_projection(manifest.schema, self._columns),
-            filter=parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None,
-        )
+        plan = self._planned(snapshot, fragments)
         conformer = Conformer(self._target, uri=self._options.uri)
         for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
             yield conformer.apply(batch)
@@ -103,9 +117,9 @@ def open_read_snapshot(options: SourceOptions) -> Snapshot:
     return open_snapshot(options.uri, version=options.version, asof=options.asof, storage_options=options.storage)
 
 
-def group_fragments(fragments: Sequence[Fragment], sizes: Sequence[int], most: int) -> list[InputPartition]:
+def group_fragments(fragments: Sequence[Fragment], sizes: Sequence[int], most: int) -> list[FragmentGroup]:
     """Consecutive fragments in groups of at most `most`, in whatever unit `sizes` are; a larger fragment stands alone."""
-    groups: list[InputPartition] = []
+    groups: list[FragmentGroup] = []
     start, total = 0, 0
     for index, size in enumerate(sizes):
         if index > start and total + size > most:
