@@ -32,12 +32,14 @@ def execute(operator: Any) -> Any:
 
 @dataclass(frozen=True)
 class Case:
-    """`tasks(uri, raw)` makes the staging operators; `rows` is what is there in the end; `creates`: on no table."""
+    """`tasks(uri, raw)` makes the staging operators; `rows` is what is there in the end; `creates`: on no table; `added`: a
+    column that holds twice the id in all rows but those that came later."""
 
     tasks: Callable[[str, str], Sequence[Any]]
     rows: Sequence[int]
     creates: bool = False
     num_versions: int = 1
+    added: str = ""
 
 
 def rows(start: int, stop: int) -> pa.Table:
@@ -139,6 +141,28 @@ def _replace(uri: str, raw: str) -> Any:
     )
 
 
+def _merge(uri: str, raw: str) -> Any:
+    from airflow_lance.operators.merge import LanceMergeOperator
+
+    return LanceMergeOperator(
+        task_id="merge", uri=uri, execution="local", on="id", source={"format": "parquet", "paths": [f"{raw}/new.parquet"]}
+    )
+
+
+def _add_columns(uri: str) -> Any:
+    from airflow_lance.operators.add_columns import LanceAddColumnsOperator
+
+    return LanceAddColumnsOperator(
+        task_id="add_columns", uri=uri, execution="local", columns={"twice": "id * 2"}, rows_per_task=10
+    )
+
+
+def _build_index(uri: str) -> Any:
+    from airflow_lance.operators.build_index import LanceBuildIndexOperator
+
+    return LanceBuildIndexOperator(task_id="index", uri=uri, execution="local", column="id", index_type="BTREE")
+
+
 CASES: Mapping[str, Case] = {
     "append": Case(lambda uri, raw: [_append(uri, raw)], [*BASE, *range(100, 110)]),
     "create": Case(lambda uri, raw: [_append(uri, raw)], [*range(100, 110)], creates=True),
@@ -146,6 +170,9 @@ CASES: Mapping[str, Case] = {
     "update": Case(lambda uri, raw: [_update(uri)], [*range(20), *range(25, 30), *range(120, 125)]),
     "replace": Case(lambda uri, raw: [_replace(uri, raw)], [2, 3, 4, *range(10, 30)]),
     "compact": Case(lambda uri, raw: [_compact(uri)], BASE),
+    "merge": Case(lambda uri, raw: [_merge(uri, raw)], [*BASE, *range(100, 110)]),
+    "columns": Case(lambda uri, raw: [_add_columns(uri)], BASE, added="twice"),
+    "index": Case(lambda uri, raw: [_build_index(uri)], BASE),
     "overwrite": Case(lambda uri, raw: [_overwrite(uri, raw)], [*range(100, 110)]),
     "fold": Case(
         lambda uri, raw: [_append(uri, raw), _delete(uri, "id < 12"), _update(uri)],

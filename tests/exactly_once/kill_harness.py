@@ -82,7 +82,7 @@ def retry(case: Case, uri: str, raw: str, what: str, figures: Figures) -> Mappin
         if not isinstance(error.__cause__, CommitStateUnknownError):
             raise
         figures.settled.append(what)
-        _settle_by_looking(case, uri)
+        settle_by_looking(case, uri)
         return run(case, uri, raw)
 
 
@@ -91,6 +91,11 @@ def check(case: Case, uri: str, *, outside: bool, what: str) -> None:
     table = lance.dataset(uri)
     table.validate()
     assert ids_of(uri) == expected(case, outside=outside), what
+    if case.added:
+        values = table.to_table(columns=["id", case.added]).to_pylist()
+        for row in values:
+            later = row["id"] in OUTSIDE and row[case.added] is None
+            assert later or row[case.added] == 2 * row["id"], (what, row)
     assert table.version == versions_before(case) + case.num_versions + (len(OUTSIDE) if outside else 0), what
     store = LocalStore(uri)
     collect_garbage(store, now=time.time() + LATER)
@@ -121,8 +126,10 @@ def orphans(store: LocalStore) -> set[str]:
 def append_outside(uri: str) -> None:
     """Another writer, another library: a version for each row."""
     for number in OUTSIDE:
-        row = pa.table({"id": pa.array([number], pa.int64()), "day": pa.array([-1], pa.int32())})
-        lance.write_dataset(row, uri, mode="append")
+        schema = lance.dataset(uri).schema
+        row = {name: pa.nulls(1, schema.field(name).type) for name in schema.names}
+        given = {"id": pa.array([number], pa.int64()), "day": pa.array([-1], pa.int32())}
+        lance.write_dataset(pa.table({**row, **given}, schema=schema), uri, mode="append")
 
 
 def clean_ours(uri: str) -> None:
@@ -142,7 +149,7 @@ def clean_theirs(uri: str) -> None:
 CLEANUPS: Mapping[str, Callable[[str], None]] = {"our cleanup": clean_ours, "their cleanup": clean_theirs}
 
 
-def _settle_by_looking(case: Case, uri: str) -> None:
+def settle_by_looking(case: Case, uri: str) -> None:
     """What a person does: look whether it is there, then `lance staged settle` or `lance staged abort --certain`."""
     store = LocalStore(uri)
     # The commit that was killed counts as alive until its lease is over; a person would come later than that.
