@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +23,7 @@ from lance_core.dataset.scan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.udf import Checkpoint
 from lance_core.errors import InputError, LanceError
-from lance_core.file.writer import FileWriter
+from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import NO_PARENT, Schema
@@ -70,31 +72,46 @@ def add_files(
 
     When anything fails the files written so far are removed, unless a `checkpoint` remembers them: the next try goes on.
     """
-    fragments: list[Fragment] = []
-    written: list[str] = []
-    try:
-        for fragment in snapshot.manifest.fragments:
-            file = None if checkpoint is None else checkpoint.finished(snapshot.store, fragment, part)
+    fragments = tuple(snapshot.manifest.fragments)
+    options: dict[str, Any] = {"reads": reads, "batch_size": batch_size, "attempt": attempt}
+    if checkpoint is None:
+        files = _write_all(snapshot, fragments, part, compute=compute, **options)
+    else:
+        files = []
+        for fragment in fragments:
+            file = checkpoint.finished(snapshot.store, fragment, part)
             if file is None:
-                file = write_column_file(
-                    reader_of(snapshot, fragment),
-                    part,
-                    reads=reads,
-                    compute=compute if checkpoint is None else checkpoint.remembering(fragment, compute),
-                    batch_size=batch_size,
-                    attempt=attempt,
-                )
-            if checkpoint is None:
-                written.append(data_path(file.path))
-            else:
-                checkpoint.finish(fragment, file)
-            fragments.append(replace(fragment, files=(*fragment.files, file)))
-    except BaseException:
-        for path in written:
-            with suppress(LanceError, OSError):
-                snapshot.store.delete(path)
-        raise
-    return tuple(fragments), tuple(written)
+                remembering = checkpoint.remembering(fragment, compute)
+                file = write_column_file(reader_of(snapshot, fragment), part, compute=remembering, **options)
+            checkpoint.finish(fragment, file)
+            files.append(file)
+    added = zip(fragments, files, strict=True)
+    paths = () if checkpoint is not None else tuple(data_path(file.path) for file in files)
+    return tuple(replace(fragment, files=(*fragment.files, file)) for fragment, file in added), paths
+
+
+def _write_all(snapshot: Snapshot, fragments: Sequence[Fragment], part: Schema, **options: Any) -> list[DataFile]:
+    """A file for each. It is finished (last pages, sync) in a thread of its own while the next one is computed."""
+    files: list[DataFile] = []
+    written: list[str] = []
+    finishing: Future[WrittenFile] | None = None
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-finish") as thread:
+        try:
+            for fragment in fragments:
+                writer = _filled(reader_of(snapshot, fragment), part, **options)
+                written.append(writer.path)
+                last, finishing = finishing, thread.submit(_finish, writer)
+                if last is not None:
+                    files.append(last.result().data_file)
+            if finishing is not None:
+                files.append(finishing.result().data_file)
+        except BaseException:
+            thread.shutdown()
+            for path in written:
+                with suppress(LanceError, OSError):
+                    snapshot.store.delete(path)
+            raise
+    return files
 
 
 def write_column_file(
@@ -107,6 +124,20 @@ def write_column_file(
     attempt: str | None = None,
 ) -> DataFile:
     """Compute the columns `part` for every physical row of a fragment and write them as a data file."""
+    writer = _filled(reader, part, reads=reads, compute=compute, batch_size=batch_size, attempt=attempt)
+    return _finish(writer).data_file
+
+
+def _filled(
+    reader: FragmentReader,
+    part: Schema,
+    *,
+    reads: Sequence[str],
+    compute: Compute,
+    batch_size: int | None,
+    attempt: str | None,
+) -> FileWriter:
+    """A writer that has been given all rows."""
     snapshot, fragment = reader.snapshot, reader.fragment
     needs = needs_of(snapshot.manifest.schema, reads)
     source = snapshot.manifest.schema.project(needs.field_ids)
@@ -120,8 +151,13 @@ def write_column_file(
             if computed.num_rows != batch.num_rows:
                 raise InputError(f"the function gave {computed.num_rows} rows for {batch.num_rows}")
             writer.write(cast_batch(computed, part))
-        return writer.finish().data_file
     except BaseException:
         with suppress(LanceError, OSError):
             writer.abort()
         raise
+    return writer
+
+
+def _finish(writer: FileWriter) -> WrittenFile:
+    with writer:
+        return writer.finish()
