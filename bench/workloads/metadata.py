@@ -32,14 +32,15 @@ from lance_core.io.resolve import resolve_store
 from lance_core.table.transaction import Transaction
 
 _OPEN = r"""
-import json, re, time, lance_core
-lance_core.dataset
+import json, re, time
+began = time.perf_counter()
+from lance_core.dataset.entry import dataset
 started = time.perf_counter()
-count = lance_core.dataset({uri!r}).count_rows()
+count = dataset({uri!r}).count_rows()
 seconds = time.perf_counter() - started
 # Not getrusage: its peak counts the process that started this one.
 peak = re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())
-print(json.dumps([count, seconds, int(peak[1]) / 1024]))
+print(json.dumps([started - began, seconds, int(peak[1]) / 1024]))
 """
 
 _FRAGMENT_ROWS = 100
@@ -223,10 +224,14 @@ def _large_manifest(folder: Path, count: int) -> Iterator[Case]:
     uri = str(folder / "large.lance")
     _repeated(uri, count)
     printed = subprocess.run([sys.executable, "-c", _OPEN.format(uri=uri)], check=True, capture_output=True).stdout
-    _, seconds, megabytes = json.loads(printed)
+    importing, seconds, megabytes = json.loads(printed)
     yield Case(
         f"{count} fragments: open and count",
         {"lance_core": lambda: lance_core.dataset(uri).count_rows(), "pylance": lambda: lance.dataset(uri).count_rows()},
         check=_same,
-        notes={"seconds in a fresh process": seconds, "peak MiB of that process": megabytes},
+        notes={
+            "seconds in a fresh process": seconds,
+            "seconds of its imports": importing,
+            "peak MiB of that process": megabytes,
+        },
     )

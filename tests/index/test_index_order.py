@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.index.scalar.order import is_change, order_of
+from lance_core.index.scalar.order import extremes, is_change, order_of
 from lance_core.kernels.sort import order_of_words
 
 TEXTS = st.one_of(
@@ -107,3 +107,16 @@ def test_words(bits: int, shift: int) -> None:
     )
     keys = (keys << np.uint64(shift)) + np.uint64(7)
     assert order_of_words(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+@given(st.lists(st.none() | st.floats(), max_size=20))
+def test_extremes_are_the_ends_of_the_order(values: list[float | None]) -> None:
+    array = pa.array(values, pa.float64())
+    present = array.take(pa.array(order_of(array), pa.int64())).drop_null()
+    low, high = extremes(array)
+    if len(present) == 0:
+        assert not low.is_valid
+        assert not high.is_valid
+    else:
+        ends = [struct.pack("<d", scalar.as_py()) for scalar in (present[0], present[-1])]
+        assert [struct.pack("<d", scalar.as_py()) for scalar in (low, high)] == ends

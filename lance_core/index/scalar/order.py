@@ -134,6 +134,11 @@ def extremes(values: Any) -> tuple[Any, Any]:
         nothing = pa.scalar(None, values.type)
         return nothing, nothing
     if pa.types.is_floating(values.type):
+        numbers = present.to_numpy()
+        low, high = numbers.min(), numbers.max()
+        if low == low and low and high:
+            return pa.scalar(low, values.type), pa.scalar(high, values.type)
+        # Not a number, or a zero, of which there are two: the bits tell.
         keys = float_keys(present)
         return present[int(keys.argmin())], present[int(keys.argmax())]
     try:
