@@ -86,9 +86,9 @@ class Branches:
         return {name: _described(branch) for name, branch in list_branches(self._root).items()}
 
     def list_ordered(self, order: str | None = None) -> Sequence[tuple[str, dict[str, Any]]]:
-        """All branches by age: newest first ("desc", the default), or oldest first ("asc")."""
-        found = [*self.list().items()]
-        return sorted(found, key=lambda item: item[1]["create_at"], reverse=order != "asc")
+        """All branches by the version they began at, the highest first ("desc", the default) or last ("asc"), and name."""
+        by_name = sorted(self.list().items())
+        return sorted(by_name, key=lambda item: item[1]["parent_version"], reverse=order != "asc")
 
     def delete(self, branch: str) -> None:
         """Remove a branch and its files. InputError while a tag or another branch stands on it."""

@@ -124,9 +124,16 @@ def plan_cleanup(
 
 
 def run_cleanup(
-    store: Store, plan: CleanupPlan, *, progress: Callable[[int, int], None] = lambda done, total: None
+    store: Store,
+    plan: CleanupPlan,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    files_per_second: int | None = None,
 ) -> CleanupStats:
     """Carry a plan out: the ledger, a note of the files, manifests, files. `progress(done, total)` counts files."""
+    if files_per_second is not None and files_per_second < 1:
+        raise InputError(f"delete_rate_limit must be at least 1, got {files_per_second}")
+    at_once = _AT_ONCE if files_per_second is None else min(_AT_ONCE, files_per_second)
     record_history(store, [entry.version for entry in plan.versions])
     notes = [*plan.notes]
     if plan.versions and plan.files:
@@ -134,9 +141,12 @@ def run_cleanup(
         store.put(notes[-1], "\n".join(item.path for item in plan.files).encode())
     each(store, [entry.path for entry in plan.versions], lambda place, path: place.delete(path))
     paths = [item.path for item in plan.files]
-    for start in range(0, len(paths), _AT_ONCE):
-        each(store, paths[start : start + _AT_ONCE], lambda place, path: place.delete(path))
-        progress(min(start + _AT_ONCE, len(paths)), len(paths))
+    for start in range(0, len(paths), at_once):
+        began = time.monotonic()
+        each(store, paths[start : start + at_once], lambda place, path: place.delete(path))
+        progress(min(start + at_once, len(paths)), len(paths))
+        if files_per_second is not None and start + at_once < len(paths):
+            time.sleep(max(0.0, at_once / files_per_second - (time.monotonic() - began)))
     each(store, notes, lambda place, path: place.delete(path))
     return plan.stats
 

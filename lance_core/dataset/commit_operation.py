@@ -35,6 +35,7 @@ def commit_operation(
     max_retries: int = DEFAULT_MAX_RETRIES,
     commit_message: str | None = None,
     stable_row_ids: bool = False,
+    v1_names: bool = False,
     detached: bool = False,
 ) -> Snapshot:
     """Publish an operation (or a whole transaction) planned on `read_version`. Raises InputError, CommitError.
@@ -48,7 +49,7 @@ def commit_operation(
         transaction = replace(transaction, properties={**transaction.properties, COMMIT_MESSAGE: commit_message})
     if detached:
         return Snapshot(store, commit_detached(store, transaction), access)
-    options = TableOptions(stable_row_ids=stable_row_ids)
+    options = TableOptions(stable_row_ids=stable_row_ids, v1_manifest_names=v1_names)
     manifest = commit_transaction(store, transaction, max_retries=max_retries, options=options, strict=max_retries == 0)
     return after_commit(Snapshot(store, manifest, access))
 

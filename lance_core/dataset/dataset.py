@@ -33,7 +33,7 @@ from lance_core.dataset.indices import IndexingVerbs
 from lance_core.dataset.log import read_transactions
 from lance_core.dataset.merge_builder import MergeInsertBuilder
 from lance_core.dataset.optimize import DatasetOptimizer
-from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.projection import Columns
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot
@@ -311,17 +311,23 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         base_uri: Uri | LanceDataset,
         operation: Any,
         read_version: int | None = None,
-        *,
+        commit_lock: Any = None,
         storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
         max_retries: int = DEFAULT_MAX_RETRIES,
+        *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
-        detached: bool | None = False,
+        **options: Any,
     ) -> LanceDataset:
         """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict.
 
         `detached`: as a version beside the history, found only by its number (`checkout_version`).
+        `enable_v2_manifest_paths=False`: a table that this creates names its manifests upwards. A `commit_lock` is refused:
+        stores without conditional put take an external manifest store.
         """
+        check_options("commit", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
         snapshot = commit_operation(
             base_uri._snapshot if isinstance(base_uri, LanceDataset) else base_uri,
             operation,
@@ -330,6 +336,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             max_retries=max_retries,
             commit_message=commit_message,
             stable_row_ids=bool(enable_stable_row_ids),
+            v1_names=enable_v2_manifest_paths is False,
             detached=bool(detached),
         )
         return LanceDataset.from_snapshot(snapshot)
@@ -338,11 +345,20 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     def commit_batch(
         dest: Uri | LanceDataset,
         transactions: Sequence[Transaction],
-        *,
+        commit_lock: Any = None,
         storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
         max_retries: int = DEFAULT_MAX_RETRIES,
+        **options: Any,
     ) -> dict[str, Any]:
-        """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}."""
+        """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}.
+
+        The table is there already, so `enable_v2_manifest_paths` has no say; options as for `commit`.
+        """
+        check_options("commit_batch", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
+        if detached:
+            raise InputError("commit_batch(detached=True) is not implemented", cure="Commit them one by one, detached.")
         snapshot, merged = commit_batch(
             dest._snapshot if isinstance(dest, LanceDataset) else dest,
             transactions,

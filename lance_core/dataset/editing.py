@@ -22,6 +22,8 @@ from lance_core.dataset.replace_where import replace_rows
 from lance_core.dataset.restore import restore_snapshot
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.update import update_rows
+from lance_core.errors import InputError
+from lance_core.format.version import parse_storage_version
 
 
 class EditingVerbs:
@@ -52,8 +54,15 @@ class EditingVerbs:
         where: Any = None,
         conflict_retries: int = DEFAULT_RETRIES,
         retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+        data_storage_version: str | None = None,
     ) -> dict[str, int]:
-        """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}."""
+        """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}.
+
+        The moved rows are written in the table's own storage version; another `data_storage_version` is refused.
+        """
+        own = self._snapshot.manifest.file_version
+        if data_storage_version is not None and parse_storage_version(data_storage_version) is not own:
+            raise InputError(f"update writes version {own.text}, the table's", cure="Leave data_storage_version out.")
         self._snapshot, result = update_rows(
             self._snapshot, updates, where=where, conflict_retries=conflict_retries, retry_timeout=retry_timeout
         )
@@ -99,9 +108,14 @@ class EditingVerbs:
         *,
         delete_unverified: bool = False,
         error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
+        delete_concurrency: int | None = None,
     ) -> CleanupStats:
-        """Remove versions older than `older_than` (14 days when nothing is given) and the files only they need."""
+        """Remove versions older than `older_than` (14 days when nothing is given) and the files only they need.
+
+        `delete_rate_limit`: files a second at most; `delete_concurrency` is a hint for the official library.
+        """
         plan = self.explain_cleanup_old_versions(
             older_than,
             retain_versions,
@@ -109,7 +123,7 @@ class EditingVerbs:
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        return run_cleanup(self._snapshot.store, plan)
+        return run_cleanup(self._snapshot.store, plan, files_per_second=delete_rate_limit)
 
     def explain_cleanup_old_versions(
         self,
@@ -118,9 +132,15 @@ class EditingVerbs:
         *,
         delete_unverified: bool = False,
         error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
+        include_files: bool = False,
+        max_files: int = 1000,
     ) -> CleanupPlan:
-        """What `cleanup_old_versions` would remove: `.stats`, `.versions`, `.files`, and `.kept` with reasons."""
+        """What `cleanup_old_versions` would remove: `.stats`, `.versions`, `.files`, and `.kept` with reasons.
+
+        All files are listed, whatever `include_files` and `max_files` say.
+        """
         return plan_cleanup(
             self._snapshot.store,
             older_than=older_than,

@@ -50,6 +50,14 @@ WRITE_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 
+COMMIT_HINTS = frozenset({"commit_timeout"})
+COMMIT_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "commit_lock": (), "namespace_client": (), "table_id": (), "namespace_client_managed_versioning": (False,),
+        "base_store_params": ({},),
+    }
+)  # fmt: skip
+
 
 def check_options(
     verb: str, given: Mapping[str, object], *, hints: frozenset[str], refused: Mapping[str, tuple[object, ...]]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -143,6 +143,18 @@ class Tags:
     def list(self) -> dict[str, dict[str, Any]]:
         """All tags: {name: {"version", "branch", "created_at", "updated_at", "manifest_size", "metadata"}}."""
         return {name: _described(tag) for name, tag in list_tags(self._store).items()}
+
+    def list_ordered(self, order: str | None = None) -> Sequence[tuple[str, dict[str, Any]]]:
+        """All tags by version, the highest first ("desc", the default) or last ("asc"); those of one version by name."""
+        if order not in (None, "asc", "desc"):
+            raise InputError(f"unknown order {order!r}", cure="Use asc or desc.")
+        by_name = sorted(self.list().items())
+        return sorted(by_name, key=lambda item: item[1]["version"], reverse=order != "asc")
+
+    def replace_metadata(self, tag: str, metadata: Mapping[str, Any]) -> None:
+        """Exchange what is written down about a tag; where it points, and when it was moved, stays."""
+        found = replace(read_tag(self._store, tag), metadata=dict(metadata))
+        self._store.put(tag_path(tag), encode_tag(found))
 
     def get_version(self, tag: str) -> int:
         """The version a tag points at."""
