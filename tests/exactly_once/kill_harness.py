@@ -23,7 +23,7 @@ from lance_core.commit.garbage import collect_garbage
 from lance_core.commit.ledger import record_landed, recorded_version
 from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.commit.records import write_record
-from lance_core.commit.references import referenced_files
+from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.commit.staged import list_staged
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.local import LocalStore
@@ -117,10 +117,11 @@ def ids_of(uri: str) -> list[int]:
 
 def orphans(store: LocalStore) -> set[str]:
     """Files that neither a version needs nor the ledger is."""
-    wanted = {path for entry in list_versions(store) for path in referenced_files(load_manifest(store, entry.version))}
+    manifests = [load_manifest(store, entry.version) for entry in list_versions(store)]
+    wanted = frozenset(path for manifest in manifests for path in referenced_files(manifest))
     keep = ("_versions/", "_lance_core/ledger/", "_refs/")
     found = {entry.path for entry in [*store.list(""), *store.list_unfinished("")]}
-    return {path for path in found - wanted if not path.startswith(keep)}
+    return {path for path in found if not is_referenced(path, wanted) and not path.startswith(keep)}
 
 
 def append_outside(uri: str) -> None:

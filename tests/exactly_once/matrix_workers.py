@@ -36,14 +36,16 @@ def rows(first: int, count: int) -> Any:
 
 def work(kind: str, uri: str, seconds: float, lane: Any, log: str) -> None:
     """Tasks of one kind until the time is over; a JSON line each."""
-    until, number = time.monotonic() + seconds, 0
-    while time.monotonic() < until and number < _MOST.get(kind, 1 << 30):
+    until, number, most = time.monotonic() + seconds, 0, _MOST.get(kind, 1 << 30)
+    # What can be done only so often is done from the first second to the last.
+    pause = max(_PAUSES.get(kind, 0.2), seconds / most)
+    while time.monotonic() < until and number < most:
         began = time.monotonic()
         record = _outside(uri, number) if kind == "outside" else _task(kind, uri, number, lane)
         with Path(log).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "n": number, "seconds": time.monotonic() - began, **record}) + "\n")
         number += 1
-        time.sleep(_PAUSES.get(kind, 0.2))
+        time.sleep(pause)
 
 
 def _task(kind: str, uri: str, number: int, lane: Any) -> Mapping[str, Any]:
