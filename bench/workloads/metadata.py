@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import lance
 import pyarrow as pa
@@ -51,6 +52,7 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
     yield from _many_fragments(folder, int(10_000 * scale))
     yield from _many_versions(folder, int(1_000 * scale))
     yield from _staged_appends(folder, 100)
+    yield from _many_staged(folder, 100, int(1_000 * scale))
     yield from _large_manifest(folder, int(100_000 * scale))
 
 
@@ -84,12 +86,19 @@ class _Copies:
 def _changing(
     name: str, source: Path, folder: Path, ours: Callable[[str], object], theirs: Callable[[str], object], repeats: int
 ) -> Case:
+    """Side by side, and once more without waiting for the disk: pylance never asks it to write (no fsync)."""
     copies = _Copies(source, folder)
     contenders: dict[str, Callable[[], object]] = {
         "lance_core": lambda: ours(copies.uri("lance_core")),
         "pylance": lambda: theirs(copies.uri("pylance")),
+        "no fsync": lambda: _without_sync(partial(ours, copies.uri("no fsync"))),
     }
     return Case(name, contenders, before=copies.renew, repeats=repeats, check=_same)
+
+
+def _without_sync(work: Callable[[], object]) -> object:
+    with mock.patch.object(os, "fsync", return_value=None):
+        return work()
 
 
 def _reading(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> Case:
@@ -134,7 +143,7 @@ def _many_fragments(folder: Path, count: int) -> Iterator[Case]:
         ("delete one row by address", lambda library, uri: _delete(library, uri, by_address)),
     )
     for name, work in works:
-        yield _changing(f"{label}: {name}", source, folder, partial(work, lance_core), partial(work, lance), 5)
+        yield _changing(f"{label}: {name}", source, folder, partial(work, lance_core), partial(work, lance), 7)
 
 
 def _many_versions(folder: Path, count: int) -> Iterator[Case]:
@@ -146,7 +155,7 @@ def _many_versions(folder: Path, count: int) -> Iterator[Case]:
     yield _reading(f"{label}: open latest", lambda: lance_core.dataset(uri).version, lambda: lance.dataset(uri).version)
     opened, official = lance_core.dataset(uri), lance.dataset(uri)
     yield _reading(f"{label}: versions()", lambda: _numbers(opened.versions()), lambda: _numbers(official.versions()))
-    yield _changing(f"{label}: append", source, folder, partial(_append, lance_core), partial(_append, lance), 5)
+    yield _changing(f"{label}: append", source, folder, partial(_append, lance_core), partial(_append, lance), 9)
 
 
 def _numbers(versions: list[Any]) -> object:
@@ -182,13 +191,25 @@ def _staged_appends(folder: Path, count: int) -> Iterator[Case]:
         repeats=5,
         check=_same,
     )
-    refs = [_staged_once(uri, number) for number in range(count)]
+    yield from _exactly_once(source, folder, count, "one version")
+
+
+def _many_staged(folder: Path, count: int, fragments: int) -> Iterator[Case]:
+    """The commit task on a larger table: what it holds the table's lane for."""
+    source = folder / "staged_many.lance"
+    lance.write_dataset(_rows(count=fragments * 10), str(source), max_rows_per_file=10, max_rows_per_group=10)
+    yield from _exactly_once(source, folder, count, f"a version of {fragments} fragments")
+
+
+def _exactly_once(source: Path, folder: Path, count: int, label: str) -> Iterator[Case]:
+    copies = _Copies(source, folder)
+    refs = [_staged_once(str(source), number) for number in range(count)]
     for number in (count, 1):
         yield Case(
-            f"{number} exactly-once appends into one version",
+            f"{number} exactly-once appends into {label}",
             {"lance_core": partial(_commit_once, copies.uri("lance_core"), refs[:number])},
             before=copies.renew,
-            repeats=5,
+            repeats=7,
         )
 
 
