@@ -176,3 +176,15 @@ def test_sql_without_duckdb_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ours.sql("SELECT 1").build().to_batch_records()
     with pytest.raises(InputError, match="no name for a table"):
         ours.sql("SELECT 1").table_name("a b")
+
+
+def test_duckdb_and_polars_scan_a_table(tmp_path: Path) -> None:
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    rows = pa.table({"a": range(10), "s": [str(number) for number in range(10)], "v": [[1.0, float(n)] for n in range(10)]})
+    ds = lance_core.write_dataset(rows, tmp_path / "t", max_rows_per_file=3)
+    ds.delete("a = 9")
+    assert duckdb.sql("SELECT sum(a), max(s) FROM ds WHERE s > '3'").fetchall() == [(4 + 5 + 6 + 7 + 8, "8")]
+    assert polars.DataFrame(ds).equals(polars.from_arrow(rows).head(9))
+    assert polars.DataFrame(ds.scanner(columns=["s"], filter="a > 6"))["s"].to_list() == ["7", "8"]
+    lazy = polars.scan_pyarrow_dataset(ds).filter(polars.col("a") > 5).select("s", "a")
+    assert lazy.collect().to_dict(as_series=False) == {"s": ["6", "7", "8"], "a": [6, 7, 8]}
