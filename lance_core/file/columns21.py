@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from typing import cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from lance_core.format.layout import BlobLayout, Column, MiniBlockLayout, Page
 from lance_core.io.cache import LruCache
 from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
+from lance_core.pages.list_scan import groups, scan_lists
 from lance_core.pages.lists import Part, are_alike, can_join, read_lists
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import Ints, RowSelection
@@ -84,6 +86,18 @@ class ColumnReader:
         tables = [self.cache.get((*self.key, self.index, number)) for number, _ in parts]
         known = [table for table in tables if isinstance(table, ChunkTable)]
         return known if len(known) == len(parts) and can_join(known) else None
+
+    def fetch_whole(self, numbers: Sequence[int]) -> Fetch[list[Leaf]]:
+        """Every row of some neighbouring pages, which are alike."""
+        with located(self.path, column=self.name, page=span(numbers)):
+            return (yield from scan_lists([self.column.pages[number] for number in numbers], CODECS))
+
+    def whole_groups(self, numbers: Sequence[int]) -> list[Sequence[int]]:
+        """The pages, those that are scanned together in one group."""
+        if len(numbers) < 2 or not self._pages_are_alike:
+            return [[number] for number in numbers]
+        items = [cast("MiniBlockLayout", self.column.pages[number].layout).num_items for number in numbers]
+        return [numbers[start:end] for start, end in groups(items)]
 
     @cached_property
     def _pages_are_alike(self) -> bool:
@@ -151,8 +165,25 @@ class FieldReader:
             if tables is not None:
                 jobs.append(self._nested_together(column, parts, tables))
             else:
-                jobs.extend(self._nested(column, *part) for part in parts)
+                jobs.extend(self._apart(column, parts))
         return jobs
+
+    def _apart(self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]]) -> Iterator[Fetch[object]]:
+        """Whole pages in groups, others alone, in order."""
+        for is_whole, run in groupby(parts, key=lambda part: part[1].covers(column.column.pages[part[0]].num_rows)):
+            if is_whole:
+                for numbers in column.whole_groups([number for number, _ in run]):
+                    yield self._nested_whole(column, numbers)
+            else:
+                for part in run:
+                    yield self._nested(column, *part)
+
+    def _nested_whole(self, column: ColumnReader, numbers: Sequence[int]) -> Fetch[object]:
+        if len(numbers) == 1:
+            leaf = yield from column.fetch(numbers[0], RowSelection.all(column.column.pages[numbers[0]].num_rows))
+            return column.index, [leaf]
+        leaves_found = yield from column.fetch_whole(numbers)
+        return column.index, leaves_found
 
     def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
@@ -161,13 +192,13 @@ class FieldReader:
 
     def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
-        return column.index, leaf
+        return column.index, [leaf]
 
     def _nested_together(
         self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
     ) -> Fetch[object]:
         leaf = yield from column.fetch_together(parts, tables)
-        return column.index, leaf
+        return column.index, [leaf]
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
         """The chunks of the window's array, from what the jobs returned."""
@@ -177,8 +208,8 @@ class FieldReader:
             return list(results)
         pages: dict[int, list[Leaf]] = {column.index: [] for column in self.columns}
         for result in results:
-            index, leaf = cast("tuple[int, Leaf]", result)
-            pages[index].append(leaf)
+            index, found = cast("tuple[int, list[Leaf]]", result)
+            pages[index].extend(found)
         return [nested_array(self.node, pages, num_rows)]
 
     def pages_of(self, window: RowSelection) -> str | None:

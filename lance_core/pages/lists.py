@@ -87,8 +87,8 @@ def read_lists(layout: MiniBlockLayout, parts: Sequence[Part], codecs: Codecs) -
     chunks = _chunks(layout, parts)
     data, positions = yield from request_ranges(chunks.starts, chunks.starts + chunks.sizes)
     found = read_headers(layout, data, positions, positions + chunks.sizes)
-    rep = _levels(codecs, layout.rep_compression, found.rep, found.num_levels)
-    def_ = None if found.def_ is None else _levels(codecs, layout.def_compression, found.def_, found.num_levels)
+    rep = decode_levels(codecs, layout.rep_compression, found.rep, found.num_levels)
+    def_ = None if found.def_ is None else decode_levels(codecs, layout.def_compression, found.def_, found.num_levels)
     entries, slots = _locate(layout, parts, chunks, found, rep, def_)
     values = _values(layout, parts, chunks, found, slots, codecs)
     leaf = Leaf(values, rep[entries], None if def_ is None else def_[entries], layout.layers, _num_rows(parts))
@@ -122,7 +122,8 @@ def _chunks(layout: MiniBlockLayout, parts: Sequence[Part]) -> _Chunks:
     return _Chunks(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _levels(codecs: Codecs, encoding: object, pieces: object, counts: Ints) -> Levels:
+def decode_levels(codecs: Codecs, encoding: object, pieces: object, counts: Ints) -> Levels:
+    """Levels of many chunks."""
     block = codecs.decode_block(encoding, pieces, counts)  # type: ignore[arg-type]
     if not isinstance(block, FixedBlock) or block.bits != 16:
         raise CorruptFileError("levels are not 16-bit numbers")

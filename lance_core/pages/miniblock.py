@@ -33,16 +33,16 @@ _FEW = 16
 
 def load(layout: MiniBlockLayout, page: Page, codecs: Codecs) -> Fetch[ChunkTable]:
     """Chunk words, dictionary, repetition index."""
-    ranges = _index_ranges(layout, page)
+    ranges = index_ranges(layout, page)
     parts = yield from request(ranges)
-    return _table(layout, page, parts, codecs)
+    return table_of(layout, page, parts, codecs)
 
 
 def scan(layout: MiniBlockLayout, page: Page, codecs: Codecs) -> Fetch[Leaf]:
     """Every row in one round."""
-    ranges = _index_ranges(layout, page)
+    ranges = index_ranges(layout, page)
     *parts, data = yield from request([*ranges, part(page, 1)])
-    table = _table(layout, page, parts, codecs)
+    table = table_of(layout, page, parts, codecs)
     return _decode_all(layout, page, table, data, codecs)
 
 
@@ -62,7 +62,8 @@ def read(layout: MiniBlockLayout, page: Page, index: ChunkTable, rows: RowSelect
     return _decode_some(layout, page, index, chunks, data, index.bounds[chunks] + shifts, rows, codecs)
 
 
-def _index_ranges(layout: MiniBlockLayout, page: Page) -> list[ByteRange]:
+def index_ranges(layout: MiniBlockLayout, page: Page) -> list[ByteRange]:
+    """Every buffer but the chunks."""
     has_dictionary, has_rep_index = layout.dictionary is not None, layout.repetition_index_depth > 0
     require_buffers(page, 2 + has_dictionary + has_rep_index, "mini-block")
     ranges = [part(page, 0)]
@@ -73,7 +74,8 @@ def _index_ranges(layout: MiniBlockLayout, page: Page) -> list[ByteRange]:
     return ranges
 
 
-def _table(layout: MiniBlockLayout, page: Page, parts: list[Bytes], codecs: Codecs) -> ChunkTable:
+def table_of(layout: MiniBlockLayout, page: Page, parts: list[Bytes], codecs: Codecs) -> ChunkTable:
+    """The chunks of the page from what `index_ranges` asks for."""
     dictionary = None if layout.dictionary is None else _dictionary(layout, layout.dictionary, parts[1], codecs)
     rep_index = parts[-1] if layout.repetition_index_depth > 0 else None
     if not max_rep(layout.layers) and layout.num_items != page.num_rows:
@@ -133,7 +135,7 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, parts: ChunkParts, count
     """Levels and values of some chunks. Nothing is checked yet that needs all rows."""
     values: Block = codecs.decode(layout.value_compression, parts.buffers, counts)
     if table.dictionary is not None:
-        values = _with_dictionary(values, table.dictionary)
+        values = with_dictionary(values, table.dictionary)
     has_levels = parts.rep is not None or parts.def_ is not None
     num_levels = parts.num_levels if has_levels else counts
     if parts.rep is None and (num_levels != counts).any():
@@ -174,7 +176,7 @@ def _decode_picks(
     elif parts.def_ is not None:
         return None
     if table.dictionary is not None:
-        values = _with_dictionary(values, table.dictionary)
+        values = with_dictionary(values, table.dictionary)
     leaf = Leaf(values, None, def_, layout.layers, rows.num_rows)
     check_slots(leaf)
     return leaf
@@ -192,7 +194,8 @@ def as_levels(block: Block) -> Levels:
     return words(block.data, np.uint16)
 
 
-def _with_dictionary(indices: Block, items: Block) -> Block:
+def with_dictionary(indices: object, items: Block) -> Block:
+    """Numbers and the items they mean; CorruptFileError for numbers outside the items."""
     if not isinstance(indices, FixedBlock) or indices.bits not in (8, 16, 32, 64):
         raise CorruptFileError("dictionary indices are not whole numbers")
     numbers = np.frombuffer(indices.data, f"<u{indices.bits // 8}", indices.count)
