@@ -11,6 +11,7 @@ from __future__ import annotations
 from lance_core.index.text.query import (
     BooleanQuery,
     BoostQuery,
+    DocumentGranularity,
     FullTextOperator,
     FullTextQuery,
     FullTextQueryType,
@@ -23,6 +24,7 @@ from lance_core.index.text.query import (
 __all__ = [
     "BooleanQuery",
     "BoostQuery",
+    "DocumentGranularity",
     "FullTextOperator",
     "FullTextQuery",
     "FullTextQueryType",

@@ -10,8 +10,9 @@ import lance
 import pytest
 
 from lance_core.dataset.entry import dataset
-from lance_core.errors import CorruptFileError, InputError
+from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.io.cache import shared_cache
+from lance_core.query import DocumentGranularity, MatchQuery, PhraseQuery
 from tests.index.text_tables import difference, texts
 
 
@@ -94,3 +95,17 @@ def test_segments_of_executors(tmp_path: Path) -> None:
     assert difference(expected, table.to_table(["id", "_score"], full_text_query="fox dog", limit=20)) is None
     assert "id_parts" in theirs.scanner(filter="id = 7").explain_plan()
     assert table.to_table(["id"], filter="id = 377", strict_index=True)["id"].to_pylist() == [377]
+
+
+def test_only_rows_are_documents(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(texts(50), uri)
+    table = dataset(uri)
+    table.create_scalar_index("s", "INVERTED", document_granularity=DocumentGranularity.ROW)
+    rows = MatchQuery("fox", "s", document_granularity=DocumentGranularity.ROW)
+    assert table.to_table(full_text_query=rows).num_rows == table.to_table(full_text_query=MatchQuery("fox", "s")).num_rows
+    for make in (MatchQuery, PhraseQuery):
+        with pytest.raises(UnsupportedFeatureError, match="list elements"):
+            make("fox", "s", document_granularity=DocumentGranularity.LIST_ELEMENT)
+    with pytest.raises(UnsupportedFeatureError, match="list elements"):
+        table.create_scalar_index("s", "INVERTED", document_granularity=DocumentGranularity.LIST_ELEMENT)

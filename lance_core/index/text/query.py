@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lance_core.errors import InputError
+from lance_core.errors import InputError, UnsupportedFeatureError
 
 
 class FullTextQueryType(Enum):
@@ -32,6 +32,13 @@ class FullTextOperator(Enum):
 
     AND = "AND"
     OR = "OR"
+
+
+class DocumentGranularity(str, Enum):
+    """What one document is. List elements as documents are refused by name."""
+
+    ROW = "row"
+    LIST_ELEMENT = "list_element"
 
 
 class Occur(Enum):
@@ -72,6 +79,10 @@ class MatchQuery(FullTextQuery):
     max_expansions: int = field(default=50, kw_only=True)
     operator: FullTextOperator = field(default=FullTextOperator.OR, kw_only=True)
     prefix_length: int = field(default=0, kw_only=True)
+    document_granularity: DocumentGranularity | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _require_rows(self.document_granularity)
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,10 @@ class PhraseQuery(FullTextQuery):
     query: str
     column: str | None = None
     slop: int = field(default=0, kw_only=True)
+    document_granularity: DocumentGranularity | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _require_rows(self.document_granularity)
 
 
 @dataclass(frozen=True)
@@ -159,3 +174,8 @@ def _of_words(text: str, columns: Sequence[str] | None) -> FullTextQuery:
     if columns is not None and len(columns) > 1:
         return MultiMatchQuery(text, tuple(columns))
     return MatchQuery(text, columns[0] if columns else None)
+
+
+def _require_rows(granularity: DocumentGranularity | None) -> None:
+    if granularity is not None and DocumentGranularity(granularity) is not DocumentGranularity.ROW:
+        raise UnsupportedFeatureError("list elements as documents are not implemented", cure="Search rows.")
