@@ -125,10 +125,12 @@ class LanceStageOperator(LanceTableOperator):
         are installed; or the path or uri of a packed environment that holds everything (`venv-pack`, `conda-pack`).
         (templated)
     :param deferrable: wait in the triggerer for a job that the Spark provider can let go of (cluster mode on YARN with
-        `yarn_track_via_rm_api`, on Kubernetes with `track_driver_via_k8s_api`); elsewhere the worker waits.
+        `yarn_track_via_rm_api`, on Kubernetes with `track_driver_via_k8s_api`, on a standalone cluster with an
+        `application`); elsewhere the worker waits.
     :param conf: Spark configuration. (templated)
     :param spark_submit: further arguments of the Spark provider's `SparkSubmitOperator`, such as `driver_memory`,
-        `executor_memory`, `py_files`, `num_executors`, `deploy_mode`. (templated)
+        `executor_memory`, `py_files`, `num_executors`, `deploy_mode`; and `application`, for cluster mode on a standalone
+        cluster (`execution.spark_settings`). (templated)
     """
 
     keeps_on_kill: ClassVar[bool] = False
