@@ -45,16 +45,19 @@ def _open(spark: Any, spec: SourceSpec) -> Any:
 def evaluate_sql(frame: Any, kept: str, columns: Mapping[str, str]) -> Any:
     """The column `kept` and Spark's SQL over the frame's columns. InputError names what Spark refuses."""
     from pyspark.errors import AnalysisException, ParseException
-    from pyspark.sql import functions
 
     try:
-        named = [functions.expr(sql).alias(name) for name, sql in columns.items()]
-        found = frame.select(kept, *named)
+        # Text, not column objects: those of classic Spark and of Spark Connect are not the same.
+        found = frame.selectExpr(kept, *(f"(\n{sql}\n) AS {_quoted(name)}" for name, sql in columns.items()))
         _ = found.schema  # Spark Connect analyses no earlier
     except (AnalysisException, ParseException) as error:
         text = str(error).strip().split("\n", 1)[0]
         raise InputError(f"Spark refuses the expressions of {', '.join(columns)}: {text}") from None
     return found
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def as_input_error(error: BaseException, spec: SourceSpec) -> InputError | None:
