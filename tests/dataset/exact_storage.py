@@ -37,6 +37,11 @@ def missing(root: Store) -> list[str]:
     places = places_of(root)
     present = [entry.path for place in places for entry in place.list("")]
     held = frozenset(present) | {"/".join(path.split("/")[:2]) + "/" for path in present if path.startswith("_indices/")}
-    needed = {path for place in places for item in list_versions(place)
-              for path in referenced_files(load_manifest(place, item.version))}  # fmt: skip
+    needed: set[str] = set()
+    for place in places:
+        for item in list_versions(place):
+            manifest = load_manifest(place, item.version)
+            # A reuse index may lie in the manifest alone.
+            inline = {f"_indices/{index.uuid}/" for index in manifest.indices if not index.files}
+            needed.update(set(referenced_files(manifest)) - inline)
     return sorted(needed - held)

@@ -79,6 +79,10 @@ def _merge(ds: LanceDataset) -> None:
     builder.when_not_matched_by_source_delete("id = 1").execute(_source(3, 4, 50))
 
 
+def _batch(ds: LanceDataset) -> None:
+    LanceDataset.commit_batch(ds, [ds.uncommitted.insert(_source(number)) for number in (70, 71)])
+
+
 def _upkeep(ds: LanceDataset) -> None:
     ds.optimize.optimize_indices()
 
@@ -98,9 +102,16 @@ VERBS: dict[str, Callable[[LanceDataset], Any]] = {
     "retype": lambda ds: ds.alter_columns({"path": "x", "data_type": pa.int32()}),
     "drop column": lambda ds: ds.drop_columns(["s"]),
     "merge": lambda ds: ds.merge(pa.table({"id": [1, 2], "m": [7, 8]}), "id"),
+    "add rows' columns": lambda ds: ds.add_columns(pa.table({"r": [*range(ds.count_rows())]})),
     "compact": lambda ds: ds.optimize.compact_files(),
+    "compact, deferred": lambda ds: ds.optimize.compact_files(defer_index_remap=True),
+    "copy pages": lambda ds: ds.optimize.compact_files(
+        compaction_mode="try_binary_copy", excluded_fragment_ids=[0], target_rows_per_fragment=9
+    ),
     "index": _index,
     "optimize indices": _upkeep,
+    "drop index": lambda ds: ds.drop_index("x_idx"),
+    "full text index": lambda ds: ds.create_scalar_index("s", "INVERTED"),
     "restore": lambda ds: ds.checkout_version(1).restore(),
     "config": lambda ds: ds.update_config({"k": "v2"}),
     "metadata": lambda ds: ds.update_metadata({"m": "n"}),
@@ -108,6 +119,9 @@ VERBS: dict[str, Callable[[LanceDataset], Any]] = {
     "move tag": lambda ds: ds.tags.update("old", 2),
     "untag": lambda ds: ds.tags.delete("old"),
     "branch": lambda ds: ds.create_branch("b2"),
+    "bases": lambda ds: ds.add_bases([lance_core.DatasetBasePath("memory://elsewhere/b", "one")]),
+    "field metadata": lambda ds: ds.update_field_metadata({"x": {"unit": "m"}}),
+    "batch": _batch,
     "cleanup": lambda ds: ds.cleanup_old_versions(retain_versions=1, error_if_tagged_old_versions=False),
 }
 
@@ -156,6 +170,8 @@ def facts(store: Store) -> dict[str, Any]:
         "rows": sorted(map(str, table.to_pylist())),
         "config": dict(ds.snapshot.manifest.config),
         "metadata": dict(ds.snapshot.manifest.table_metadata),
+        "bases": sorted(base.path for base in ds.base_paths().values()),
+        "fields": [(item.name, dict(item.metadata)) for item in ds.lance_schema.fields],
         "tags": {name: tag["version"] for name, tag in ds.tags.list().items()},
         "branches": [*ds.branches.list()],
     }
