@@ -57,8 +57,10 @@ Withdraw = Callable[[StagedTransaction, str], None]
 """Gives up what is staged, before it is staged again; the second argument names the commit that asks."""
 
 _LEASE_MARGIN_SECONDS = 60.0
-_MAX_ROUNDS = 20
-_MAX_RE_EXECUTIONS = 5
+_MAX_ROUNDS = 40
+_MAX_RE_EXECUTIONS = 15
+"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
+is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
 
 
 def commit_staged(
