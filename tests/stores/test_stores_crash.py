@@ -170,6 +170,7 @@ def facts(store: Store) -> dict[str, Any]:
         "rows": sorted(map(str, table.to_pylist())),
         "config": dict(ds.snapshot.manifest.config),
         "metadata": dict(ds.snapshot.manifest.table_metadata),
+        "indices": sorted({index.name for index in ds.snapshot.manifest.indices}),
         "bases": sorted(base.path for base in ds.base_paths().values()),
         "fields": [(item.name, dict(item.metadata)) for item in ds.lance_schema.fields],
         "tags": {name: tag["version"] for name, tag in ds.tags.list().items()},
