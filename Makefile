@@ -24,10 +24,15 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: setup ## the main job: Airflow, Spark, 12 months of flights, one Lance table
 	$(BIN)/python demo/run_demo.py
 
-test: setup ## all tests but the long ones
+.azurite/.installed: tests/stores/emulators.py # an emulated Azure for the tests of stores; without npm they say so and skip
+	@mkdir -p .azurite
+	@{ command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix .azurite \
+	  "$$(sed -n 's/^AZURITE_PACKAGE = "\(.*\)"/\1/p' $<)" && touch $@; } || echo "no Azurite: its tests will be skipped" >&2
+
+test: setup .azurite/.installed ## all tests but the long ones
 	$(BIN)/python -m pytest -m "not slow" tests
 
-test-slow: setup ## the long tests: more seeds, more mutations, more kills
+test-slow: setup .azurite/.installed ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests
 
 lint: setup ## ruff, format

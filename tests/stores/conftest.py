@@ -31,7 +31,7 @@ def moto_endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def azurite_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Azurite's blob service, from npm, installed once into `.azurite`; skipped where there is no npm to do it."""
+    """Azurite's blob service, which `make test` installs into `.azurite`; skipped where npm is missing."""
     pytest.importorskip("adlfs", reason="adlfs is not installed (extra azure)")
     command = azurite_command()
     if command is None:
