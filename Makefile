@@ -55,10 +55,14 @@ bench: setup ## side by side with pylance and Parquet; results in bench/results
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt matplotlib
 	$(BIN)/python -m bench
 
+docs: setup ## the documentation as a site, in site/
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "mkdocs<2"
+	$(BIN)/mkdocs build --strict
+
 protos: ## regenerate lance_core/wire/pb (protoc 25: its output runs on every protobuf runtime from 4.25 on)
 	@test -x $(PROTOC_VENV)/bin/python || { $(PYTHON) -m venv $(PROTOC_VENV) && \
 	  $(PROTOC_VENV)/bin/pip install --quiet "grpcio-tools==1.62.3" setuptools; }
 	$(PROTOC_VENV)/bin/python protos/generate.py
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(PROTOC_VENV) .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PROTOC_VENV) .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis site
