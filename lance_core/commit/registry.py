@@ -54,6 +54,12 @@ def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
     return read_record(store, record_path(identity, attempt, WITHDRAWN)) is not None
 
 
+def is_at_work(store: Store, identity: str, attempt: str) -> bool:
+    """Whether an attempt is neither given up nor settled: its tasks still count."""
+    started = read_record(store, record_path(identity, attempt, STARTED))
+    return started is not None and not is_withdrawn(store, identity, attempt)
+
+
 def remove_files(store: Store, attempt: str, *, keep: frozenset[str] = frozenset()) -> list[str]:
     """Delete every file whose name says that this attempt wrote it, but those in `keep`. Returns their paths."""
     removed = []

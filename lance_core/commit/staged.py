@@ -24,16 +24,15 @@ from lance_core.commit import naming
 from lance_core.commit.abort import abort_attempt
 from lance_core.commit.identities import identity_property
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
-from lance_core.commit.records import add_record, each, read_record, write_record
+from lance_core.commit.records import add_record, each, write_record
 from lance_core.commit.references import data_paths, named_fragments
 from lance_core.commit.registry import (
-    STARTED,
     finished_path,
     forget_attempt,
+    is_at_work,
     is_withdrawn,
     list_staged,
     read_finished,
-    record_path,
     remove_files,
     spec_digest,
     staged_transaction_path,
@@ -223,8 +222,7 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
 
 
 def _require_alive(store: Store, attempt: Attempt) -> None:
-    started = read_record(store, record_path(attempt.identity, attempt.attempt, STARTED))
-    if started is None or is_withdrawn(store, attempt.identity, attempt.attempt):
+    if not is_at_work(store, attempt.identity, attempt.attempt):
         raise RetryableConflictError(
             f"attempt {attempt.attempt} of {attempt.identity} was given up while it ran",
             uri=store.uri,

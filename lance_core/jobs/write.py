@@ -5,21 +5,28 @@ One task, on any worker::
     batches of one partition -> Conformer -> stage_fragments -> TaskResult(fragments as wire bytes, counts)
 
 Memory of a task is bounded by a batch and the writer's page buffers. Files carry the attempt's id in their names.
+A task that outlives its attempt (Spark aborts a write while other tasks are still ending) takes its own files away again:
+the abort looked for files before, and nobody would find them later.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from lance_core.commit.model import Attempt
+from lance_core.commit.records import each
+from lance_core.commit.references import fragment_paths
+from lance_core.commit.registry import is_at_work
 from lance_core.dataset.write import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
 from lance_core.jobs.base import Shape, TaskResult
 from lance_core.jobs.conform import Conformer
 from lance_core.jobs.edit_specs import ReplaceWhereSpec
@@ -27,6 +34,8 @@ from lance_core.jobs.predicate import satisfying
 from lance_core.jobs.progress import ProgressReport
 from lance_core.jobs.spec import WriteSpec
 from lance_core.wire.fragments import decode_fragment, encode_fragment
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class WriteWork:
     max_bytes_per_file: int | None
     progress_seconds: float
     must_satisfy: str | None = None
+    identity: str = ""
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Write what there is; a partition without rows writes no file."""
@@ -69,8 +79,17 @@ class WriteWork:
             size=sum(size_of(fragment) for fragment in fragments),
             fragments=tuple(encode_fragment(fragment) for fragment in fragments),
         )
+        self._give_back_if_given_up(store, fragments)
         report.update(result.rows, len(fragments), result.size, now=True)
         return result
+
+    def _give_back_if_given_up(self, store: Store, fragments: Sequence[Fragment]) -> None:
+        # Looked at after the files are there: an abort that marked the attempt earlier is seen here, a later one sees them.
+        # The result still goes to the driver, which refuses to finish such an attempt or has the reference of its retry.
+        if not fragments or not self.identity or is_at_work(store, self.identity, self.attempt):
+            return
+        each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
+        log.warning("attempt %s of %s was given up: what its task wrote is taken away again", self.attempt, self.identity)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
@@ -89,6 +108,7 @@ def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.S
         max_bytes_per_file=spec.max_bytes_per_file,
         progress_seconds=spec.progress_seconds,
         must_satisfy=spec.predicate if isinstance(spec, ReplaceWhereSpec) else None,
+        identity=attempt.identity,
     )
 
 

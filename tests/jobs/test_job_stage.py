@@ -13,9 +13,12 @@ import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.arrow import schema_from_arrow
 from lance_core.commit import naming
-from lance_core.commit.staged import begin_attempt, find_staged, list_staged
-from lance_core.errors import InputError, LanceError, NotFoundError, SchemaMismatchError
+from lance_core.commit.abort import abort_attempt
+from lance_core.commit.staged import begin_attempt, find_staged, finish_attempt, list_staged
+from lance_core.errors import InputError, LanceError, NotFoundError, RetryableConflictError, SchemaMismatchError
+from lance_core.format.version import DEFAULT_VERSION
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.base import TaskResult
 from lance_core.jobs.identity import make_identity
@@ -25,6 +28,9 @@ from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.secret import Secret
 from lance_core.jobs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
 from lance_core.jobs.stage import find_done, work_of
+from lance_core.jobs.write import make_work
+from lance_core.table.operations.append import Append
+from lance_core.table.transaction import Transaction
 
 
 def make_table(start: int = 0, num_rows: int = 100, **columns: str) -> pa.Table:
@@ -163,6 +169,20 @@ def test_a_failing_source_leaves_nothing(uri: str) -> None:
         run_job(append(uri, "2", source=source("fail_midway")))
     assert files(uri) == before
     assert lance.dataset(uri).version == 1
+
+
+def test_a_task_that_outlives_its_attempt_leaves_nothing(uri: str) -> None:
+    """Spark aborts a write while other tasks of it are still ending: nobody would find what those write then."""
+    store, spec, rows = resolve_store(uri), append(uri, "1"), make_table()
+    attempt = begin_attempt(store, identity=spec.identity, spec=work_of(spec), read_version=0)
+    work = make_work(spec, attempt, schema=schema_from_arrow(rows.schema), target=rows.schema, version=DEFAULT_VERSION)
+    assert work(0, "0", iter(rows.to_batches())).rows == 100
+    assert len(data_files(uri)) == 1
+    abort_attempt(store, spec.identity, attempt.attempt)
+    work(1, "1", iter(rows.to_batches()))
+    assert data_files(uri) == set()
+    with pytest.raises(RetryableConflictError, match="given up while it ran"):
+        finish_attempt(store, attempt, Transaction(0, spec.identity, Append(())), rows=0, bytes=0)
 
 
 def test_files_of_a_dead_attempt_are_found_by_name(uri: str) -> None:

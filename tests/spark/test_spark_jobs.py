@@ -172,5 +172,5 @@ def test_files_carry_the_attempt(spark, uri: str) -> None:
 def test_progress_is_logged(spark, uri: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="lance_core.jobs.stage")
     stage(spark, AppendSpec(uri=uri, source=source(rows=200_000), max_rows_per_file=20_000, progress_seconds=0.05))
-    lines = [record.message for record in caplog.records if "fragments, " in record.message and "tasks" in record.message]
-    assert lines
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line for line in lines if "fragments, " in line and "tasks" in line]
