@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lance_core.kernels import bits, bytes, distinct, fsst, jit, levels, load_all
+from lance_core.kernels import bits, bytes, fsst, jit, levels, load_all
 
 PLAIN = """
 import sys
@@ -88,10 +88,10 @@ def test_no_writable_directory_means_no_cache(monkeypatch, caplog):
 def test_the_number_of_variants_is_bounded():
     load_all()
     ours = [item for item in jit.registered() if item.function.__module__.startswith("lance_core.kernels")]
-    names = {module.__name__ for module in (bits, bytes, distinct, fsst, levels)}
-    mine = [item for item in ours if item.function.__module__ in names]
-    assert len(mine) >= 9
-    assert sum(len(list(item.keys())) for item in mine) <= 40
+    assert {item.function.__module__.rpartition(".")[2] for item in ours} >= {"bits", "bytes", "fsst", "levels", "text"}
+    # Each is compiled once for a machine: some are worth a second or two of everybody's first run, hundreds are not.
+    assert len(ours) <= 60
+    assert sum(len(list(item.keys())) for item in ours) <= 80
 
 
 def test_an_element_type_without_variant_is_a_type_error():
