@@ -98,9 +98,12 @@ def test_columns_behind_structs_without_fields_are_read_wrong(tmp_path: Path, ve
 
 
 # The official writer panics in a task here, which it reports as an internal error.
-@pytest.mark.parametrize(("name", "nulls"), [("large_string_long", "none"), ("binary", "all")])
-def test_fsst_by_name_in_2_0(tmp_path: Path, name: str, nulls: str) -> None:
-    column = pools.column(name, 2500, nulls)
+FSST_PANICS = [("large_string_long", "none", 2500), ("binary", "all", 2500), ("string", "all", 1), ("string_long", "all", 3)]
+
+
+@pytest.mark.parametrize(("name", "nulls", "rows"), FSST_PANICS)
+def test_fsst_by_name_in_2_0(tmp_path: Path, name: str, nulls: str, rows: int) -> None:
+    column = pools.column(name, rows, nulls)
     field = pa.field("c", column.type, metadata={"lance-encoding:compression": "fsst"})
     with pytest.raises(RuntimeError):
         files.write_official(tmp_path, pa.table([column], schema=pa.schema([field])), "2.0")
