@@ -46,7 +46,7 @@ _HOMES = {
     "write_dataset": "lance_core.dataset.entry",
     "LanceError": "lance_core.errors",
 }
-_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "jobs", "watch")
+_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "jobs", "optimize", "watch")
 
 __all__ = [
     "BatchUDF",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,13 @@ from lance_core.dataset.reuse import deferred_index
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.write import discard_fragments, stage_fragments
+from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
+from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.rowids.message import encode_row_ids, encode_versions
 from lance_core.rowids.sequence import sequence_of
 from lance_core.rowids.versions import versions_of
 from lance_core.table.coverage import is_address_based
-from lance_core.table.operations.base import RewrittenIndex
 from lance_core.table.operations.reserve_fragments import ReserveFragments
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
@@ -96,33 +97,42 @@ def stage_compaction(
     plan = plan_snapshot(snapshot, options)
     groups: list[RewriteGroup] = []
     written: list[Fragment] = []
-    indices: tuple[RewrittenIndex, ...] = ()
-    index_files: tuple[str, ...] = ()
     try:
         for group in plan.groups:
             new = rewrite_group(snapshot, group, options)
             written.extend(new)
             groups.append(RewriteGroup(group, tuple(new)))
             progress(sum(fragment.num_rows for fragment in written), plan.num_rows)
-        numbered = _with_ids(snapshot, groups)
-        reuse = None
-        if options.defer_index_remap and numbered and not snapshot.manifest.uses_stable_row_ids:
-            reuse = deferred_index(snapshot, numbered)
-        else:
-            indices, index_files = rebuild_moved(snapshot, numbered)
+        edit = stage_rewrite(snapshot, groups, options)
     except BaseException:
         discard_fragments(snapshot.store, written)
         raise
-    transaction = Transaction(snapshot.version, str(uuids.uuid4()), Rewrite(tuple(numbered), indices, reuse))
-    old = [fragment for group in plan.groups for fragment in group]
-    metrics = {
-        "fragments_removed": len(old),
-        "fragments_added": len(written),
-        "files_removed": sum(len(item.files) + (item.deletion_file is not None) for item in old),
-        "files_added": sum(len(item.files) for item in written),
-    }
     files = tuple(data_path(file.path) for item in written for file in item.files)
-    return Edit(transaction, (*files, *index_files), metrics)
+    return replace(edit, files=(*files, *edit.files))
+
+
+def stage_rewrite(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> Edit:
+    """Describe the commit of rewritten groups: ids are reserved, indices built again. The edit's files are the indices'."""
+    numbered = _with_ids(snapshot, groups)
+    metrics = asdict(measure(groups))
+    if options.defer_index_remap and numbered and not snapshot.manifest.uses_stable_row_ids:
+        operation = Rewrite(tuple(numbered), (), deferred_index(snapshot, numbered))
+        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), (), metrics)
+    indices, files = rebuild_moved(snapshot, numbered)
+    operation = Rewrite(tuple(numbered), indices)
+    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files, metrics)
+
+
+def measure(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
+    """What goes and comes when groups are committed."""
+    old = [fragment for group in groups for fragment in group.old_fragments]
+    new = [fragment for group in groups for fragment in group.new_fragments]
+    return CompactionMetrics(
+        fragments_removed=len(old),
+        fragments_added=len(new),
+        files_removed=sum(len(item.files) + (item.deletion_file is not None) for item in old),
+        files_added=sum(len(item.files) for item in new),
+    )
 
 
 def rewrite_group(
@@ -140,12 +150,22 @@ def rewrite_group(
         snapshot.store,
         scan(snapshot, plan, batch_size=options.batch_size or _batch_rows(snapshot, group)),
         manifest.schema,
-        version=manifest.file_version,
+        version=target_version(snapshot, options),
         max_rows_per_file=max(1, -(-rows // num_files)),
         max_bytes_per_file=options.max_bytes_per_file,
         attempt=attempt,
     )
     return _with_identity(snapshot, group, fragments) if manifest.uses_stable_row_ids else fragments
+
+
+def target_version(snapshot: Snapshot, options: CompactionOptions) -> FileVersion:
+    """The version files are written in: the table's own, or the one asked for. InputError across the legacy format."""
+    own = snapshot.manifest.file_version
+    if options.data_storage_version is None:
+        return own
+    if own.is_legacy:
+        raise InputError(f"a table of version {own.text} is not compacted into another", cure="Write it anew.")
+    return parse_storage_version(options.data_storage_version)
 
 
 def _batch_rows(snapshot: Snapshot, group: Sequence[Fragment]) -> int:

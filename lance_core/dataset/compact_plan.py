@@ -8,41 +8,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from lance_core.dataset.compact_options import TARGET_ROWS, CompactionOptions, options_from_json, options_to_json
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 
-TARGET_ROWS = 1024 * 1024
-MODES = ("reencode", "try_binary_copy", "force_binary_copy")
+if TYPE_CHECKING:
+    from lance_core.dataset.compact_task import CompactionTask
 
-
-@dataclass(frozen=True, slots=True)
-class CompactionOptions:
-    """Bounds of a compaction. Sources beyond `max_source_*` wait for the next one; None is no bound."""
-
-    target_rows_per_fragment: int = TARGET_ROWS
-    max_bytes_per_file: int | None = None
-    materialize_deletions: bool = True
-    materialize_deletions_threshold: float = 0.1
-    max_source_fragments: int | None = None
-    max_source_rows: int | None = None
-    max_source_bytes: int | None = None
-    excluded_fragment_ids: tuple[int, ...] = ()
-    batch_size: int | None = None
-    defer_index_remap: bool = False
-    compaction_mode: str = "reencode"
-
-    def __post_init__(self) -> None:
-        if self.compaction_mode not in MODES:
-            raise InputError(f"unknown compaction_mode {self.compaction_mode!r}", cure=f"Use one of {', '.join(MODES)}.")
-        for name in ("target_rows_per_fragment", "max_bytes_per_file", "max_source_rows", "batch_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, got {value}")
-        if not 0 <= self.materialize_deletions_threshold <= 1:
-            raise InputError("materialize_deletions_threshold is a share between 0 and 1")
+__all__ = ["TARGET_ROWS", "CompactionOptions", "CompactionPlan", "bytes_of", "plan_compaction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +30,35 @@ class CompactionPlan:
     read_version: int
     groups: tuple[tuple[Fragment, ...], ...]
     skipped: tuple[tuple[int, str], ...]
+    options: CompactionOptions = field(default_factory=CompactionOptions)
+
+    @property
+    def tasks(self) -> list[CompactionTask]:
+        """The groups as tasks, which run anywhere: `task.execute(dataset)`."""
+        from lance_core.dataset.compact_task import CompactionTask
+
+        return [CompactionTask(self.read_version, group, self.options) for group in self.groups]
+
+    def num_tasks(self) -> int:
+        """How many groups there are."""
+        return len(self.groups)
+
+    def json(self) -> str:
+        """The plan as text; `from_json` reads it anywhere."""
+        tasks = [{"fragments": [fragment.to_json() for fragment in group]} for group in self.groups]
+        plan = {"tasks": tasks, "read_version": self.read_version, "options": options_to_json(self.options)}
+        return json.dumps({**plan, "skipped": self.skipped})
+
+    @staticmethod
+    def from_json(json_data: str) -> CompactionPlan:
+        """The plan that `json` wrote down, here or in the official library. InputError when it is not one."""
+        try:
+            given: dict[str, Any] = json.loads(json_data)
+            groups = tuple(tuple(map(Fragment.from_json, task["fragments"])) for task in given["tasks"])
+            skipped = tuple((int(number), str(why)) for number, why in given.get("skipped") or ())
+            return CompactionPlan(int(given["read_version"]), groups, skipped, options_from_json(given.get("options")))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"this JSON does not describe a compaction plan: {error}") from error
 
     @property
     def num_rows(self) -> int:
@@ -101,7 +108,7 @@ def plan_compaction(
                 skipped.append((group[0].id, "no neighbour to join"))
     chosen, postponed = _within_bounds(groups, options)
     skipped += [(fragment.id, "beyond the bounds of this run") for group in postponed for fragment in group]
-    return CompactionPlan(read_version, tuple(chosen), tuple(sorted(skipped)))
+    return CompactionPlan(read_version, tuple(chosen), tuple(sorted(skipped)), options)
 
 
 def _why_left_alone(fragment: Fragment, options: CompactionOptions, pinned: Collection[int]) -> str | None:

@@ -3,6 +3,8 @@
 ::
 
     dataset.optimize.compact_files(target_rows_per_fragment=1_000_000)
+
+In pieces, for many processes: `lance_core.optimize.Compaction`.
 """
 
 from __future__ import annotations
@@ -11,17 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_core.dataset.compact import CompactionMetrics, compact_files, plan_snapshot
-from lance_core.dataset.compact_plan import TARGET_ROWS, CompactionOptions, CompactionPlan
+from lance_core.dataset.compact_options import HINTS, CompactionChoice, choose_options
+from lance_core.dataset.compact_plan import CompactionPlan
 from lance_core.dataset.index_upkeep import optimize_indices
 from lance_core.dataset.options import check_options
 
 if TYPE_CHECKING:
     from lance_core.dataset.dataset import LanceDataset
-
-_HINTS = frozenset({"max_rows_per_group", "num_threads", "io_buffer_size", "binary_copy_read_batch_bytes"})
-_REFUSED: Mapping[str, tuple[object, ...]] = {
-    "data_storage_version": (),
-}
 
 
 class DatasetOptimizer:
@@ -44,6 +42,7 @@ class DatasetOptimizer:
         excluded_fragment_ids: Sequence[int] | None = None,
         defer_index_remap: bool | None = None,
         compaction_mode: str | None = None,
+        data_storage_version: str | None = None,
         **options: Any,
     ) -> CompactionMetrics:
         """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
@@ -51,23 +50,25 @@ class DatasetOptimizer:
         `defer_index_remap` leaves indices as they are and writes down where rows went (the fragment reuse index):
         searches follow that until `optimize_indices` builds the indices anew. `compaction_mode` "try_binary_copy" copies
         the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
+        `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
+        configuration may say, as `lance.compaction.<option>`.
         """
-        check_options("compact_files", options, hints=_HINTS, refused=_REFUSED)
-        bounds = CompactionOptions(
-            target_rows_per_fragment=TARGET_ROWS if target_rows_per_fragment is None else target_rows_per_fragment,
-            max_bytes_per_file=max_bytes_per_file,
-            materialize_deletions=materialize_deletions is not False,
-            materialize_deletions_threshold=(
-                0.1 if materialize_deletions_threshold is None else materialize_deletions_threshold
-            ),
-            max_source_fragments=max_source_fragments,
-            max_source_rows=max_source_rows,
-            max_source_bytes=max_source_bytes,
-            excluded_fragment_ids=tuple(excluded_fragment_ids or ()),
-            batch_size=batch_size,
-            defer_index_remap=bool(defer_index_remap),
-            compaction_mode=compaction_mode or "reencode",
-        )
+        given = {
+            "target_rows_per_fragment": target_rows_per_fragment,
+            "max_bytes_per_file": max_bytes_per_file,
+            "materialize_deletions": materialize_deletions,
+            "materialize_deletions_threshold": materialize_deletions_threshold,
+            "max_source_fragments": max_source_fragments,
+            "max_source_rows": max_source_rows,
+            "max_source_bytes": max_source_bytes,
+            "excluded_fragment_ids": excluded_fragment_ids,
+            "batch_size": batch_size,
+            "defer_index_remap": defer_index_remap,
+            "compaction_mode": compaction_mode,
+            "data_storage_version": data_storage_version,
+        }
+        check_options("compact_files", options, hints=HINTS, refused={})
+        bounds = choose_options(given, self._dataset.snapshot.manifest.config)
         landed, metrics = compact_files(self._dataset.snapshot, bounds)
         self._dataset.move_to(landed)
         return metrics
@@ -105,6 +106,7 @@ class DatasetOptimizer:
         """No cleanup after commits any more."""
         self._dataset.delete_config_keys(["lance.auto_cleanup.interval", "lance.auto_cleanup.older_than"])
 
-    def plan_compaction(self, options: CompactionOptions | None = None) -> CompactionPlan:
+    def plan_compaction(self, options: CompactionChoice = None) -> CompactionPlan:
         """What `compact_files` would rewrite, and why it leaves the rest alone. Ours; nothing is written."""
-        return plan_snapshot(self._dataset.snapshot, options or CompactionOptions())
+        snapshot = self._dataset.snapshot
+        return plan_snapshot(snapshot, choose_options(options, snapshot.manifest.config))

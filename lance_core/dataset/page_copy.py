@@ -21,7 +21,7 @@ from lance_core.dataset.write import discard_fragments
 from lance_core.errors import InputError, LanceError, UnsupportedFeatureError
 from lance_core.file.copy_pages import COPYABLE, Part, Run, copy_pages
 from lance_core.format.fragment import Fragment
-from lance_core.format.version import FileVersion
+from lance_core.format.version import FileVersion, parse_storage_version
 
 
 def copy_group(
@@ -32,7 +32,7 @@ def copy_group(
         return None
     written: list[Fragment] = []
     try:
-        _require_plain(snapshot, group)
+        _require_plain(snapshot, group, options)
         for part in _cut(group, options):
             path = data_path(data_file_name(attempt))
             runs = [_run_of(snapshot, fragment) for fragment in part]
@@ -52,8 +52,10 @@ def copy_group(
     return written
 
 
-def _require_plain(snapshot: Snapshot, group: Sequence[Fragment]) -> None:
+def _require_plain(snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions) -> None:
     version: FileVersion = snapshot.manifest.file_version
+    if options.data_storage_version is not None and parse_storage_version(options.data_storage_version) is not version:
+        raise UnsupportedFeatureError(f"the table is of version {version.text}, not {options.data_storage_version}")
     if version not in COPYABLE:
         raise UnsupportedFeatureError(f"the table is of version {version.text}")
     for fragment in group:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lance_core.format.version import FileVersion, version_of_numbers
 
@@ -90,3 +91,21 @@ class Fragment:
     def num_rows(self) -> int:
         """Rows a reader sees."""
         return self.physical_rows - self.num_deleted_rows
+
+    @property
+    def num_deletions(self) -> int:
+        """`num_deleted_rows` by its other name."""
+        return self.num_deleted_rows
+
+    def to_json(self) -> dict[str, Any]:
+        """What describes it, as values that JSON has; see `lance_core.format.fragment_json`."""
+        from lance_core.format.fragment_json import fragment_to_json
+
+        return fragment_to_json(self)
+
+    @staticmethod
+    def from_json(json_data: str | Mapping[str, Any]) -> Fragment:
+        """The fragment that `to_json` described, as text or as values. InputError when it is not one."""
+        from lance_core.format.fragment_json import fragment_from_json
+
+        return fragment_from_json(json_data)

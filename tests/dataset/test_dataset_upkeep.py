@@ -133,7 +133,7 @@ def test_indices_follow_stable_row_ids(tmp_path: Path) -> None:
 
 def test_wrong_options(tmp_path: Path) -> None:
     ds = lance_core.write_dataset(flat(5), tmp_path / "t.lance")
-    for options in ({"target_rows_per_fragment": 0}, {"materialize_deletions_threshold": 2.0}):
+    for options in ({"target_rows_per_fragment": 0}, {"materialize_deletions_threshold": -0.5}):
         with pytest.raises(InputError):
             ds.optimize.compact_files(**options)
     with pytest.raises(TypeError):

@@ -93,7 +93,7 @@ for _name in ("to_table", "to_batches", "to_pandas", "count_rows", "head", "samp
 ARGUMENTS_NOT_HERE: dict[str, set[str]] = {
     "read_blobs": {"io_buffer_size", "preserve_order"},
     "merge_index_metadata": {"batch_readhead", "progress_callback"},
-    "compact_files": {"max_rows_per_group", "num_threads", "binary_copy_read_batch_bytes", "data_storage_version"},
+    "compact_files": {"max_rows_per_group", "num_threads", "binary_copy_read_batch_bytes"},
 }
 """Hints, or taken by `**options` and refused by value; see docs and docstrings."""
 VECTOR_VERBS = {"create_index", "create_index_uncommitted"}
