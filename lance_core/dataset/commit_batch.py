@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import os
 import uuid as uuids
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lance_core.commit.commit import DEFAULT_MAX_RETRIES, commit_in_detail
+from lance_core.commit.detached import commit_detached
+from lance_core.dataset.auto_cleanup import after_commit
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
@@ -25,17 +27,23 @@ from lance_core.table.transaction import Transaction
 
 def commit_batch(
     target: str | os.PathLike[str] | Snapshot,
-    transactions: Sequence[Transaction],
+    transactions: Iterable[Transaction],
     *,
     storage_options: Mapping[str, str] | None = None,
     max_retries: int = DEFAULT_MAX_RETRIES,
+    detached: bool = False,
 ) -> tuple[Snapshot, Transaction]:
-    """Publish appends together: the new version and the transaction that made it. Raises InputError, CommitError."""
-    merged = merge_appends(transactions)
+    """Publish appends together: the new version and the transaction that made it. Raises InputError, CommitError.
+
+    `detached`: as a version beside the history, on the oldest version that any append was planned on.
+    """
+    merged = merge_appends([*transactions])
     store = target.store if isinstance(target, Snapshot) else resolve_store(target, storage_options)
     access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
+    if detached:
+        return Snapshot(store, commit_detached(store, merged), access), merged
     committed = commit_in_detail(store, merged, max_retries=max_retries)
-    return Snapshot(store, committed.manifest, access), committed.transaction
+    return after_commit(Snapshot(store, committed.manifest, access)), committed.transaction
 
 
 def merge_appends(transactions: Sequence[Transaction]) -> Transaction:

@@ -344,7 +344,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     @staticmethod
     def commit_batch(
         dest: Uri | LanceDataset,
-        transactions: Sequence[Transaction],
+        transactions: Iterable[Transaction],
         commit_lock: Any = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
@@ -354,16 +354,15 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     ) -> dict[str, Any]:
         """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}.
 
-        The table is there already, so `enable_v2_manifest_paths` has no say; options as for `commit`.
+        The table is there already, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
         """
         check_options("commit_batch", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
-        if detached:
-            raise InputError("commit_batch(detached=True) is not implemented", cure="Commit them one by one, detached.")
         snapshot, merged = commit_batch(
             dest._snapshot if isinstance(dest, LanceDataset) else dest,
             transactions,
             storage_options=storage_options,
             max_retries=max_retries,
+            detached=bool(detached),
         )
         return {"dataset": LanceDataset.from_snapshot(snapshot), "merged": merged}
 

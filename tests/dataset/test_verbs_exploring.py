@@ -188,3 +188,16 @@ def test_duckdb_and_polars_scan_a_table(tmp_path: Path) -> None:
     assert polars.DataFrame(ds.scanner(columns=["s"], filter="a > 6"))["s"].to_list() == ["7", "8"]
     lazy = polars.scan_pyarrow_dataset(ds).filter(polars.col("a") > 5).select("s", "a")
     assert lazy.collect().to_dict(as_series=False) == {"s": ["6", "7", "8"], "a": [6, 7, 8]}
+
+
+def test_a_detached_batch_stands_beside_the_history(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    ours = lance_core.write_dataset(pa.table({"a": [1]}), path)
+    staged = [write_fragments(pa.table({"a": [value]}), path) for value in (2, 3)]
+    batch = (Transaction(1, f"u{n}", Append(tuple(item))) for n, item in enumerate(staged))
+    made = LanceDataset.commit_batch(path, batch, None, None, True, detached=True)["dataset"]
+    assert made.version >= 1 << 63 and made.latest_version == 1
+    for handle in (ours.checkout_version(made.version), lance.dataset(path).checkout_version(made.version)):
+        assert handle.to_table().column("a").to_pylist() == [1, 2, 3]
+    with pytest.raises(InputError, match="no transaction"):
+        LanceDataset.commit_batch(path, [], detached=True)
