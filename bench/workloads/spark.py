@@ -2,6 +2,7 @@
 
 Both contenders run in one session (`local[2]`), from the same Parquet files; the append is the
 job that operators run, its commit included. What is read goes to Spark's `noop` sink, so that nothing but reading counts.
+Beside `format("lance")` runs "ready": a Python data source that decodes nothing, the floor under any format read that way.
 Needs Java 17: JAVA_HOME, or the one that `make setup` found.
 """
 
@@ -107,6 +108,7 @@ def _append(spark: Any, source: Path, folder: Path, num_bytes: int, rows: int) -
 
 
 def _reads(spark: Any, folder: Path, num_bytes: int, rows: int) -> Iterator[Case]:
+    from bench.ready_batches import ReadyBatches, write_ready
     from lance_core.spark.frame import read_table
 
     lance, parquet = str(folder / "t.lance"), str(folder / "t.parquet")
@@ -114,21 +116,25 @@ def _reads(spark: Any, folder: Path, num_bytes: int, rows: int) -> Iterator[Case
     def to_nothing(frame: Any) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
-    ways: dict[str, Callable[[], Any]] = {
-        "read 5M mixed rows back, read_table": lambda: read_table(spark, lance),
-        'read 5M mixed rows back, format("lance")': lambda: spark.read.format("lance").load(lance),
+    write_ready(make_table(rows), folder / "ready", parts=len(list((folder / "t.parquet").glob("*.parquet"))))
+    spark.dataSource.register(ReadyBatches)
+
+    def theirs() -> None:
+        to_nothing(spark.read.parquet(parquet))
+
+    ways: dict[str, dict[str, Callable[[], object]]] = {
+        "read 5M mixed rows back, read_table": {
+            "lance_core": lambda: to_nothing(read_table(spark, lance)),
+            "parquet": theirs,
+        },
+        'read 5M mixed rows back, format("lance")': {
+            "lance_core": lambda: to_nothing(spark.read.format("lance").load(lance)),
+            "parquet": theirs,
+            "ready": lambda: to_nothing(spark.read.format("ready").load(str(folder / "ready"))),
+        },
     }
-    for name, way in ways.items():
-        yield Case(
-            name,
-            {
-                "lance_core": lambda way=way: to_nothing(way()),  # type: ignore[misc]
-                "parquet": lambda: to_nothing(spark.read.parquet(parquet)),
-            },
-            num_bytes=num_bytes,
-            rows=rows,
-            repeats=9,
-        )
+    for name, contenders in ways.items():
+        yield Case(name, contenders, num_bytes=num_bytes, rows=rows, repeats=15)
 
 
 def _equal(results: Any) -> None:
