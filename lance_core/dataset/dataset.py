@@ -288,7 +288,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         """The fragments of this version."""
         if filter is not None:
             raise InputError("get_fragments(filter=...) is not implemented", cure="Filter the list yourself.")
-        return [LanceFragment(self._snapshot, fragment) for fragment in self._snapshot.manifest.fragments]
+        return [LanceFragment(self._snapshot, fragment=fragment) for fragment in self._snapshot.manifest.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of an id, None when there is none."""

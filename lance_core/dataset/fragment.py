@@ -8,25 +8,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.commit.deletions import deletion_file_path
+from lance_core.dataset.data_files import describe_file
+from lance_core.dataset.fragment_edits import (
+    add_fragment_columns,
+    delete_matching,
+    delete_offsets,
+    join_fragment_columns,
+    update_fragment_columns,
+)
 from lance_core.dataset.fragments import FragmentReader
 from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.projection import Columns, plan_projection
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.take import take_rows
-from lance_core.format.fragment import DataFile, DeletionFile, Fragment
+from lance_core.errors import InputError
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.schema import Schema
+
+if TYPE_CHECKING:
+    from lance_core.dataset.dataset import LanceDataset
 
 
 class LanceFragment:
     """One fragment of one version."""
 
-    def __init__(self, snapshot: Snapshot, fragment: Fragment) -> None:
+    def __init__(
+        self, dataset: LanceDataset | Snapshot, fragment_id: int | None = None, *, fragment: Fragment | None = None
+    ) -> None:
+        """The fragment of an id (InputError when there is none), or the one that is described."""
+        snapshot = dataset if isinstance(dataset, Snapshot) else dataset.snapshot
+        if fragment is None:
+            fragment = next((item for item in snapshot.manifest.fragments if item.id == fragment_id), None)
+        if fragment is None:
+            raise InputError(f"{snapshot.uri}: version {snapshot.version} has no fragment {fragment_id}", uri=snapshot.uri)
         self._snapshot = snapshot
         self._fragment = fragment
 
@@ -34,7 +57,33 @@ class LanceFragment:
         return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self._fragment.files]})"
 
     def __reduce__(self) -> Any:
-        return LanceFragment, (self._snapshot, self._fragment)
+        return _reopen, (self._snapshot, self._fragment)
+
+    @staticmethod
+    def create(
+        dataset_uri: str | os.PathLike[str],
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int | None = None,
+        progress: Any = None,
+        mode: str = "append",
+        **options: Any,
+    ) -> Fragment:
+        """Write rows as one fragment that no version has yet, for a commit of one's own. InputError when there are no rows.
+
+        With a mode other than "append" its fields are counted anew, for an Overwrite. Options as for `write_dataset`.
+        """
+        from lance_core.dataset.write_fragments import write_one_fragment
+
+        options |= {"max_rows_per_group": max_rows_per_group, "progress": progress, "mode": mode}
+        return write_one_fragment(data, dataset_uri, schema, fragment_id=fragment_id, **options)
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> Fragment:
+        """The fragment that a file in the data folder makes, its columns found by name. Raises SchemaMismatchError."""
+        file, rows = describe_file(dataset.snapshot, filename)
+        return Fragment(fragment_id, (file,), rows)
 
     @property
     def fragment_id(self) -> int:
@@ -65,9 +114,10 @@ class LanceFragment:
         """Its data files."""
         return [*self._fragment.files]
 
-    def deletion_file(self) -> DeletionFile | None:
-        """Its deletion file, if it has one."""
-        return self._fragment.deletion_file
+    def deletion_file(self) -> str | None:
+        """The path of its deletion file, if it has one; `metadata.deletion_file` describes it."""
+        file = self._fragment.deletion_file
+        return None if file is None else deletion_file_path(self.fragment_id, file)
 
     def scanner(
         self,
@@ -129,8 +179,78 @@ class LanceFragment:
         alone = replace(self._snapshot, manifest=replace(self._snapshot.manifest, fragments=(self._fragment,)))
         return take_rows(alone, indices, projection)
 
+    def open_session(self, columns: Columns = None, with_row_address: bool | None = None) -> FragmentSession:
+        """What takes rows of the same columns again and again."""
+        return FragmentSession(self, columns, with_row_address=bool(with_row_address))
+
+    def delete(self, predicate: Any) -> Fragment | None:
+        """The fragment without the rows a filter selects, None when none is left; commit it with Delete."""
+        return delete_matching(self._snapshot, self._fragment, predicate)
+
+    def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:
+        """The fragment without rows named by their place in its files, None when none is left; commit it with Delete."""
+        return delete_offsets(self._snapshot, self._fragment, offsets)
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[Fragment, Schema]:
+        """The fragment with the columns of another table, joined by a key, and the schema then; commit all with Merge."""
+        return join_fragment_columns(self._snapshot, self._fragment, data_obj, left_on, right_on, schema)
+
+    def merge_columns(
+        self,
+        value_func: Any,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[Fragment, Schema]:
+        """The fragment with new columns, made as for `add_columns`, and the schema then; commit all with Merge."""
+        return add_fragment_columns(
+            self._snapshot,
+            self._fragment,
+            value_func,
+            read_columns=columns,
+            batch_size=batch_size,
+            reader_schema=reader_schema,
+        )
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[Fragment, list[int]] | tuple[Fragment, list[int], bytes]:
+        """The fragment with new values in columns that are there, where a row of `data_obj` has the key, and the fields.
+
+        Commit it with Update and UpdateMode.REWRITE_COLUMNS. `with_offsets`: also the rows that changed, a portable Roaring
+        bitmap for `updated_fragment_offset_bitmaps`. Raises InputError, SchemaMismatchError.
+        """
+        changed, fields, rows = update_fragment_columns(self._snapshot, self._fragment, data_obj, left_on, right_on, schema)
+        return (changed, fields, rows) if with_offsets else (changed, fields)
+
     def validate(self) -> None:
         """Open its files and compare their rows with the manifest. Raises CorruptFileError."""
         from lance_core.dataset.validate import check_fragment
 
         check_fragment(FragmentReader(self._snapshot, self._fragment))
+
+
+class FragmentSession:
+    """Takes rows of one fragment, of columns that are chosen once."""
+
+    def __init__(self, fragment: LanceFragment, columns: Columns, *, with_row_address: bool) -> None:
+        self._snapshot = fragment._snapshot
+        manifest = replace(self._snapshot.manifest, fragments=(fragment.metadata,))
+        self._alone = replace(self._snapshot, manifest=manifest)
+        self._projection = plan_projection(manifest.schema, columns, with_row_address=with_row_address)
+
+    def take(self, indices: Sequence[int] | pa.Array[Any]) -> pa.Table:
+        """Rows by position among the living ones."""
+        return take_rows(self._alone, indices, self._projection)
+
+
+def _reopen(snapshot: Snapshot, fragment: Fragment) -> LanceFragment:
+    return LanceFragment(snapshot, fragment=fragment)

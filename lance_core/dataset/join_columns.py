@@ -51,21 +51,21 @@ def joined_columns(schema: pa.Schema, data: pa.Table, left_on: str, right_on: st
     right = data.combine_chunks()
     key = right_on or left_on
     _check(schema, right, left_on, key)
-    keys = right.column(key).combine_chunks()
-    keys = keys if isinstance(keys, pa.Array) else keys.chunk(0)
+    keys = one_array(right.column(key))
     others = right.drop_columns([key])
     fields = pa.schema([field.with_nullable(True) for field in others.schema])
 
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
         found = pc.index_in(batch.column(0), value_set=keys)
         return pa.RecordBatch.from_arrays(
-            [_one(others.column(name).take(found)) for name in others.column_names], schema=fields
+            [one_array(others.column(name).take(found)) for name in others.column_names], schema=fields
         )
 
     return NewColumns(fields, (left_on,), compute)
 
 
-def _one(column: Any) -> Any:
+def one_array(column: Any) -> Any:
+    """A chunked column as one array."""
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 

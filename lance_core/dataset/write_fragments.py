@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +19,14 @@ from lance_core.commit.manifests import open_newest
 from lance_core.dataset.create import parse_request, places_for, stage_write
 from lance_core.dataset.dataset import LanceDataset
 from lance_core.dataset.sources import open_source
+from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
+
+_ALL = 1 << 62
 
 
 def write_fragments(
@@ -52,3 +56,21 @@ def write_fragments(
     places = places_for(store, current, request, access)
     transaction, fragments = stage_write(store, current, open_source(data, schema), request, places=places)
     return transaction if return_transaction else fragments
+
+
+def write_one_fragment(
+    data: Any,
+    dataset_uri: str | os.PathLike[str],
+    schema: pa.Schema | None = None,
+    *,
+    fragment_id: int | None = None,
+    mode: str = "append",
+    **options: Any,
+) -> Fragment:
+    """Write all rows as one fragment that no version has yet. InputError when there are none."""
+    given = {name: value for name, value in options.items() if value is not None}
+    mode = "append" if mode == "append" else "overwrite"
+    made = write_fragments(data, dataset_uri, schema, mode=mode, max_rows_per_file=_ALL, max_bytes_per_file=_ALL, **given)
+    if not isinstance(made, list) or len(made) != 1:
+        raise InputError("there are no rows to make a fragment of")
+    return made[0] if fragment_id is None else replace(made[0], id=fragment_id)

@@ -98,6 +98,11 @@ class ContainerFile(OpenFile):
         """Global buffers, the descriptor included."""
         return len(self.metadata.global_buffers)
 
+    @property
+    def columns_of_fields(self) -> Mapping[int, int]:
+        """Field id -> column, for fields that have a column of their own."""
+        return self._mapping()
+
     def global_buffer(self, number: int) -> bytes:
         """One global buffer; 0 is the descriptor."""
         return self._drive(self.metadata.load_global_buffer(number))
