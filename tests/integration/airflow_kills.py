@@ -54,9 +54,13 @@ class Figures:
     kills: int = 0
     settled: list[str] = field(default_factory=list)
     staged_again: list[str] = field(default_factory=list)
+    tried_again: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.kills} kills so far, {len(self.settled)} settled by looking, {len(self.staged_again)} staged again"
+        return (
+            f"{self.kills} kills so far, {len(self.settled)} settled by looking, {len(self.staged_again)} staged again, "
+            f"{len(self.tried_again)} tried again by the scheduler itself"
+        )
 
 
 class KilledRuns:
@@ -90,8 +94,8 @@ class KilledRuns:
             self._trigger(self._dag_of(kill), kill.name, {"table": uris[kill], kill.task: plan})
         retried = [kill for kill in kills if kill.way in _RETRIED]
         self._wait(self._dag, [kill.name for kill in retried], timeout=timeout)
-        for kill in self._failed([kill for kill in kills if kill.way not in _RETRIED], timeout=timeout):
-            self._go_on(kill, uris[kill])
+        for kill, state in self._ended([kill for kill in kills if kill.way not in _RETRIED], timeout=timeout):
+            self._go_on(kill, uris[kill], state)
         self._finish([kill for kill in kills if kill.way not in _RETRIED], uris, timeout=timeout)
         for kill in kills:
             assert self._once(kill).exists(), f"{kill.name}: nobody died"
@@ -110,25 +114,28 @@ class KilledRuns:
     def _second(self, kill: Kill, uri: str, make: Callable[[Kill], Mapping[str, Any]]) -> dict[str, Any] | None:
         return {**make(kill), "once": str(self._once(kill, 2)), "under": uri} if kill.way == "twice" else None
 
-    def _failed(self, kills: Sequence[Kill], *, timeout: float) -> Iterator[Kill]:
-        """The runs as they fail."""
+    def _ended(self, kills: Sequence[Kill], *, timeout: float) -> Iterator[tuple[Kill, str]]:
+        """The runs as they fail. A scheduler that never heard of the death may have tried again of its own accord."""
         left, deadline = {kill.name: kill for kill in kills}, time.monotonic() + timeout
         while left:
             assert time.monotonic() < deadline, f"still running: {sorted(left)}"
             for run in self._runs(f"{self._dag}_cleared"):
                 if run["dag_run_id"] in left and run["state"] in ("failed", "success"):
-                    assert run["state"] == "failed", run
-                    yield left.pop(run["dag_run_id"])
+                    kill = left.pop(run["dag_run_id"])
+                    assert self._once(kill).exists(), f"{kill.name}: nobody died: {run}"
+                    if run["state"] == "success":
+                        self.figures.tried_again.append(kill.name)
+                    yield kill, run["state"]
             time.sleep(1)
 
-    def _go_on(self, kill: Kill, uri: str) -> None:
+    def _go_on(self, kill: Kill, uri: str, state: str) -> None:
         if kill.way.endswith("cleanup"):
             append_outside(uri)
             if kill.way == "our cleanup":
                 run_job(CleanupSpec(uri=uri, older_than_seconds=0, retain_versions=1))
             else:
                 clean_theirs(uri)
-        self._clear(kill, only_failed=True)
+        self._clear(kill, only_failed=state == "failed")
 
     def _finish(self, kills: Sequence[Kill], uris: Mapping[Kill, str], *, timeout: float) -> None:
         """Until all have succeeded. Where the error says that a person is needed, the handbook is followed, once."""
