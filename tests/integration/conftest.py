@@ -56,7 +56,8 @@ def spark_env(place: Path) -> dict[str, str]:
 def cluster(place: Path, spark_env: dict[str, str]) -> Iterator[SparkCluster]:
     """A standalone master and one worker on loopback."""
     # The daemons say where they listen at INFO, which the sessions' log settings would hide.
-    with SparkCluster(place / "cluster", env={"JAVA_HOME": spark_env["JAVA_HOME"]}) as running:
+    # More cores than the machine may have: a small driver waits more than it works, and must not wait for a core as well.
+    with SparkCluster(place / "cluster", env={"JAVA_HOME": spark_env["JAVA_HOME"]}, cores=4, memory="4g") as running:
         yield running
 
 

@@ -43,6 +43,14 @@ from airflow_lance.triggers.version import LanceVersionTrigger
 PLACE = Path(os.environ["LANCE_TEST_PLACE"])
 MODES = ("client", "cluster")
 START = datetime(2013, 1, 1, tzinfo=timezone.utc)
+SMALL = {
+    "spark.ui.enabled": "false",
+    # One core each, so that the two DAGs run at the same time; quick start matters, peak speed does not.
+    "spark.cores.max": "1",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 def numbers(first: int, count: int, value: int) -> dict[str, Any]:
@@ -57,7 +65,7 @@ def make_dag(mode: str) -> DAG:
     spark: dict[str, Any] = {
         **table,
         "spark_conn_id": "spark_cluster",
-        "conf": {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2"},
+        "conf": SMALL,
         "spark_submit": {"driver_memory": "512m", "deploy_mode": mode},
     }
     wait: dict[str, Any] = {**table, "poke_interval": 1, "timeout": 300}
