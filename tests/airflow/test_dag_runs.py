@@ -75,6 +75,19 @@ def test_mapped_appends_become_one_version(lake: Path, run_dag: RunDag) -> None:
     assert list(result["identities"].values()) == ["landed"] * 3
     facts = run.get_task_instance("wait").xcom_pull(task_ids="wait")
     assert (facts["version"], facts["num_rows"]) == (1, 30)
+    (extra,) = _event_extras(dag.dag_id)
+    assert (extra["uri"], extra["version"], extra["rows_added"]) == (f"{lake}/t.lance", 1, 30)
+    assert extra["identities"] == result["identities"]
+
+
+def _event_extras(dag_id: str) -> list[dict[str, Any]]:
+    """What the asset events of a DAG carry, as Airflow has stored them."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        events = session.query(AssetEvent).filter_by(source_dag_id=dag_id).order_by(AssetEvent.id)
+        return [dict(event.extra) for event in events]
 
 
 def test_the_same_run_again_adds_nothing(lake: Path, run_dag: RunDag) -> None:
