@@ -68,7 +68,7 @@ def airflow_environment(home: Path, *, dags: Path, port: int, parallelism: int =
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=120",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": _database(home, patience=120),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
@@ -86,6 +86,11 @@ def airflow_environment(home: Path, *, dags: Path, port: int, parallelism: int =
         "PYTHONPATH": python_path,
     }
     return {**{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}, **settings}
+
+
+def _database(home: Path, *, patience: int) -> str:
+    """SQLite, whose locks are waited for that many seconds."""
+    return f"sqlite:///{home / 'airflow.db'}?timeout={patience}"
 
 
 class AirflowStack:
@@ -149,10 +154,15 @@ class AirflowStack:
 
     def _spawn(self, component: str, *arguments: str) -> None:
         log = (self.home / "logs" / f"{component}.log").open("wb")
+        env = dict(self.env)
+        if component == "api-server":
+            # Its event loop may wait for a lock that only the loop's next turn gives back: not for long, then. Who asked
+            # gets a 500 and asks again.
+            env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = _database(self.home, patience=5)
         with log:
             self._processes[component] = subprocess.Popen(
                 [sys.executable, "-m", "airflow", component, *arguments],
-                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
     @contextmanager
@@ -221,6 +231,9 @@ class AirflowStack:
             try:
                 return self._request(method, f"http://127.0.0.1:{self.port}/{root}/{path}", body, self._token)
             except urllib.error.HTTPError as error:
+                if method == "GET" and error.code >= 500 and patience:
+                    time.sleep(1)
+                    continue
                 raise StackError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:2000]}") from None
             except OSError as error:
                 # A machine that is busy answers late. Looking again harms nothing; asking for a change twice might.

@@ -27,6 +27,8 @@ CASE = CASES["append"]
 WAYS = ("retry", "twice", "clear", "our cleanup", "their cleanup")
 _RETRIED = ("retry", "twice")
 _FOLDER = "kills"
+_RAISED = "Task failed with exception"
+_MOST_GIVEN_UP = 3
 _PATIENCE = 10
 """How often something is asked for again when no answer comes within half a minute."""
 
@@ -55,11 +57,12 @@ class Figures:
     settled: list[str] = field(default_factory=list)
     staged_again: list[str] = field(default_factory=list)
     tried_again: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"{self.kills} kills so far, {len(self.settled)} settled by looking, {len(self.staged_again)} staged again, "
-            f"{len(self.tried_again)} tried again by the scheduler itself"
+            f"{len(self.tried_again)} tried again and {len(self.given_up)} given up by the scheduler itself"
         )
 
 
@@ -121,7 +124,11 @@ class KilledRuns:
             assert time.monotonic() < deadline, f"still running: {sorted(left)}"
             for run in self._runs(f"{self._dag}_cleared"):
                 if run["dag_run_id"] in left and run["state"] in ("failed", "success"):
-                    kill = left.pop(run["dag_run_id"])
+                    kill = left[run["dag_run_id"]]
+                    if run["state"] == "failed" and not self._once(kill).exists():
+                        self._clear_a_failure_of_airflow(kill)
+                        continue
+                    del left[kill.name]
                     assert self._once(kill).exists(), f"{kill.name}: nobody died: {run}"
                     if run["state"] == "success":
                         self.figures.tried_again.append(kill.name)
@@ -147,6 +154,8 @@ class KilledRuns:
                 kill = left.get(run["dag_run_id"])
                 if kill is not None and run["state"] == "success":
                     del left[kill.name]
+                elif kill is not None and run["state"] == "failed" and _RAISED not in self._last_log(kill):
+                    self._clear_a_failure_of_airflow(kill)
                 elif kill is not None and run["state"] == "failed":
                     assert kill not in mended, kill
                     mended.add(kill)
@@ -164,6 +173,17 @@ class KilledRuns:
             assert "cannot be read any more" in logs, kill
             self.figures.staged_again.append(kill.name)
 
+    def _clear_a_failure_of_airflow(self, kill: Kill) -> None:
+        """The scheduler or its database gave a task up that raised nothing and that nobody killed."""
+        self.figures.given_up.append(kill.name)
+        assert self.figures.given_up.count(kill.name) <= _MOST_GIVEN_UP, kill
+        self._clear(kill, only_failed=True)
+
+    def _last_log(self, kill: Kill) -> str:
+        dag = self._dag_of(kill)
+        failed = [task for task in self._stack.tasks(dag, kill.name) if task["state"] == "failed"]
+        return "".join(self._stack.task_log(dag, kill.name, t["task_id"], try_number=t["try_number"]) for t in failed)
+
     def _clear(self, kill: Kill, *, only_failed: bool) -> None:
         body = {"dag_run_id": kill.name, "dry_run": False, "only_failed": only_failed, "reset_dag_runs": True}
         self._ask(f"dags/{self._dag_of(kill)}/clearTaskInstances", body)
@@ -180,7 +200,7 @@ class KilledRuns:
             except StackError as error:
                 if patience < _PATIENCE and " 409 " in str(error):
                     return
-                if "timed out" not in str(error) or not patience:
+                if not any(sign in str(error) for sign in ("timed out", " 500 ")) or not patience:
                     raise
 
     def _logs(self, kill: Kill) -> str:
