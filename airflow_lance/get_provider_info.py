@@ -36,6 +36,7 @@ _ASSETS: dict[str, Any] = {
     "schemes": ["lance"],
     "handler": "airflow_lance.assets.sanitize_uri",
     "factory": "airflow_lance.assets.create_asset",
+    "to_openlineage_converter": "airflow_lance.lineage.convert_asset_to_openlineage",
 }
 
 _CONNECTION: dict[str, Any] = {

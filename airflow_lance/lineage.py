@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from airflow_lance.assets import table_uri
+
 
 @dataclass(frozen=True)
 class Touched:
@@ -45,6 +47,12 @@ def lineage(*, inputs: Iterable[Touched] = (), outputs: Iterable[Touched] = ()) 
         inputs=[_dataset(client.InputDataset, item) for item in inputs],
         outputs=[_output(client.OutputDataset, item) for item in outputs],
     )
+
+
+def convert_asset_to_openlineage(asset: Any, lineage_context: Any) -> Any:
+    """Airflow's hook for `lance://` assets among the inlets and outlets of any task: the table, by OpenLineage's names."""
+    namespace, name = dataset_name(table_uri(asset.uri))
+    return import_module("openlineage.client.generated.base").Dataset(namespace=namespace, name=name)
 
 
 def source_paths(source: object) -> list[str]:

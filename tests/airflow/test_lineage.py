@@ -13,6 +13,7 @@ import pytest
 from operator_support import execute
 
 from airflow_lance import lineage as room
+from airflow_lance.assets import create_asset
 from airflow_lance.lineage import dataset_name, source_paths
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
@@ -84,6 +85,16 @@ def test_tasks_tell_what_they_touched(tmp_path: Path, provider: None) -> None:
     assert output.outputFacets["outputStatistics"].rowCount == 3
     assert tag.outputs[0].facets["version"].datasetVersion == "1"
     assert LanceTagOperator(task_id="n", uri=table, tag="x").get_openlineage_facets_on_complete(None).outputs == []
+
+
+def test_an_asset_of_any_task_is_its_table() -> None:
+    openlineage = pytest.importorskip("airflow.providers.openlineage.utils.utils")
+    for uri, expected in {
+        "s3://lake/a/t.lance": ("s3://lake", "a/t.lance"),
+        "/data/t.lance": ("file", "/data/t.lance"),
+    }.items():
+        dataset = openlineage.translate_airflow_asset(create_asset(uri=uri), None)
+        assert (dataset.namespace, dataset.name) == expected
 
 
 def test_without_the_provider_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
