@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def numbers(spark: Any, rows: int = 1000, partitions: int = 4, start: int = 0) -> Any:
@@ -71,3 +72,8 @@ def typed(spark: Any) -> Any:
         from range(0, 10, 1, 2)
         """
     )
+
+
+def negative(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A column for `add_columns`."""
+    return pa.record_batch([pc.negate(batch.column("id"))], names=["minus"])
