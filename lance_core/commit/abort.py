@@ -2,7 +2,7 @@
 
 ::
 
-    1  put  {attempt}.withdrawn.json          from here on a commit refuses the attempt
+    1  put  …{attempt}.withdrawn.json         from here on a commit refuses the attempt
     2  look claims, ledger, log                a commit at work, or a landing: take the mark back and refuse
     3  delete files, transaction, records     the mark goes last: a killed abort is resumed by the next, or by gc
 """

@@ -5,7 +5,8 @@
     /a.lance        base /b.lance              fine: local beside local
     /a.lance        base s3://bucket/b.lance   fine: the table's owner said so, options included
     s3://…/a.lance  base /etc                  refused: a table from elsewhere does not read this machine's files
-    s3://…/a.lance  base gs://…/b.lance        opened, but not with the credentials that were given for s3
+    s3://…/a.lance  base gs://…/b.lance        opened, but not with the credentials that were given for s3: with those
+                                               that are named for it, as base_1.google_service_account
     /a.lance        base ../b                  refused: relative to what?
 
 A manifest is a file that anybody may have written, so what it names is not trusted further than the table itself. Paths of
@@ -19,6 +20,7 @@ from pathlib import PurePath
 
 from lance_core.errors import CorruptFileError
 from lance_core.format.manifest import BasePath
+from lance_core.io.options import options_of_base
 from lance_core.io.resolve import resolve_store, scheme_of
 from lance_core.io.store import Store
 
@@ -38,7 +40,7 @@ def open_base(base: BasePath, *, table_uri: str, storage_options: Mapping[str, s
     if scheme == "file" and scheme_of(base.path) is None and not PurePath(base.path).is_absolute():
         raise CorruptFileError(f"{table_uri} names the base path {base.path!r}, which is not absolute", uri=table_uri)
     may_share = own in _HERE or scheme == own
-    return resolve_store(base.path, storage_options if may_share else None)
+    return resolve_store(base.path, options_of_base(storage_options, base.id, shared=may_share))
 
 
 def _family(uri: str) -> str:

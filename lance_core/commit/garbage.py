@@ -19,6 +19,7 @@ import time
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming, registry
+from lance_core.commit.bulk import delete_all
 from lance_core.commit.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
 from lance_core.commit.ledger import find_landed, landing_of
 from lance_core.commit.manifests import list_versions, open_path
@@ -45,9 +46,9 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     doomed = [*_left_by(store, dead), *_abandoned(store, at)]
     doomed = [*{entry.path: entry for entry in doomed}.values()]
     if not dry_run:
-        each(store, [entry.path for entry in doomed], lambda place, path: place.delete(path))
+        delete_all(store, [entry.path for entry in doomed])
         _forget(store, dead)
-        each(store, [*_stale_progress(store), *_stale_marks(store)], lambda place, path: place.delete(path))
+        delete_all(store, [*_stale_progress(store), *registry.stale_marks(store)])
     return GarbageReport(
         dry_run=dry_run,
         files=tuple(sorted(entry.path for entry in doomed)),
@@ -68,14 +69,6 @@ def _stale_progress(store: Store) -> list[str]:
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     known = {entry.attempt for entry in registry.list_staged(store)} if notes else set()
     return [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in known]
-
-
-def _stale_marks(store: Store) -> list[str]:
-    """Withdrawal marks of an abort that was killed after all else was gone; without its record an attempt cannot finish."""
-    paths = {entry.path for entry in store.list(f"{naming.STAGED}/")}
-    mark = f".{registry.WITHDRAWN}.json"
-    marks = [path for path in paths if path.endswith(mark)]
-    return [path for path in marks if f"{path.removesuffix(mark)}.{registry.STARTED}.json" not in paths]
 
 
 def _abandoned(store: Store, now: float) -> list[StoreEntry]:

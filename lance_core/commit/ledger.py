@@ -2,7 +2,8 @@
 
 ::
 
-    _lance_core/ledger/5d2c….json      {"identity": "5d2c…", "version": 7, "transaction": "…", "landed_at": …}
+    _lance_core/ledger/5d2c….json      {"identity": "5d2c…", "version": 7, "transaction": "…", "attempt": "…", …}
+    the same, as one of a fold         {"attempts": {"5d2c…": "…", "77aa…": "…"}, "version": 7, …}  (names of one file)
     _lance_core/ledger/_complete.json  {"version": 5}: every identity that landed at or before version 5 has its record
 
 The record follows the manifest, so a process that dies between the two leaves none; then the transactions of the versions
@@ -19,16 +20,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
+from lance_core.commit.bulk import can_share, put_same_if_absent
 from lance_core.commit.claims import list_claims
 from lance_core.commit.identities import carries, identities_of
 from lance_core.commit.manifests import load_manifest, version_numbers
-from lance_core.commit.records import Record, add_record, each, read_record, read_records, write_record
+from lance_core.commit.records import Record, add_record, each, encode_record, read_record, read_records, write_record
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry import read_finished
 from lance_core.commit.transactions import load_transaction
 from lance_core.errors import CommitStateUnknownError, NotFoundError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
+
+_SHARED_BY = 128
+"""Records of one fold that share a content; each reader of one reads of them all, about 60 bytes each."""
 
 _COMPLETE_PATH = f"{naming.LEDGER}/_complete.json"
 
@@ -56,7 +61,8 @@ def landing_of(store: Store, identity: str) -> Landing | None:
     record = read_record(store, naming.ledger_path(identity))
     if record is None:
         return None
-    return Landing(identity, int(record["version"]), str(record.get("attempt", "")), str(record.get("transaction", "")))
+    attempt = record.get("attempts", {}).get(identity) or record.get("attempt", "")
+    return Landing(identity, int(record["version"]), str(attempt), str(record.get("transaction", "")))
 
 
 def record_fold(
@@ -67,12 +73,30 @@ def record_fold(
     Not forced to the disk unless `durable`: when the machine dies, the log still says the same. Before pruning it must be.
     """
     notes = identities_of(transaction)
+    attempts = {identity: str(notes.get(identity, {}).get("attempt", "")) for identity in identities}
+    if len(attempts) > 1 and can_share(store):
+        _record_shared(store, attempts, version=version, transaction=transaction.uuid, durable=durable)
+    else:
+        _record_each(store, attempts, version=version, transaction=transaction.uuid, durable=durable)
 
-    def record(store: Store, identity: str) -> None:
-        attempt = str(notes.get(identity, {}).get("attempt", ""))
-        record_landed(store, identity, version=version, transaction=transaction.uuid, attempt=attempt, durable=durable)
 
-    each(store, [*identities], record)
+def _record_each(store: Store, attempts: Mapping[str, str], *, version: int, transaction: str, durable: bool) -> None:
+    def record(store: Store, item: tuple[str, str]) -> None:
+        record_landed(store, item[0], version=version, transaction=transaction, attempt=item[1], durable=durable)
+
+    each(store, [*attempts.items()], record)
+
+
+def _record_shared(store: Store, attempts: Mapping[str, str], *, version: int, transaction: str, durable: bool) -> None:
+    """One content under the names of many records. Whoever finds a name taken by an empty file writes that one anew."""
+    items = [*attempts.items()]
+    for start in range(0, len(items), _SHARED_BY):
+        share = dict(items[start : start + _SHARED_BY])
+        record = {"attempts": share, "version": version, "transaction": transaction, "landed_at": time.time()}
+        by_path = {naming.ledger_path(identity): identity for identity in share}
+        taken = put_same_if_absent(store, [*by_path], encode_record(record), durable=durable)
+        again = {by_path[path]: share[by_path[path]] for path in taken}
+        _record_each(store, again, version=version, transaction=transaction, durable=durable)
 
 
 def recorded_version(store: Store, identity: str) -> int | None:

@@ -51,6 +51,7 @@ _DELETION_DIGITS = 10
 _INDEX_DIGITS = 12
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ATTEMPT_RECORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})\.([0-9a-f]{16})\.([a-z]+)\.json")
 _DELETION = re.compile(r"(\d+)-(\d+)-(\d+)\.(arrow|bin)")
 
 
@@ -161,8 +162,20 @@ def _finished_name(rest: str) -> str:
 
 
 def staged_folder(identity: str) -> str:
-    """Where the attempts of one identity are recorded."""
+    """Where jobs leave further notes about one identity."""
     return f"{STAGED}/{checked_identity(identity)}"
+
+
+def staged_path(identity: str, kind: str, *, attempt: str = "") -> str:
+    """A record about an identity, or about an attempt at it. `kind` is a word without dots."""
+    middle = f".{_checked_attempt(attempt)}" if attempt else ""
+    return f"{STAGED}/{checked_identity(identity)}{middle}.{kind}.json"
+
+
+def parse_attempt_record(name: str, kind: str) -> tuple[str, str] | None:
+    """(identity, attempt) of a name that `staged_path` made for an attempt; None for any other name."""
+    found = _ATTEMPT_RECORD.fullmatch(name)
+    return (found[1], found[2]) if found is not None and found[3] == kind else None
 
 
 def ledger_path(identity: str) -> str:

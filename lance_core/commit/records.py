@@ -41,7 +41,7 @@ def read_record(store: Store, path: str) -> Record | None:
 
 def write_record(store: Store, path: str, record: Record) -> None:
     """Write or replace a record."""
-    store.put(path, _encode(record))
+    store.put(path, encode_record(record))
 
 
 def add_record(store: Store, path: str, record: Record, *, durable: bool = True) -> Record | None:
@@ -49,7 +49,7 @@ def add_record(store: Store, path: str, record: Record, *, durable: bool = True)
 
     A lost reply is settled by reading back: if what is there is what we wrote, we wrote it.
     """
-    data = _encode(record)
+    data = encode_record(record)
     try:
         store.put_if_absent(path, data, durable=durable)
         return None
@@ -93,6 +93,7 @@ _TRIED = 4
 _QUICK_SECONDS = 0.001
 
 
-def _encode(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
+    """The bytes of a record."""
     # Keys stay in their order: that of new columns, say, is part of what a spec means.
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()

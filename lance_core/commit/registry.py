@@ -2,9 +2,12 @@
 
 ::
 
-    _lance_core/staged/{identity}/{attempt}.started.json     before the attempt's first data file
-    _lance_core/staged/{identity}/finished.json              put-if-absent: the one attempt that counts
-    _lance_core/staged/{identity}/{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
+    _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
+    _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
+    _lance_core/staged/{identity}.{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
+
+All in one folder: a folder for each identity would have to be made and removed again, which costs a local disk more than the
+records do.
 
 What the records mean, and in which order they are written, is the business of `staged`, `abort`, `service` and `garbage`.
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lance_core.commit import naming
@@ -24,7 +27,9 @@ from lance_core.io.store import Store
 
 STARTED = "started"
 WITHDRAWN = "withdrawn"
-_FINISHED_NAME = "finished.json"
+_FINISHED = "finished"
+_FEW = 4
+"""So many marks are looked for one by one; for more, the folder is listed."""
 
 
 def list_staged(store: Store, *, now: float | None = None, identity: str | None = None) -> list[StagedEntry]:
@@ -33,7 +38,7 @@ def list_staged(store: Store, *, now: float | None = None, identity: str | None 
     `now` (seconds since the epoch) decides which leases are over.
     """
     at = time.time() if now is None else now
-    started, finished = _read_registry(store, naming.STAGED if identity is None else naming.staged_folder(identity))
+    started, finished = _read_registry(store, identity)
     entries = []
     for record in started:
         attempt = Attempt.from_dict(record["attempt"])
@@ -52,6 +57,26 @@ def read_finished(store: Store, identity: str) -> StagedTransaction | None:
 def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
     """Whether an abort of this attempt has begun."""
     return read_record(store, record_path(identity, attempt, WITHDRAWN)) is not None
+
+
+def withdrawn_attempts(store: Store, attempts: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Which of these (identity, attempt) an abort has begun of."""
+    if len(attempts) <= _FEW:
+        return {item for item in attempts if is_withdrawn(store, *item)}
+    return set(_of_kind(store.list_names(f"{naming.STAGED}/"), WITHDRAWN)).intersection(attempts)
+
+
+def started_attempts(store: Store, identity: str) -> list[str]:
+    """Attempts of an identity that have a record of their own."""
+    found = _of_kind(store.list_names(f"{naming.STAGED}/"), STARTED)
+    return [attempt for owner, attempt in found if owner == identity]
+
+
+def stale_marks(store: Store) -> list[str]:
+    """Withdrawal marks of an abort that was killed after all else was gone; without its record an attempt cannot finish."""
+    names = store.list_names(f"{naming.STAGED}/")
+    started = set(_of_kind(names, STARTED))
+    return [record_path(*item, WITHDRAWN) for item in _of_kind(names, WITHDRAWN) if item not in started]
 
 
 def is_at_work(store: Store, identity: str, attempt: str) -> bool:
@@ -89,12 +114,12 @@ def forget_attempt(store: Store, identity: str, attempt: str) -> None:
 
 def finished_path(identity: str) -> str:
     """Where the attempt that counts is recorded."""
-    return f"{naming.staged_folder(identity)}/{_FINISHED_NAME}"
+    return naming.staged_path(identity, _FINISHED)
 
 
 def record_path(identity: str, attempt: str, kind: str) -> str:
     """Where an attempt's own records lie."""
-    return f"{naming.staged_folder(identity)}/{attempt}.{kind}.json"
+    return naming.staged_path(identity, kind, attempt=attempt)
 
 
 def staged_transaction_path(attempt: Attempt) -> str:
@@ -114,15 +139,24 @@ def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
     write_record(store, path, {"attempt": attempt.to_dict(), "renewed": renewed})
 
 
-def _read_registry(store: Store, folder: str) -> tuple[list[Record], dict[str, StagedTransaction]]:
-    started_suffix = f".{STARTED}.json"
-    paths = [entry.path for entry in store.list(f"{folder}/")]
-    wanted = [path for path in paths if path.endswith((started_suffix, f"/{_FINISHED_NAME}"))]
+def _of_kind(names: Sequence[str], kind: str) -> list[tuple[str, str]]:
+    return [found for name in names if (found := naming.parse_attempt_record(name, kind)) is not None]
+
+
+def _read_registry(store: Store, identity: str | None) -> tuple[list[Record], dict[str, StagedTransaction]]:
+    names = store.list_names(f"{naming.STAGED}/")
+    attempts = {name: found for name in names if (found := naming.parse_attempt_record(name, STARTED)) is not None}
+    if identity is None:
+        wanted = [name for name in names if name in attempts or name.endswith(f".{_FINISHED}.json")]
+    else:
+        wanted = [name for name in names if name in attempts and attempts[name][0] == identity]
+        wanted += [name for name in names if name == f"{identity}.{_FINISHED}.json"]
+    paths = [f"{naming.STAGED}/{name}" for name in wanted]
     started, finished = [], {}
-    for path, record in zip(wanted, each(store, wanted, read_record), strict=True):
+    for name, record in zip(wanted, each(store, paths, read_record), strict=True):
         if record is None:
             continue
-        if path.endswith(started_suffix):
+        if name in attempts:
             started.append(record)
         else:
             staged = StagedTransaction.from_dict(record)

@@ -169,7 +169,7 @@ class _Service:
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
         first = [ref for uuid, ref in self._pending.items() if uuid not in self._held]
-        found = each(self._store, first or [*self._pending.values()], load_staged)
+        found = load_staged(self._store, first or [*self._pending.values()])
         loaded = [item for item in found if item is not None]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand
@@ -322,10 +322,12 @@ class _Service:
 
     def _drain(self) -> None:
         """What has landed needs no records any more. Best effort: garbage collection does the same."""
-        known = [self._loaded[ref.uuid] for ref in self._tally.landed]
+        known: dict[int, list[Loaded]] = {}
+        for ref in self._tally.landed:
+            known.setdefault(self._tally.versions[ref.uuid], []).append(self._loaded[ref.uuid])
         rest = [uuid for uuid in self._tally.outcome if uuid not in self._loaded]
-        versions = self._tally.versions
-        _quietly(lambda: each(self._store, known, lambda store, item: drain_published(store, item, versions[item.ref.uuid])))
+        for version, items in known.items():
+            _quietly(partial(drain_published, self._store, items, version))
         _quietly(lambda: each(self._store, rest, drain_landed))
         _quietly(lambda: drop_claim(self._store, self.claim))
 

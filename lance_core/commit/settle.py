@@ -8,12 +8,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lance_core.commit import naming, registry
 from lance_core.commit.abort import remove_attempt
+from lance_core.commit.bulk import delete_all, delete_groups
 from lance_core.commit.fold import Loaded
 from lance_core.commit.ledger import landing_of
 from lance_core.commit.manifests import load_manifest
 from lance_core.commit.model import StagedTransaction
+from lance_core.commit.records import each
 from lance_core.commit.references import data_paths, referenced_files
 from lance_core.commit.staged import missing_files
 from lance_core.commit.transactions import read_transaction_file
@@ -21,10 +25,18 @@ from lance_core.errors import IncompatibleConflictError, NotFoundError
 from lance_core.io.store import Store
 
 
-def load_staged(store: Store, ref: StagedTransaction) -> Loaded | None:
-    """What a reference refers to, checked to be whole; None when it has landed meanwhile."""
+def load_staged(store: Store, refs: Sequence[StagedTransaction]) -> list[Loaded | None]:
+    """What references refer to, checked to be whole; None for one that has landed meanwhile.
+
+    Called when the commit's claim is there: marks are looked at after that, never before (see `claims`).
+    """
+    withdrawn = registry.withdrawn_attempts(store, [(ref.uuid, ref.attempt) for ref in refs])
+    return each(store, refs, lambda place, ref: _load_one(place, ref, is_withdrawn=(ref.uuid, ref.attempt) in withdrawn))
+
+
+def _load_one(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> Loaded | None:
     try:
-        return _load_whole(store, ref)
+        return _load_whole(store, ref, is_withdrawn=is_withdrawn)
     except IncompatibleConflictError:
         # The ledger is written before records are cleared away, so what another commit cleared is found there.
         if landing_of(store, ref.uuid) is None:
@@ -32,9 +44,9 @@ def load_staged(store: Store, ref: StagedTransaction) -> Loaded | None:
         return None
 
 
-def _load_whole(store: Store, ref: StagedTransaction) -> Loaded:
+def _load_whole(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> Loaded:
     finished = registry.read_finished(store, ref.uuid)
-    if finished is None or finished.attempt != ref.attempt or registry.is_withdrawn(store, ref.uuid, ref.attempt):
+    if finished is None or finished.attempt != ref.attempt or is_withdrawn:
         now = "nothing is staged" if finished is None else f"attempt {finished.attempt} is what counts"
         raise IncompatibleConflictError(
             f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
@@ -67,21 +79,23 @@ def drain_landed(store: Store, identity: str) -> None:
     if transaction is None:
         registry.forget_attempt(store, identity, finished.attempt)
     else:
-        drain_published(store, Loaded(finished, transaction), landing.version)
+        drain_published(store, [Loaded(finished, transaction)], landing.version)
 
 
-def drain_published(store: Store, item: Loaded, version: int) -> None:
-    """Remove what a staged transaction left that landed as `version`: the records go last, so a killed drain is resumed."""
-    for path in _superseded(store, item, version):
-        store.delete(path)
-    store.delete(item.ref.transaction_path)
-    store.delete(registry.finished_path(item.ref.uuid))
-    store.delete(registry.record_path(item.ref.uuid, item.ref.attempt, registry.STARTED))
+def drain_published(store: Store, items: Sequence[Loaded], version: int) -> None:
+    """Remove what staged transactions left that landed as `version`: the records go last, so a killed drain is resumed."""
+    delete_all(store, _superseded(store, items, version))
+    delete_groups(store, [_records(item.ref) for item in items])
 
 
-def _superseded(store: Store, item: Loaded, version: int) -> list[str]:
-    """Deletion files of a landed attempt that a rebase or a fold replaced by others."""
-    staged = data_paths(item.transaction, attempt=item.ref.attempt)
+def _records(ref: StagedTransaction) -> list[str]:
+    started = registry.record_path(ref.uuid, ref.attempt, registry.STARTED)
+    return [ref.transaction_path, registry.finished_path(ref.uuid), started]
+
+
+def _superseded(store: Store, items: Sequence[Loaded], version: int) -> list[str]:
+    """Deletion files of landed attempts that a rebase or a fold replaced by others."""
+    staged = [path for item in items for path in data_paths(item.transaction, attempt=item.ref.attempt)]
     deletions = [path for path in staged if path.startswith(f"{naming.DELETIONS}/")]
     if not deletions:
         return []

@@ -2,9 +2,9 @@
 
 ::
 
-    _lance_core/staged/{identity}/{attempt}.started.json     before the attempt's first data file
-    _lance_core/staged/{identity}/finished.json              put-if-absent: the one attempt that counts
-    _lance_core/staged/{identity}/{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
+    _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
+    _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
+    _lance_core/staged/{identity}.{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
     _transactions/{V}-{identity}.{attempt}.txn               the staged transaction itself
 
     begin_attempt -> write data files named after the attempt -> finish_attempt -> commit_staged | abort_attempt

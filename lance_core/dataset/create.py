@@ -34,6 +34,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion, parse_storage_version
+from lance_core.io.later import syncing_later
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.draft import TableOptions
@@ -139,8 +140,9 @@ def write_snapshot(
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
     places = places_for(store, current, request, access)
-    transaction, fragments = stage_write(store, current, open_source(data, schema), request, places=places)
-    manifest = commit_or_discard(store, transaction, fragments, options=table_options(request), places=places)
+    with syncing_later(store) as place:
+        transaction, fragments = stage_write(place, current, open_source(data, schema), request, places=places)
+        manifest = commit_or_discard(place, transaction, fragments, options=table_options(request), places=places)
     return after_commit(Snapshot(store, manifest, access))
 
 

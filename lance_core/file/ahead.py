@@ -87,6 +87,10 @@ class EncodeAhead:
     def _submit(self) -> None:
         rows, num_bytes = self._next, self._next_bytes
         self._next, self._next_bytes = [], 0
+        if num_bytes < _SMALL and not self._waiting:
+            for column, slices in rows:
+                self._write(column, self._encode(column, slices), _num_rows(slices))
+            return
         while self._waiting and (self._waiting[0].pages.done() or self._num_bytes + num_bytes > self._max_bytes):
             self._write_oldest()
         self._num_bytes += num_bytes

@@ -11,21 +11,19 @@ Names ending in `.unfinished` are never listed; `list_unfinished` finds what dea
 """
 
 # `os` on plain strings: a scan makes these calls by the thousand, and pathlib costs as much as the read.
-# ruff: noqa: PTH100, PTH102, PTH105, PTH106, PTH108, PTH112, PTH116, PTH118, PTH120
+# ruff: noqa: PTH100, PTH106, PTH108, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
-from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
+from lance_core.errors import CorruptFileError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
-from lance_core.io.paths import UNFINISHED_SUFFIX, checked_path, checked_prefix, is_unfinished
+from lance_core.io.local_writer import LocalWriter, Syncs, as_store_error, make_folders, typed
+from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.scatter import read_scattered
 from lance_core.io.store import StoreEntry
 
@@ -36,7 +34,6 @@ _FOLDER_ATTEMPTS = 10
 """Deleting the last file of a folder removes the folder, so a writer beside it may have to make it again."""
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 
 
 class LocalStore:
@@ -47,8 +44,11 @@ class LocalStore:
 
     has_put_if_absent = True
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, durable: bool = True, syncs: Syncs | None = None) -> None:
+        """`durable=False`: nothing waits for the disk; what was written may be lost when the machine dies."""
         self._root = os.path.abspath(os.fspath(root))
+        self._durable = durable
+        self._syncs = syncs
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
@@ -64,7 +64,7 @@ class LocalStore:
         try:
             return _read(fd, path, ByteRange(0, os.fstat(fd).st_size))
         except OSError as error:
-            raise _as_store_error(error, path) from error
+            raise as_store_error(error, path) from error
         finally:
             os.close(fd)
 
@@ -74,7 +74,7 @@ class LocalStore:
         try:
             return [_read(fd, path, item) for item in ranges]
         except OSError as error:
-            raise _as_store_error(error, path) from error
+            raise as_store_error(error, path) from error
         finally:
             os.close(fd)
 
@@ -84,7 +84,7 @@ class LocalStore:
         try:
             yield from read_scattered(fd, path, asked)
         except OSError as error:
-            raise _as_store_error(error, path) from error
+            raise as_store_error(error, path) from error
         finally:
             os.close(fd)
 
@@ -94,24 +94,34 @@ class LocalStore:
         try:
             status = os.stat(target)
         except OSError as error:
-            raise _as_store_error(error, path) from error
+            raise as_store_error(error, path) from error
         if not _is_file(status):
             raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
         return status.st_size
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write a temporary file, then rename it over the target."""
-        writer = self.open_writer(path)
+        writer = self._writer(path)
         with _aborting(writer):
             writer.write(data)
             writer.close(durable=durable)
 
     def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write a temporary file, then hard-link it to the target, which fails when the target exists."""
-        writer = self.open_writer(path)
+        writer = self._writer(path)
         with _aborting(writer):
             writer.write(data)
-            writer.close_if_absent(durable=durable)
+            # What is published may refer to whatever was streamed before.
+            writer.close_if_absent(durable=durable, after=self._syncs)
+
+    def put_same_if_absent(self, paths: Sequence[str], data: Buffer, *, durable: bool = True) -> list[str]:
+        """The same bytes at many paths of one folder, as links to one file; returns those that were there already."""
+        if not paths:
+            return []
+        writer = self._writer(paths[0])
+        with _aborting(writer):
+            writer.write(data)
+            return writer.close_as_many([(self._full(path), path) for path in paths], durable=durable)
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Copy, then link to the target."""
@@ -119,13 +129,20 @@ class LocalStore:
 
     def open_writer(self, path: str) -> LocalWriter:
         """Stream into a temporary file in the target's folder; `close` renames it."""
+        return self._writer(path, syncs=self._syncs)
+
+    def syncing_later(self, syncs: Syncs) -> LocalStore:
+        """This place, where streamed files reach the disk while others work; `put_if_absent` waits for them."""
+        return LocalStore(self._root, durable=self._durable, syncs=syncs)
+
+    def _writer(self, path: str, *, syncs: Syncs | None = None) -> LocalWriter:
         target = self._full(path)
-        with _typed(path):
+        with typed(path):
             for _ in range(_FOLDER_ATTEMPTS):
                 try:
                     # Any folder above may go while this is at it, when another process deletes the last file in it.
-                    _make_folders(os.path.dirname(target))
-                    return LocalWriter(target, path)
+                    make_folders(os.path.dirname(target), durable=self._durable)
+                    return LocalWriter(target, path, durable=self._durable, syncs=syncs)
                 except FileNotFoundError:
                     continue
                 except NotADirectoryError as error:
@@ -149,28 +166,48 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _as_store_error(error, prefix) from error
+            raise as_store_error(error, prefix) from error
 
     def delete(self, path: str) -> None:
         """Remove a file, and the folders above it that became empty, up to the root."""
-        target = self._full(path)
-        with _typed(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(target)
-            self._drop_empty_folders(os.path.dirname(target))
+        with typed(path):
+            folder = self._unlink(path)
+            if folder is not None:
+                self._drop_empty_folders(folder)
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Like `delete` of each, in this order; folders are looked at once, when all files are gone."""
+        folders: dict[str, None] = {}
+        for path in paths:
+            with typed(path):
+                folder = self._unlink(path)
+                if folder is not None:
+                    folders[folder] = None
+        for folder in folders:
+            self._drop_empty_folders(folder)
 
     def child(self, path: str) -> LocalStore:
         """A store rooted at a sub-folder."""
-        return LocalStore(os.path.join(self._root, checked_path(path.rstrip("/"))))
+        return LocalStore(os.path.join(self._root, checked_path(path.rstrip("/"))), durable=self._durable, syncs=self._syncs)
 
     def _full(self, path: str) -> str:
         return os.path.join(self._root, checked_path(path))
+
+    def _unlink(self, path: str) -> str | None:
+        """Remove a file; its folder, None when there was no such file."""
+        target = self._full(path)
+        try:
+            os.unlink(target)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return os.path.dirname(target)
 
     def _open(self, path: str) -> int:
         target = self._full(path)
         try:
             return os.open(target, os.O_RDONLY | _O_CLOEXEC)
         except OSError as error:
-            raise _as_store_error(error, path) from error
+            raise as_store_error(error, path) from error
 
     def _walk(self, prefix: str) -> Iterator[StoreEntry]:
         start = os.path.join(self._root, checked_prefix(prefix))
@@ -194,73 +231,6 @@ class LocalStore:
             except OSError:
                 return
             folder = os.path.dirname(folder)
-
-
-class LocalWriter:
-    """A file under its temporary name."""
-
-    def __init__(self, target: str, path: str) -> None:
-        self._target = target
-        self._path = path
-        folder, name = os.path.split(target)
-        self._temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}")
-        self._file: IO[bytes] | None = _create(self._temporary)
-
-    def write(self, data: Buffer) -> None:
-        """Append bytes."""
-        if self._file is None:
-            raise StoreError(f"{self._path!r} was closed already", operation="write")
-        with _typed(self._path):
-            self._file.write(data)
-
-    def close(self, *, durable: bool = True) -> None:
-        """fsync, rename, fsync of the folder. Closing twice is harmless."""
-        if self._file is None:
-            return
-        with _typed(self._path):
-            self._finish(durable=durable)
-            os.replace(self._temporary, self._target)
-            if durable:
-                _sync_folder(os.path.dirname(self._target))
-
-    def close_if_absent(self, *, durable: bool = True) -> None:
-        """fsync, link, fsync of the folder; AlreadyExistsError when the target is there."""
-        if self._file is None:
-            return
-        with _typed(self._path):
-            self._finish(durable=durable)
-            try:
-                os.link(self._temporary, self._target)
-            except FileExistsError:
-                raise AlreadyExistsError(f"{self._path!r} exists already", uri=self._target) from None
-            except OSError as error:
-                raise _no_link(error, self._path) from error
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._temporary)
-            if durable:
-                _sync_folder(os.path.dirname(self._target))
-
-    def abort(self) -> None:
-        """Remove the temporary file; a no-op after `close`."""
-        if self._file is None:
-            return
-        self._file.close()
-        self._file = None
-        with contextlib.suppress(OSError):
-            os.unlink(self._temporary)
-
-    def _finish(self, *, durable: bool) -> None:
-        assert self._file is not None
-        self._file.flush()
-        if durable:
-            os.fsync(self._file.fileno())
-        self._file.close()
-        self._file = None
-
-
-def _create(path: str) -> IO[bytes]:
-    return open(path, "xb", buffering=1 << 20)  # noqa: PTH123 - the writer owns it
 
 
 def _read(fd: int, path: str, item: ByteRange) -> Buffer:
@@ -290,34 +260,6 @@ def _plausible(fd: int, item: ByteRange) -> bool:
     return item.start >= 0 and (item.size <= 1 << 20 or item.end <= os.fstat(fd).st_size)
 
 
-def _no_link(error: OSError, path: str) -> OSError | PreconditionError:
-    if error.errno not in _NO_LINKS:
-        return error
-    return PreconditionError(
-        f"{path!r}: this file system has no hard links, so nothing on it can be written only-if-absent",
-        cure="Keep the table on a file system with hard links, or on an object store with conditional put.",
-    )
-
-
-def _make_folders(folder: str) -> None:
-    if os.path.isdir(folder):
-        return
-    _make_folders(os.path.dirname(folder))
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder)
-        _sync_folder(os.path.dirname(folder))
-
-
-def _sync_folder(folder: str) -> None:
-    # A rename or link is durable only when the folder is; some file systems refuse to sync a folder, and then that is that.
-    with contextlib.suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def _is_file(status: os.stat_result) -> bool:
     return (status.st_mode & 0o170000) == 0o100000
 
@@ -336,22 +278,6 @@ def _aborting(writer: LocalWriter) -> Iterator[None]:
     except BaseException:
         writer.abort()
         raise
-
-
-@contextlib.contextmanager
-def _typed(path: str) -> Iterator[None]:
-    try:
-        yield
-    except NotFoundError:
-        raise  # it is an OSError, too
-    except OSError as error:
-        raise _as_store_error(error, path) from error
-
-
-def _as_store_error(error: OSError, path: str) -> NotFoundError | StoreError:
-    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
-        return NotFoundError(f"no object {path!r}")
-    return StoreError(f"{path!r}: {error.strerror or error}", operation="local")
 
 
 def local_path(root: str) -> str:

@@ -5,12 +5,13 @@
     {"aws_access_key_id": "...", "region": "eu-west-1"}  on s3://   -> key, client_kwargs.region_name
 
 A name that no backend knows is refused, with the nearest names that exist: a misspelt option must not be ignored, and its
-value (which may be a secret) must not be shown.
+value (which may be a secret) must not be shown. `base_1.region` is the option `region` for the base path with id 1 alone.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 
 from lance_core.errors import InputError
@@ -24,6 +25,10 @@ CLIENT_OPTIONS = frozenset(
         "timeout",
         "user_agent",
         "proxy_url",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "block_size",
+        "local_fsync",
         "download_retry_count",
         "client_max_retries",
         "client_retry_timeout",
@@ -63,6 +68,7 @@ S3_OPTIONS = frozenset(
         "aws_profile",
         "profile",
         "anon",
+        "aws_provider_scheme",
         "dynamodb_endpoint",
     }
 )
@@ -113,36 +119,86 @@ AZURE_OPTIONS = frozenset(
         "sas_token",
         "azure_storage_token",
         "bearer_token",
+        "token",
         "azure_storage_use_emulator",
+        "object_store_use_emulator",
         "use_emulator",
         "azure_storage_connection_string",
         "connection_string",
         "azure_endpoint",
         "azure_storage_endpoint",
+        "endpoint",
+        "azure_use_fabric_endpoint",
+        "use_fabric_endpoint",
+        "azure_msi_endpoint",
+        "azure_identity_endpoint",
+        "identity_endpoint",
+        "msi_endpoint",
+        "azure_object_id",
+        "object_id",
+        "azure_msi_resource_id",
+        "msi_resource_id",
+        "azure_federated_token_file",
+        "federated_token_file",
+        "azure_use_azure_cli",
         "use_azure_cli",
+        "azure_disable_tagging",
+        "disable_tagging",
     }
 )
+
+OSS_OPTIONS = frozenset({"oss_endpoint", "oss_access_key_id", "oss_secret_access_key", "oss_region", "oss_security_token"})
 
 HDFS_OPTIONS = frozenset({"hdfs_user", "user", "kerb_ticket"})
 
 MANIFEST_STORE_URL = "manifest_store_url"
 """Ours: the SQLAlchemy url of a database that manifests are published through, on whatever store the table lies."""
 
-KNOWN_OPTIONS = frozenset({MANIFEST_STORE_URL}) | CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | HDFS_OPTIONS
+KNOWN_OPTIONS = (
+    frozenset({MANIFEST_STORE_URL}) | CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | OSS_OPTIONS | HDFS_OPTIONS
+)
+
+PLAIN_OPTIONS = (
+    CLIENT_OPTIONS - {"proxy_url"}
+    | {"region", "aws_region", "default_region", "aws_default_region", "project", "google_project", "aws_profile", "profile"}
+    | {"endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "azure_endpoint", "azure_storage_endpoint"}
+    | {"google_endpoint", "gcs_endpoint", "oss_endpoint", "oss_region", "dynamodb_endpoint", "aws_provider_scheme"}
+    | {"account_name", "azure_storage_account_name", "aws_server_side_encryption", "user", "hdfs_user"}
+)
+"""Options whose values are no secrets: messages without them would say nothing."""
+
+_OF_BASE = re.compile(r"base_(\d+)\.(.+)")
+
+
+def options_of_base(options: Mapping[str, str] | None, base_id: int, *, shared: bool = True) -> dict[str, str]:
+    """What holds for a base path: its own options, over those without a base where they may be `shared` with it."""
+    found, own = {}, {}
+    for name, value in (options or {}).items():
+        scoped = _OF_BASE.fullmatch(str(name))
+        if scoped is None and shared:
+            found[name] = value
+        elif scoped is not None and int(scoped[1]) == base_id:
+            own[scoped[2]] = value
+    return {**found, **own}
 
 
 def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """The options with lower-case names; InputError for a name no backend knows, naming near matches, never values."""
+    """The options with lower-case names; InputError for a name no backend knows, naming near matches, never values.
+
+    Options of base paths are checked, too, and left out.
+    """
     if not options:
         return {}
     checked = {}
     for name, value in options.items():
-        lowered = str(name).lower()
+        scoped = _OF_BASE.fullmatch(str(name).lower())
+        lowered = str(name).lower() if scoped is None else scoped[2]
         if lowered not in KNOWN_OPTIONS:
             near = difflib.get_close_matches(lowered, sorted(KNOWN_OPTIONS), n=3, cutoff=0.6)
             cure = f"Did you mean {' or '.join(near)}?" if near else "Options are named as in the official Lance library."
             raise InputError(f"unknown storage option {name!r}", cure=cure)
-        checked[lowered] = value if isinstance(value, str) else _as_text(value)
+        if scoped is None:
+            checked[lowered] = value if isinstance(value, str) else _as_text(value)
     return checked
 
 

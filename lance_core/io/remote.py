@@ -29,7 +29,7 @@ from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, 
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io import remote_options
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
-from lance_core.io.remote_errors import Redactor, retrying, typed
+from lance_core.io.remote_errors import DEFAULT_RETRIES, Redactor, Retries, retrying, typed
 from lance_core.io.remote_writer import RemoteWriter
 from lance_core.io.store import Store, StoreEntry
 
@@ -54,7 +54,7 @@ _BACKENDS: Mapping[str, _Backend] = {
     **dict.fromkeys(("hdfs", "viewfs"), _Backend("hdfs", remote_options.hdfs_arguments, False, "")),
     "webhdfs": _Backend("webhdfs", remote_options.hdfs_arguments, False, ""),
     **dict.fromkeys(("http", "https"), _Backend("http", remote_options.no_arguments, False, "")),
-    "oss": _Backend("oss", remote_options.no_arguments, False, ""),
+    "oss": _Backend("oss", remote_options.oss_arguments, False, ""),
 }
 
 
@@ -78,6 +78,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
         uri=uri.rstrip("/"),
         conditional=None if backend.conditional and has_own_endpoint else backend.conditional,
         redact=Redactor(options),
+        retries=Retries(remote_options.max_retries(options), remote_options.retry_seconds(options)),
     )
 
 
@@ -94,12 +95,14 @@ class RemoteStore:
         uri: str,
         conditional: bool | None,
         redact: Redactor | None = None,
+        retries: Retries = DEFAULT_RETRIES,
     ) -> None:
         self._connect = connect
         self._root = root.rstrip("/")
         self._uri = uri
         self._conditional = conditional
         self._redact = redact or Redactor({})
+        self._retries = retries
         self._lock = threading.Lock()
         self._connected: tuple[int, Any] | None = None
 
@@ -171,7 +174,7 @@ class RemoteStore:
 
     def open_writer(self, path: str) -> RemoteWriter:
         """A multipart upload; small objects go in one request."""
-        return RemoteWriter(lambda: self._fs, self._full(path), path=path, redact=self._redact)
+        return RemoteWriter(lambda: self._fs, self._full(path), path=path, redact=self._redact, retries=self._retries)
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
         """Objects below a folder."""
@@ -217,6 +220,7 @@ class RemoteStore:
             uri=f"{self._uri}/{below}",
             conditional=self._conditional,
             redact=self._redact,
+            retries=self._retries,
         )
 
     @property
@@ -276,7 +280,7 @@ class RemoteStore:
             return action()
 
     def _again(self, path: str, action: Callable[[], Any]) -> Any:
-        return retrying(lambda: self._once(path, action))
+        return retrying(lambda: self._once(path, action), self._retries)
 
 
 def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:

@@ -4,7 +4,8 @@
 
     FileNotFoundError, 404                    -> NotFoundError
     FileExistsError, 412 PreconditionFailed   -> AlreadyExistsError
-    503 SlowDown, timeouts, resets            -> StoreError, after a few tries with growing waits
+    403, 400, whatever else                   -> StoreError, at once
+    503 SlowDown, 429, timeouts, resets       -> StoreError, after a few tries with growing waits
 """
 
 from __future__ import annotations
@@ -13,26 +14,40 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError
+from lance_core.io.options import PLAIN_OPTIONS
 
 T = TypeVar("T")
 
-MAX_TRIES = 4
 _FIRST_WAIT_SECONDS = 0.2
+_LONGEST_WAIT_SECONDS = 10.0
 
 _TRANSIENT_CODES = frozenset(
     {"SlowDown", "Throttling", "ThrottlingException", "RequestTimeout", "InternalError", "ServiceUnavailable", "ServerBusy"}
 )
 _TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
-_EXISTS_CODES = frozenset({"PreconditionFailed", "BlobAlreadyExists", "ConditionNotMet"})
-# Values of these options are no secrets, and messages without them would say nothing.
-_PLAIN_OPTIONS = frozenset(
-    {"region", "aws_region", "endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url", "account_name", "project"}
-    | {"dynamodb_endpoint"}
+_CUT_OFF = frozenset(
+    {"EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError", "ResponseStreamingError"}
+    | {"ServerDisconnectedError", "ClientOSError", "ClientConnectorError", "ClientPayloadError", "IncompleteReadError"}
+    | {"ServiceRequestError", "ServiceResponseError", "IncompleteRead", "ChunkedEncodingError"}
 )
+"""Of botocore, aiohttp, azure-core, http.client and requests."""
+_EXISTS_CODES = frozenset({"PreconditionFailed", "BlobAlreadyExists", "ConditionNotMet"})
 _MIN_SECRET_SIZE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a request is repeated, and for how many seconds at most: `client_max_retries`, `client_retry_timeout`."""
+
+    times: int = 5
+    seconds: float = 180.0
+
+
+DEFAULT_RETRIES = Retries()
 
 
 class TransientError(StoreError):
@@ -44,7 +59,7 @@ class Redactor:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._secrets = sorted(
-            (value for name, value in options.items() if name not in _PLAIN_OPTIONS and len(value) >= _MIN_SECRET_SIZE),
+            (value for name, value in options.items() if name not in PLAIN_OPTIONS and len(value) >= _MIN_SECRET_SIZE),
             key=len,
             reverse=True,
         )
@@ -77,18 +92,22 @@ def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor) -
     if isinstance(error, (FileNotFoundError, IsADirectoryError)) or status == 404:
         return NotFoundError(f"no object {path!r} in {uri}", uri=uri)
     text = redact(f"{uri}: {path}: {type(error).__name__}: {error}")
-    if code in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES or isinstance(error, (TimeoutError, ConnectionError)):
+    if code in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES or (not status and _is_cut_off(error)):
         return TransientError(text, uri=uri)
     return StoreError(text, uri=uri)
 
 
-def retrying(action: Callable[[], T]) -> T:
-    """Repeat an action that may be repeated, while its failure is a passing one."""
-    for number in range(MAX_TRIES - 1):
+def retrying(action: Callable[[], T], retries: Retries = DEFAULT_RETRIES) -> T:
+    """Repeat an action that may be repeated, while its failure is a passing one; waits double, and vary by half."""
+    deadline = time.monotonic() + retries.seconds
+    for number in range(retries.times):
         try:
             return action()
         except TransientError:
-            time.sleep(_FIRST_WAIT_SECONDS * 2**number * random.uniform(0.5, 1.5))
+            wait = min(_FIRST_WAIT_SECONDS * 2**number, _LONGEST_WAIT_SECONDS) * random.uniform(0.5, 1.5)
+            if time.monotonic() + wait > deadline:
+                raise
+            time.sleep(wait)
     return action()
 
 
@@ -99,6 +118,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         yield link
         link = link.__cause__ or link.__context__
         seen += 1
+
+
+def _is_cut_off(error: BaseException) -> bool:
+    """Whether there was no answer at all: of the network or of a library over it, which each have their own names for it."""
+    return any(
+        isinstance(link, (TimeoutError, ConnectionError)) or type(link).__name__ in _CUT_OFF for link in _chain(error)
+    )
 
 
 def _code_of(error: BaseException) -> str:

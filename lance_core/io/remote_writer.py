@@ -19,7 +19,7 @@ from typing import Any
 from lance_core.errors import StoreError
 from lance_core.fetch import Buffer
 from lance_core.io.paths import UNFINISHED_SUFFIX
-from lance_core.io.remote_errors import Redactor, retrying, typed
+from lance_core.io.remote_errors import Redactor, Retries, retrying, typed
 
 PART_SIZE = 16 << 20
 """Bytes of a part, and of the largest object that goes in one request. Bounds the memory of a writer, too."""
@@ -30,11 +30,12 @@ _INVISIBLE_UPLOADS = ("s3fs", "gcsfs", "adlfs")
 class RemoteWriter:
     """An object being written."""
 
-    def __init__(self, connect: Callable[[], Any], full: str, *, path: str, redact: Redactor) -> None:
+    def __init__(self, connect: Callable[[], Any], full: str, *, path: str, redact: Redactor, retries: Retries) -> None:
         self._connect = connect
         self._full = full
         self._path = path
         self._redact = redact
+        self._retries = retries
         self._small: bytearray | None = bytearray()
         self._upload: Any = None
         self._temporary: str | None = None
@@ -66,7 +67,7 @@ class RemoteWriter:
                     upload.commit()
         elif self._small is not None:
             data, self._small = bytes(self._small), None
-            retrying(lambda: self._put(data))
+            retrying(lambda: self._put(data), self._retries)
 
     def abort(self) -> None:
         """Give the bytes up; a no-op after `close`."""

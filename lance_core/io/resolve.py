@@ -63,9 +63,9 @@ def _resolve(uri: str | os.PathLike[str], options: dict[str, str]) -> Store:
         )
     scheme = scheme_of(text)
     if scheme is None:
-        return LocalStore(local_path(text))
+        return LocalStore(local_path(text), durable=_syncs(options))
     if scheme in ("file", "file-object-store"):
-        return LocalStore(_file_path(text))
+        return LocalStore(_file_path(text), durable=_syncs(options))
     if scheme == "memory":
         return _memory_store(text)
     if scheme == "s3+ddb":
@@ -86,6 +86,14 @@ def scheme_of(uri: str) -> str | None:
     if found is None or found.group(2) is None:
         return None
     return found.group(1).lower()
+
+
+def _syncs(options: dict[str, str]) -> bool:
+    """Whether local writes reach the disk before they count: unless the option says "false"."""
+    text = options.get("local_fsync", "true")
+    if text not in ("true", "false"):
+        raise InputError(f"storage option local_fsync={text!r}", cure='Write "true" or "false".')
+    return text == "true"
 
 
 def _file_path(uri: str) -> str:

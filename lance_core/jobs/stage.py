@@ -23,9 +23,8 @@ from typing import Any, TypeVar
 from lance_core.commit.ledger import find_landed, record_landed, recorded_version
 from lance_core.commit.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.naming import staged_folder
 from lance_core.commit.references import data_paths
-from lance_core.commit.registry import STARTED, read_finished, remove_files
+from lance_core.commit.registry import read_finished, remove_files, started_attempts
 from lance_core.commit.staged import abort_attempt, begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -102,10 +101,8 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
     """
     removed: list[str] = []
     finished = read_finished(store, identity)
-    suffix = f".{STARTED}.json"
-    for name in store.list_names(f"{staged_folder(identity)}/"):
-        attempt = name.removesuffix(suffix)
-        if not name.endswith(suffix) or attempt == spare or (finished is not None and finished.attempt == attempt):
+    for attempt in started_attempts(store, identity):
+        if attempt == spare or (finished is not None and finished.attempt == attempt):
             continue
         # First: once the attempt's records are gone, nobody would find them any more.
         clear_progress(store, attempt)

@@ -87,8 +87,8 @@ def install(plan: KillPlan) -> KillPlan:
     patched(writer, "__init__", "create", lambda self, args: str(args[1]))
     patched(writer, "write", "write", lambda self, args: str(self._path))
     patched(writer, "close", "publish", lambda self, args: str(self._path))
-    patched(writer, "close_if_absent", "publish", lambda self, args: str(self._path))
-    patched(store, "delete", "delete", lambda self, args: str(args[0]))
+    patched(writer, "_link", "publish", lambda self, args: str(args[1]))
+    patched(store, "_unlink", "delete", lambda self, args: str(args[0]))
     return plan
 
 

@@ -1,0 +1,33 @@
+"""Streaming files while the commit that will name them is being prepared: both wait for the disk at once.
+
+::
+
+    data/a.lance       written, named    fsync ----+            a file nobody refers to yet may have its name early
+    5.manifest                 written     fsync --+-> link     the link waits for both
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from lance_core.io.local import LocalStore
+from lance_core.io.local_writer import Syncs
+from lance_core.io.store import Store
+
+
+@contextlib.contextmanager
+def syncing_later(store: Store) -> Iterator[Store]:
+    """The store to stream to and to commit through, within one block; any other store than a local one is its own.
+
+    Nothing streamed is durable before a `put_if_absent` through the same store has returned, or the block has ended.
+    """
+    if not isinstance(store, LocalStore):
+        yield store
+        return
+    syncs = Syncs()
+    try:
+        yield store.syncing_later(syncs)
+    finally:
+        with contextlib.suppress(OSError):
+            syncs.wait()

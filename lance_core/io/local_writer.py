@@ -1,0 +1,228 @@
+"""A local file being written: under a temporary name, then published by a rename or by links, durably if asked.
+
+::
+
+    .5.manifest.77ab.unfinished   written, fsync -> rename over | link to 5.manifest   -> fsync of the folder
+
+A link fails where its name is taken: the file system decides the race, once. Files that were published are never written
+again, so many names may stand for one file.
+"""
+
+# `os` on plain strings, as in `local`.
+# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH120, PTH118
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from typing import IO
+
+from lance_core.errors import AlreadyExistsError, NotFoundError, PreconditionError, StoreError
+from lance_core.fetch import Buffer
+from lance_core.io.paths import UNFINISHED_SUFFIX
+from lance_core.io.pool import in_io_pool, io_pool
+
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
+
+
+class Syncs:
+    """Files on their way to the disk while their writer goes on; nothing may be published before `wait` has returned."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: list[Future[None]] = []
+        self._failure: OSError | None = None
+
+    def add(self, file: IO[bytes], folder: str) -> None:
+        """Sync a written file and the folder that has its name, and close it."""
+        if in_io_pool():  # whose threads must not wait for each other
+            _sync_file(file)
+            sync_folder(folder)
+            return
+        with self._lock:
+            self._pending += [io_pool().submit(_sync_file, file), io_pool().submit(sync_folder, folder)]
+
+    def wait(self) -> None:
+        """Until all are on the disk. OSError when one could not be written: now, and whenever it is asked again."""
+        with self._lock:
+            for future in self._pending:
+                try:
+                    future.result()
+                except OSError as error:
+                    self._failure = error
+            self._pending = []
+            if self._failure is not None:
+                raise self._failure
+
+
+class LocalWriter:
+    """A file under its temporary name. With `syncs`, `close` gives it its name first and leaves the disk to them."""
+
+    def __init__(self, target: str, path: str, *, durable: bool = True, syncs: Syncs | None = None) -> None:
+        self._durable = durable
+        self._syncs = syncs
+        self._target = target
+        self._path = path
+        folder, name = os.path.split(target)
+        self._temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}")
+        self._file: IO[bytes] | None = _create(self._temporary)
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes."""
+        if self._file is None:
+            raise StoreError(f"{self._path!r} was closed already", operation="write")
+        with typed(self._path):
+            self._file.write(data)
+
+    def close(self, *, durable: bool = True) -> None:
+        """fsync, rename, fsync of the folder. Closing twice is harmless."""
+        if self._file is None:
+            return
+        durable = durable and self._durable
+        with typed(self._path):
+            if self._syncs is not None and durable:
+                self._finish_later(self._syncs)
+                return
+            self._finish(durable=durable)
+            os.replace(self._temporary, self._target)
+            if durable:
+                sync_folder(os.path.dirname(self._target))
+
+    def close_if_absent(self, *, durable: bool = True, after: Syncs | None = None) -> None:
+        """fsync, link (not before `after`), fsync of the folder; AlreadyExistsError when the target is there."""
+        if self._file is None:
+            return
+        durable = durable and self._durable
+        with typed(self._path):
+            self._finish(durable=durable)
+            try:
+                if after is not None:
+                    _wait(after, self._path)
+                if not self._link(self._target, self._path):
+                    raise AlreadyExistsError(f"{self._path!r} exists already", uri=self._target)
+            finally:
+                self._drop_temporary()
+            if durable:
+                sync_folder(os.path.dirname(self._target))
+
+    def close_as_many(self, targets: Sequence[tuple[str, str]], *, durable: bool = True) -> list[str]:
+        """Like `close_if_absent` under many names, (file, path) each, of one folder; the paths that existed already."""
+        if self._file is None:
+            return []
+        durable = durable and self._durable
+        with typed(self._path):
+            self._finish(durable=durable)
+            try:
+                found = [path for target, path in targets if not self._link(target, path)]
+            finally:
+                self._drop_temporary()
+            if durable:
+                sync_folder(os.path.dirname(self._target))
+            return found
+
+    def abort(self) -> None:
+        """Remove the temporary file; a no-op after `close`."""
+        if self._file is None:
+            return
+        self._file.close()
+        self._file = None
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)
+
+    def _link(self, target: str, path: str) -> bool:
+        try:
+            os.link(self._temporary, target)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _no_link(error, path) from error
+        return True
+
+    def _drop_temporary(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
+
+    def _finish_later(self, syncs: Syncs) -> None:
+        assert self._file is not None
+        self._file.flush()
+        os.replace(self._temporary, self._target)
+        file, self._file = self._file, None
+        syncs.add(file, os.path.dirname(self._target))
+
+    def _finish(self, *, durable: bool) -> None:
+        assert self._file is not None
+        self._file.flush()
+        if durable:
+            os.fsync(self._file.fileno())
+        self._file.close()
+        self._file = None
+
+
+def _create(path: str) -> IO[bytes]:
+    return open(path, "xb", buffering=1 << 20)  # noqa: PTH123 - the writer owns it
+
+
+def _no_link(error: OSError, path: str) -> OSError | PreconditionError:
+    if error.errno not in _NO_LINKS:
+        return error
+    return PreconditionError(
+        f"{path!r}: this file system has no hard links, so nothing on it can be written only-if-absent",
+        cure="Keep the table on a file system with hard links, or on an object store with conditional put.",
+    )
+
+
+def make_folders(folder: str, *, durable: bool = True) -> None:
+    if os.path.isdir(folder):
+        return
+    make_folders(os.path.dirname(folder), durable=durable)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+        if durable:
+            sync_folder(os.path.dirname(folder))
+
+
+def _wait(syncs: Syncs, path: str) -> None:
+    try:
+        syncs.wait()
+    except OSError as error:
+        # Not a StoreError as of a lost reply: it is certain that nothing was published.
+        raise PreconditionError(
+            f"{path!r} was not published: files before it could not be forced to the disk: {error.strerror or error}",
+            operation="fsync",
+        ) from error
+
+
+def _sync_file(file: IO[bytes]) -> None:
+    with file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: str) -> None:
+    # A rename or link is durable only when the folder is; some file systems refuse to sync a folder, and then that is that.
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+@contextlib.contextmanager
+def typed(path: str) -> Iterator[None]:
+    try:
+        yield
+    except NotFoundError:
+        raise  # it is an OSError, too
+    except OSError as error:
+        raise as_store_error(error, path) from error
+
+
+def as_store_error(error: OSError, path: str) -> NotFoundError | StoreError:
+    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+        return NotFoundError(f"no object {path!r}")
+    return StoreError(f"{path!r}: {error.strerror or error}", operation="local")
