@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lance_core.dataset.entry import dataset as dataset
     from lance_core.dataset.entry import write_dataset as write_dataset
     from lance_core.dataset.fragment import LanceFragment as LanceFragment
+    from lance_core.dataset.ordering import ColumnOrdering as ColumnOrdering
     from lance_core.dataset.places import DatasetBasePath as DatasetBasePath
     from lance_core.dataset.scanner import LanceScanner as LanceScanner
     from lance_core.dataset.udf import BatchUDF as BatchUDF
@@ -36,6 +37,7 @@ _HOMES = {
     "BatchUDF": "lance_core.dataset.udf",
     "Blob": "lance_core.arrow.blob",
     "BlobFile": "lance_core.dataset.blob_files",
+    "ColumnOrdering": "lance_core.dataset.ordering",
     "DatasetBasePath": "lance_core.dataset.places",
     "batch_udf": "lance_core.dataset.udf",
     "blob_array": "lance_core.arrow.blob",
@@ -52,6 +54,7 @@ __all__ = [
     "BatchUDF",
     "Blob",
     "BlobFile",
+    "ColumnOrdering",
     "DatasetBasePath",
     "LanceDataset",
     "LanceError",

@@ -27,10 +27,11 @@ from lance_core.dataset.fragments import FragmentReader, reader_of, stored_part
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.fetch import ByteRange
+from lance_core.file.blob_read import described_schema
 from lance_core.file.blobs import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import BasePath
-from lance_core.format.schema import NO_PARENT, Field
+from lance_core.format.schema import NO_PARENT, Field, Schema
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 
@@ -145,10 +146,40 @@ class BlobFile(io.RawIOBase):
             raise ValueError("I/O operation on closed file")
 
 
+def is_blob(field: Field) -> bool:
+    """Whether a field holds blobs, of either kind."""
+    return field.extension_name == BLOB_V2 or is_true(field.metadata.get(BLOB_METADATA))
+
+
+def describe_blobs(snapshot: Snapshot, name: str, addresses: npt.NDArray[np.uint64]) -> pa.Array[Any]:
+    """The descriptors of a top-level blob column for row addresses, in order. Reads no values."""
+    schema = snapshot.manifest.schema.project([blob_field(snapshot, name).id])
+    kind = described_schema(schema).field(0).type
+    unique, order = np.unique(addresses, return_inverse=True)
+    owners = (unique >> np.uint64(32)).astype(np.int64)
+    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    parts = [pa.array([], kind)]
+    for number in np.unique(owners).tolist():
+        parts += _described(reader_of(snapshot, fragments[number]), schema, offsets[owners == number], kind)
+    return pa.concat_arrays(parts).take(pa.array(order))
+
+
+def _described(
+    reader: FragmentReader, schema: Schema, offsets: npt.NDArray[np.int64], kind: pa.DataType
+) -> list[pa.Array[Any]]:
+    file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
+    if file is None:
+        return [pa.nulls(len(offsets), kind)]  # a column that came later
+    projection = reader.open(file).project(stored_part(schema, file), blobs="descriptions")
+    read = projection.read(ranges=RowSelection.indices(offsets), batch_size=max(len(offsets), 1))
+    return [batch.column(0) for batch in read]
+
+
 def blob_field(snapshot: Snapshot, name: str) -> Field:
     """The blob column of that name. InputError when there is none, or it holds something else."""
     field = snapshot.manifest.schema.find(name)
-    if field.extension_name == BLOB_V2 or is_true(field.metadata.get(BLOB_METADATA)):
+    if is_blob(field):
         return field
     raise InputError(f"column {name!r} is no blob column", cure="Read it with `take`.")
 
@@ -178,9 +209,7 @@ def open_blobs(
 def largest_blob(snapshot: Snapshot, fragments: Sequence[Fragment]) -> int:
     """Bytes of the largest blob of some fragments, 0 when there are none. Reads descriptors, no values."""
     schema = snapshot.manifest.schema
-    ids = [
-        field.id for field in schema.fields if field.extension_name == BLOB_V2 or is_true(field.metadata.get(BLOB_METADATA))
-    ]
+    ids = [field.id for field in schema.fields if is_blob(field)]
     largest = 0
     for fragment in fragments if ids else ():
         reader = reader_of(snapshot, fragment)

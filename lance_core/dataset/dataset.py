@@ -33,7 +33,7 @@ from lance_core.dataset.indices import IndexingVerbs
 from lance_core.dataset.log import read_transactions
 from lance_core.dataset.merge_builder import MergeInsertBuilder
 from lance_core.dataset.optimize import DatasetOptimizer
-from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options, shape_of
 from lance_core.dataset.projection import Columns
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import AsOf, Snapshot, Version, open_snapshot
@@ -193,6 +193,11 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what
         was found, or before with `prefilter=True`; `fast_search=True` searches only what indices cover.
 
+        `order_by` sorts by columns (names or `ColumnOrdering`); `include_deleted_rows` adds deleted rows, whose `_rowid` is
+        null; `blob_handling` is "all_binary" or "blobs_descriptions" (None: blobs as they were written);
+        `strict_batch_size` makes all batches but the last of `batch_size` rows, `batch_size_bytes` bounds them in bytes;
+        `scan_stats_callback` gets the `ScanStatistics` when the scan is over.
+
         `full_text_query` (or `full_text_search`) is words, {"query": words, "columns": [...]} or a query of
         `lance_core.query`: rows whose texts fit come best first, with their `_score`; the rest as for `nearest`.
 
@@ -216,6 +221,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             prefilter=bool(options.get("prefilter")),
             fast_search=bool(options.get("fast_search")),
             scoring_autoprojection=not options.get("disable_scoring_autoprojection"),
+            **shape_of(options),
         )
         return LanceScanner(self._snapshot, request)
 
@@ -255,10 +261,12 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
+        *,
+        blob_mode: str | None = None,
         **options: Any,
     ) -> Any:
-        """Rows as a pandas frame; options as for `scanner`."""
-        return self.scanner(columns, filter, limit, offset, **options).to_pandas()
+        """Rows as a pandas frame; options as for `scanner`, `blob_mode` as for its `to_pandas`."""
+        return self.scanner(columns, filter, limit, offset, **options).to_pandas(blob_mode=blob_mode)
 
     def count_rows(self, filter: Any = None, **options: Any) -> int:
         """Rows, all of them (nothing but the manifest is read) or those a filter selects."""

@@ -25,7 +25,7 @@ from lance_core.dataset.fragment_edits import (
     update_fragment_columns,
 )
 from lance_core.dataset.fragments import FragmentReader
-from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options, shape_of
 from lance_core.dataset.projection import Columns, plan_projection
 from lance_core.dataset.scanner import LanceScanner, ScanRequest
 from lance_core.dataset.snapshot import Snapshot
@@ -132,9 +132,10 @@ class LanceFragment:
         **options: Any,
     ) -> LanceScanner:
         """A scan of this fragment alone."""
-        check_options("scanner", options, hints=SCAN_HINTS, refused=SCAN_REFUSED)
+        check_options("scanner", options, hints=SCAN_HINTS | {"use_scalar_index"}, refused=SCAN_REFUSED)
         request = ScanRequest(columns, filter, limit, offset, batch_size, with_row_id, with_row_address, [self._fragment])
-        return LanceScanner(self._snapshot, request)
+        shaped = replace(request, use_scalar_index=options.get("use_scalar_index") is not False, **shape_of(options))
+        return LanceScanner(self._snapshot, shaped)
 
     def to_table(
         self,
@@ -161,9 +162,9 @@ class LanceFragment:
         """Its rows as a stream; options as for `scanner`."""
         return self.scanner(**options).to_batches()
 
-    def to_pandas(self, **options: Any) -> Any:
-        """Its rows as a pandas frame."""
-        return self.to_table(**options).to_pandas()
+    def to_pandas(self, columns: Columns = None, *, blob_mode: str | None = None, **options: Any) -> Any:
+        """Its rows as a pandas frame; options as for `scanner`, `blob_mode` as for its `to_pandas`."""
+        return self.scanner(columns=columns, **options).to_pandas(blob_mode=blob_mode)
 
     def count_rows(self, filter: Any = None) -> int:
         """Rows, all of them or those a filter selects."""

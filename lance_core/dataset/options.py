@@ -3,8 +3,8 @@
 ::
 
     to_table(batch_readahead=4)         a hint: accepted
-    to_table(order_by=[...])            refused: it would change the result and is not implemented
-    to_table(order_by=None)             fine: the same as leaving it out
+    to_table(index_segments=[...])      refused: it would change the result and is not implemented
+    to_table(index_segments=None)       fine: the same as leaving it out
     to_table(colums=["a"])              TypeError, as for any function
 """
 
@@ -12,22 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
+from lance_core.dataset.ordering import parse_order
 from lance_core.errors import InputError
 
 SCAN_HINTS = frozenset(
     {
         "batch_readahead", "fragment_readahead", "scan_in_order", "use_stats", "io_buffer_size", "late_materialization",
-        "batch_size_bytes", "disable_scoring_autoprojection", "prefilter", "fast_search",
+        "disable_scoring_autoprojection", "prefilter", "fast_search",
+        "order_by", "include_deleted_rows", "blob_handling", "strict_batch_size", "batch_size_bytes", "scan_stats_callback",
     }
 )  # fmt: skip
-"""They steer speed and memory of the official scanner; results are the same. (`prefilter` needs a search.)"""
+"""They steer speed and memory of the official scanner, results are the same; but for the last two lines, which are done."""
 
 SCAN_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        "full_text_query": (), "index_segments": (), "include_deleted_rows": (False,), "order_by": ([],),
-        "blob_handling": (), "blob_mode": ("lazy",), "scan_stats_callback": (), "strict_batch_size": (False,),
-        "row_addr_allowlist": (), "row_addr_blocklist": (),
+        "full_text_query": (), "index_segments": (), "row_addr_allowlist": (), "row_addr_blocklist": (),
     }
 )  # fmt: skip
 """Not implemented; the values are those that ask for nothing, besides None."""
@@ -57,6 +58,18 @@ COMMIT_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "base_store_params": ({},),
     }
 )  # fmt: skip
+
+
+def shape_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a scan that shape its result, as fields of a `ScanRequest`."""
+    return {
+        "order_by": parse_order(options.get("order_by")),
+        "include_deleted_rows": bool(options.get("include_deleted_rows")),
+        "blob_handling": options.get("blob_handling"),
+        "strict_batch_size": bool(options.get("strict_batch_size")),
+        "batch_size_bytes": options.get("batch_size_bytes"),
+        "scan_stats_callback": options.get("scan_stats_callback"),
+    }
 
 
 def check_options(

@@ -1,0 +1,98 @@
+"""The searches a scan may ask for: rows nearest to a vector, rows whose texts fit words.
+
+::
+
+    ScanRequest(nearest={"column": "v", "q": [0.1, 0.2], "k": 10})     -> NearestSearch
+    ScanRequest(full_text_query="fast train")                         -> TextScan
+
+Their rooms are loaded when the first search comes.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_core.dataset.plan import check_bounds
+from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.scan_request import ScanRequest, as_filter
+from lance_core.dataset.scored import RowSearch
+from lance_core.dataset.snapshot import Snapshot
+from lance_core.errors import InputError
+
+
+def plan_nearest(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
+    """The search a request with `nearest` asks for. Raises InputError, FilterError."""
+    from lance_core.dataset.nearest import DISTANCE, NearestOptions, NearestSearch
+    from lance_core.dataset.nearest_query import parse_nearest
+
+    schema = snapshot.manifest.schema
+    tested = snapshot.arrow_schema
+    if not request.prefilter:
+        tested = tested.append(pa.field(DISTANCE, pa.float32()))
+    limit, offset = check_bounds(request.limit, request.offset)
+    return NearestSearch(
+        snapshot=snapshot,
+        query=parse_nearest(request.nearest, schema),
+        projection=plan_projection(
+            schema,
+            request.columns,
+            with_row_id=request.with_row_id,
+            with_row_address=request.with_row_address,
+            score=DISTANCE,
+            autoproject=request.scoring_autoprojection,
+        ),
+        fragments=tuple(snapshot.manifest.fragments if request.fragments is None else request.fragments),
+        filter=None if request.filter is None else as_filter(request.filter, tested),
+        filter_text=request.filter,
+        limit=limit,
+        offset=offset,
+        options=NearestOptions(
+            prefilter=request.prefilter,
+            fast_search=request.fast_search,
+            use_scalar_index=request.use_scalar_index,
+            strict=request.strict_index,
+        ),
+    )
+
+
+def plan_full_text(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
+    """The search a request with `full_text_query` asks for. Raises InputError, FilterError."""
+    from lance_core.dataset.text_scan import SCORE, TextOptions, TextScan
+    from lance_core.index.text.query import as_query
+
+    tested = snapshot.arrow_schema
+    if not request.prefilter:
+        tested = tested.append(pa.field(SCORE, pa.float32()))
+    limit, offset = check_bounds(request.limit, request.offset)
+    return TextScan(
+        snapshot=snapshot,
+        query=as_query(request.full_text_query),
+        projection=plan_projection(
+            snapshot.manifest.schema,
+            request.columns,
+            with_row_id=request.with_row_id,
+            with_row_address=request.with_row_address,
+            score=SCORE,
+            autoproject=request.scoring_autoprojection,
+        ),
+        fragments=None if request.fragments is None else tuple(request.fragments),
+        filter=None if request.filter is None else as_filter(request.filter, tested),
+        filter_text=request.filter,
+        limit=limit,
+        offset=offset,
+        options=TextOptions(
+            prefilter=request.prefilter,
+            fast_search=request.fast_search,
+            use_scalar_index=request.use_scalar_index,
+            strict=request.strict_index,
+        ),
+    )
+
+
+def plan_search(snapshot: Snapshot, request: ScanRequest) -> RowSearch | None:
+    """The search a request asks for, None when it asks for a plain scan. InputError when it asks for two."""
+    if request.nearest is not None and request.full_text_query is not None:
+        raise InputError("a scan searches vectors or texts, not both", cure="Pass nearest or full_text_query.")
+    if request.full_text_query is not None:
+        return plan_full_text(snapshot, request)
+    return None if request.nearest is None else plan_nearest(snapshot, request)
