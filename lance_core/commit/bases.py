@@ -40,7 +40,7 @@ def open_base(base: BasePath, *, table_uri: str, storage_options: Mapping[str, s
     if scheme == "file" and scheme_of(base.path) is None and not PurePath(base.path).is_absolute():
         raise CorruptFileError(f"{table_uri} names the base path {base.path!r}, which is not absolute", uri=table_uri)
     may_share = own in _HERE or scheme == own
-    return resolve_store(base.path, options_of_base(storage_options, base.id, shared=may_share))
+    return resolve_store(base.path, options_of_base(storage_options, base.id, shared=may_share, path=base.path))
 
 
 def _family(uri: str) -> str:

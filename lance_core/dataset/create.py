@@ -35,6 +35,7 @@ from lance_core.format.manifest import BasePath, Manifest
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.io.later import syncing_later
+from lance_core.io.options import with_base_params
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.draft import TableOptions
@@ -130,13 +131,14 @@ def write_snapshot(
 ) -> Snapshot:
     """Write and commit; the new version. `target` as a snapshot is the version the write is planned on."""
     request = parse_request(**options)
+    params = options.get("base_store_params")
     if isinstance(target, Snapshot):
         store: Store = target.store
         current: Manifest | None = target.manifest
-        access = target.storage_options if storage_options is None else storage_options
+        access = with_base_params(target.storage_options if storage_options is None else storage_options, params)
     else:
         store = resolve_store(target, storage_options)
-        access = storage_options
+        access = with_base_params(storage_options, params)
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
     places = places_for(store, current, request, access)

@@ -42,6 +42,7 @@ from lance_core.dataset.take import projection_of, take_rows
 from lance_core.dataset.vector_verbs import VectorVerbs
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
+from lance_core.io.options import with_base_params
 from lance_core.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -340,7 +341,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             base_uri._snapshot if isinstance(base_uri, LanceDataset) else base_uri,
             operation,
             read_version=read_version,
-            storage_options=storage_options,
+            storage_options=_access(base_uri, storage_options, options),
             max_retries=max_retries,
             commit_message=commit_message,
             stable_row_ids=bool(enable_stable_row_ids),
@@ -368,7 +369,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         snapshot, merged = commit_batch(
             dest._snapshot if isinstance(dest, LanceDataset) else dest,
             transactions,
-            storage_options=storage_options,
+            storage_options=_access(dest, storage_options, options),
             max_retries=max_retries,
             detached=bool(detached),
         )
@@ -378,6 +379,15 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     def drop(base_uri: Uri, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool | None = None) -> None:
         """Delete the table and everything below its uri."""
         drop_table(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
+
+
+def _access(
+    target: Uri | LanceDataset, storage_options: Mapping[str, str] | None, options: Mapping[str, Any]
+) -> Mapping[str, str] | None:
+    """Storage options with those of single base paths; None leaves a handle its own."""
+    params = options.get("base_store_params")
+    own = target.initial_storage_options if isinstance(target, LanceDataset) and storage_options is None and params else None
+    return with_base_params(own if storage_options is None else storage_options, params)
 
 
 def _reopen(uri: str, version: int, storage_options: Mapping[str, str] | None) -> LanceDataset:

@@ -24,6 +24,7 @@ from lance_core.commit.commit import commit_transaction
 from lance_core.commit.deletions import deletion_file_path, write_deletions
 from lance_core.dataset.auto_cleanup import after_commit
 from lance_core.dataset.deletions import read_deleted
+from lance_core.dataset.places import Place
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.write import discard_fragments
@@ -46,11 +47,16 @@ DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Edit:
-    """A planned edit: its transaction, the files written for it (paths below the table), and what to tell the user."""
+    """A planned edit: its transaction, the files written for it (paths below the table), and what to tell the user.
+
+    `elsewhere` are fragments whose files lie in other places (base paths).
+    """
 
     transaction: Transaction
     files: tuple[str, ...] = ()
     result: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: tuple[Fragment, ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 def run_edit(
@@ -76,13 +82,13 @@ def run_edit(
         except CommitStateUnknownError:
             raise
         except again as error:
-            remove_files(current, edit.files)
+            undo(current, edit)
             if left == 0 or time.monotonic() >= deadline:
                 if isinstance(error, RetryableConflictError):
                     raise
                 raise _moved(error) from error
         except BaseException:
-            remove_files(current, edit.files)
+            undo(current, edit)
             raise
         else:
             return after_commit(Snapshot(current.store, manifest, current.storage_options)), edit
@@ -98,6 +104,12 @@ def _moved(error: CommitError) -> RetryableConflictError:
         other_version=error.other_version,
         operation=error.operation,
     )
+
+
+def undo(snapshot: Snapshot, edit: Edit) -> None:
+    """Remove what an edit wrote, wherever it lies. Never fails: what stays is garbage."""
+    remove_files(snapshot, edit.files)
+    discard_fragments(snapshot.store, edit.elsewhere, edit.places)
 
 
 def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
@@ -166,7 +178,12 @@ def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: st
 
 
 def stage_both(
-    snapshot: Snapshot, gone: Mapping[int, Ints], write: Callable[[], list[Fragment]], *, attempt: str | None = None
+    snapshot: Snapshot,
+    gone: Mapping[int, Ints],
+    write: Callable[[], list[Fragment]],
+    *,
+    attempt: str | None = None,
+    places: Sequence[Place] = (),
 ) -> tuple[Deletions, list[Fragment]]:
     """`stage_deletions` while `write` writes new fragments: both mostly wait. When one fails, both are undone."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-delete") as beside:
@@ -180,7 +197,7 @@ def stage_both(
         try:
             return marking.result(), fragments
         except BaseException:
-            discard_fragments(snapshot.store, fragments)
+            discard_fragments(snapshot.store, fragments, places)
             raise
 
 

@@ -19,6 +19,7 @@ from lance_core.dataset.dataset import LanceDataset, Uri
 from lance_core.dataset.options import OPEN_HINTS, OPEN_REFUSED, check_options
 from lance_core.dataset.snapshot import AsOf, Version
 from lance_core.dataset.write import MAX_ROWS_PER_FILE
+from lance_core.io.options import with_base_params
 
 
 def dataset(
@@ -33,10 +34,13 @@ def dataset(
 ) -> LanceDataset:
     """Open a table: the newest version, a version or tag, or the newest one not younger than `asof`.
 
+    `base_store_params`: {uri of a base path: its storage options}; other bases take `storage_options`.
+
     Raises NotFoundError (no table, version or tag), UnsupportedFeatureError, CorruptFileError, InputError.
     """
     check_options("dataset", {"commit_lock": commit_lock, **options}, hints=OPEN_HINTS, refused=OPEN_REFUSED)
-    return LanceDataset(uri, version, storage_options=storage_options, asof=asof)
+    access = with_base_params(storage_options, options.get("base_store_params"))
+    return LanceDataset(uri, version, storage_options=access, asof=asof)
 
 
 def write_dataset(

@@ -23,6 +23,7 @@ from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.naming import data_path
 from lance_core.dataset.edit import Edit, by_fragment, matching_offsets, stage_both
 from lance_core.dataset.match_keys import match_keys
+from lance_core.dataset.places import Place, choose_places
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.scanner import as_filter
@@ -31,6 +32,8 @@ from lance_core.dataset.take import take_addresses
 from lance_core.dataset.update import stage_moved
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate, parse_filter
+from lance_core.format.fragment import Fragment
+from lance_core.format.version import FileVersion
 from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
 
@@ -40,13 +43,17 @@ Addresses = npt.NDArray[np.uint64]
 @dataclass(frozen=True, slots=True)
 class MergeSpec:
     """What to do. `matched` is "keep", "update", "delete" or "fail"; `condition` (of an update) speaks of `source.x` and
-    `target.x`; `delete_missing` is True, or a filter, for rows of the table that the source does not match."""
+    `target.x`; `delete_missing` is True, or a filter, for rows of the table that the source does not match. `version` of the
+    files written (None: the table's own); `target_bases` and `target_all` as for `write_dataset`."""
 
     on: tuple[str, ...]
     matched: str = "keep"
     condition: str | None = None
     insert: bool = False
     delete_missing: bool | str = False
+    version: FileVersion | None = None
+    target_bases: tuple[str, ...] = ()
+    target_all: bool | None = None
 
     @property
     def changes_nothing(self) -> bool:
@@ -93,25 +100,38 @@ def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str |
     gone = _union(moved, by_fragment(np.unique(pairs.target)) if spec.matched == "delete" else {})
     gone = _union(gone, _missing(snapshot, pairs, spec))
     inserted = _unmatched(source, pairs) if spec.insert else source.slice(0, 0)
-    deletions, fragments = stage_both(
-        snapshot,
-        gone,
-        lambda: stage_moved(snapshot, moved, _rows(snapshot, source, updated, inserted), attempt=attempt),
-        attempt=attempt,
-    )
+    places = _places(snapshot, spec)
+
+    def write() -> list[Fragment]:
+        rows = _rows(snapshot, source, updated, inserted)
+        return stage_moved(snapshot, moved, rows, attempt=attempt, version=spec.version, places=places)
+
+    deletions, fragments = stage_both(snapshot, gone, write, attempt=attempt, places=places)
     operation = Update(
         removed_fragment_ids=deletions.removed,
         updated_fragments=deletions.updated,
         new_fragments=tuple(fragments),
         fields_for_preserving_frag_bitmap=tuple(item.id for item in snapshot.manifest.schema.fields),
     )
-    written = tuple(data_path(file.path) for fragment in fragments for file in fragment.files)
+    elsewhere = tuple(fragment for fragment in fragments if fragment.files[0].base_id is not None)
+    written = tuple(data_path(file.path) for item in fragments if item not in elsewhere for file in item.files)
     result = {
         "num_inserted_rows": inserted.num_rows,
         "num_updated_rows": len(updated.target),
         "num_deleted_rows": deletions.num_rows - len(updated.target),
     }
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), deletions.files + written, result), pairs
+    transaction = Transaction(snapshot.version, str(uuids.uuid4()), operation)
+    return Edit(transaction, deletions.files + written, result, elsewhere, places), pairs
+
+
+def _places(snapshot: Snapshot, spec: MergeSpec) -> tuple[Place, ...]:
+    return choose_places(
+        snapshot.store,
+        snapshot.manifest.base_paths,
+        targets=spec.target_bases,
+        target_all=spec.target_all,
+        storage_options=snapshot.storage_options,
+    )
 
 
 def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from lance_core.dataset.edit import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, run_
 from lance_core.dataset.merge import MergeSpec, stage_merge
 from lance_core.dataset.sources import open_source
 from lance_core.errors import InputError
+from lance_core.format.version import parse_storage_version
 from lance_core.table.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -69,6 +70,37 @@ class MergeInsertBuilder:
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
         """A hint for the official library; results are the same."""
+        return self
+
+    def data_storage_version(self, version: str) -> MergeInsertBuilder:
+        """The version of the files this merge writes; the table's own stays. InputError across the legacy format."""
+        own, wanted = self._dataset.snapshot.manifest.file_version, parse_storage_version(version)
+        if own.is_legacy != wanted.is_legacy:
+            raise InputError(f"a table of version {own.text} takes no files of {wanted.text}", cure="Leave it out.")
+        return self._with(version=wanted)
+
+    def target_bases(self, bases: Sequence[str]) -> MergeInsertBuilder:
+        """New data files go to these base paths in turn, named by name or path; the table's uri is its own place."""
+        if self._spec.target_all is not None:
+            raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
+        return self._with(target_bases=tuple(bases))
+
+    def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
+        """New data files go to all base paths in turn, and to the table's own place when `include_primary`."""
+        if self._spec.target_bases:
+            raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
+        return self._with(target_all=bool(include_primary))
+
+    def write_mode(self, mode: str) -> MergeInsertBuilder:
+        """Rows that match are moved: "auto" and "rewrite_rows" say so. "rewrite_columns" is not implemented: InputError."""
+        if mode not in ("auto", "rewrite_rows"):
+            known = mode == "rewrite_columns"
+            raise InputError(
+                f"write_mode {mode!r} is {'not implemented' if known else 'unknown'}",
+                cure="Use LanceFragment.update_columns to replace columns in place."
+                if known
+                else "Use auto or rewrite_rows.",
+            )
         return self
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:

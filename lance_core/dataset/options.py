@@ -33,29 +33,34 @@ SCAN_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )  # fmt: skip
 """Not implemented; the values are those that ask for nothing, besides None."""
 
-OPEN_HINTS = frozenset({"block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "session"})
+OPEN_HINTS = frozenset(
+    {
+        "block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "session",
+        "base_store_params",
+    }
+)  # fmt: skip
+"""Sizes of caches and the like; `base_store_params` is done."""
+
 OPEN_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "commit_lock": (), "default_scan_options": ({},), "read_params": ({},), "namespace_client": (), "table_id": (),
-        "base_store_params": ({},),
     }
 )  # fmt: skip
 
-WRITE_HINTS = frozenset({"data_cache_bytes", "max_rows_per_group", "session"})
+WRITE_HINTS = frozenset({"data_cache_bytes", "max_rows_per_group", "session", "base_store_params"})
 WRITE_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        "commit_lock": (), "use_legacy_format": (False,), "base_store_params": ({},),
+        "commit_lock": (), "use_legacy_format": (False,),
         "external_blob_mode": ("reference",), "allow_external_blob_outside_bases": (False,),
         "blob_pack_file_size_threshold": (), "namespace_client": (),
         "table_id": (), "max_page_bytes": (),
     }
 )  # fmt: skip
 
-COMMIT_HINTS = frozenset({"commit_timeout"})
+COMMIT_HINTS = frozenset({"commit_timeout", "base_store_params"})
 COMMIT_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "commit_lock": (), "namespace_client": (), "table_id": (), "namespace_client_managed_versioning": (False,),
-        "base_store_params": ({},),
     }
 )  # fmt: skip
 

@@ -66,7 +66,7 @@ def choose_places(
     """The places that files are written to in turn; () is the table's own alone.
 
     `targets` are names or paths of bases; `target_all` True: every base and the table's own place, False: every base.
-    Raises InputError for a target that is no base.
+    The table's own uri among the targets is its own place. Raises InputError for a target that is no base.
     """
     if targets and target_all is not None:
         raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
@@ -74,7 +74,9 @@ def choose_places(
         chosen = sorted(bases, key=lambda base: base.id)
         first = (Place(own),) if target_all else ()
         return first + tuple(_open(base, own, storage_options) for base in chosen)
-    return tuple(_open(_find(bases, target), own, storage_options) for target in targets or ())
+    return tuple(
+        Place(own) if target == own.uri else _open(_find(bases, target), own, storage_options) for target in targets or ()
+    )
 
 
 def _find(bases: Sequence[BasePath], target: str) -> BasePath:

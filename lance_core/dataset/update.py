@@ -28,6 +28,7 @@ from lance_core.dataset.edit import (
     stage_both,
 )
 from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.places import Place
 from lance_core.dataset.rows import Ints
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, read_offsets
 from lance_core.dataset.scanner import as_filter
@@ -36,6 +37,7 @@ from lance_core.dataset.write import stage_fragments
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate_value, parse_value, type_of
 from lance_core.format.fragment import Fragment
+from lance_core.format.version import FileVersion
 from lance_core.rowids.message import encode_row_ids
 from lance_core.rowids.sequence import sequence_of
 from lance_core.table.operations.update import Update
@@ -122,11 +124,21 @@ def old_rows(snapshot: Snapshot, matched: Mapping[int, Ints]) -> Iterator[pa.Rec
 
 
 def stage_moved(
-    snapshot: Snapshot, matched: Mapping[int, Ints], batches: Iterator[pa.RecordBatch], *, attempt: str | None
+    snapshot: Snapshot,
+    matched: Mapping[int, Ints],
+    batches: Iterator[pa.RecordBatch],
+    *,
+    attempt: str | None,
+    version: FileVersion | None = None,
+    places: Sequence[Place] = (),
 ) -> list[Fragment]:
-    """Write rows that moved (the matched ones, first and in the order of the table) and rows that are new behind them."""
+    """Write rows that moved (the matched ones, first and in the order of the table) and rows that are new behind them.
+
+    `version` None is the table's own; files go to `places` in turn, or below the table's own root.
+    """
     manifest = snapshot.manifest
-    fragments = stage_fragments(snapshot.store, batches, manifest.schema, version=manifest.file_version, attempt=attempt)
+    version = manifest.file_version if version is None else version
+    fragments = stage_fragments(snapshot.store, batches, manifest.schema, version=version, attempt=attempt, places=places)
     if not manifest.uses_stable_row_ids:
         return fragments
     return with_row_ids(fragments, moved_row_ids(snapshot, matched))

@@ -22,6 +22,7 @@ from lance_core.dataset.sources import open_source
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
+from lance_core.io.options import with_base_params
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
@@ -45,6 +46,7 @@ def write_fragments(
     Raises SchemaMismatchError, InputError.
     """
     request = parse_request(mode=mode, **options)
+    params = options.get("base_store_params")
     if isinstance(dataset_uri, LanceDataset):
         store: Store = dataset_uri.snapshot.store
         current: Manifest | None = dataset_uri.snapshot.manifest
@@ -53,7 +55,7 @@ def write_fragments(
         store, access = resolve_store(dataset_uri, storage_options), storage_options
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
-    places = places_for(store, current, request, access)
+    places = places_for(store, current, request, with_base_params(access, params))
     transaction, fragments = stage_write(store, current, open_source(data, schema), request, places=places)
     return transaction if return_transaction else fragments
 

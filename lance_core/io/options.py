@@ -168,17 +168,41 @@ PLAIN_OPTIONS = (
 """Options whose values are no secrets: messages without them would say nothing."""
 
 _OF_BASE = re.compile(r"base_(\d+)\.(.+)")
+_OF_PATH = re.compile(r"base\[(.+)\]\.([^\].]*)")
 
 
-def options_of_base(options: Mapping[str, str] | None, base_id: int, *, shared: bool = True) -> dict[str, str]:
-    """What holds for a base path: its own options, over those without a base where they may be `shared` with it."""
-    found, own = {}, {}
+def with_base_params(
+    options: Mapping[str, str] | None, params: Mapping[str, Mapping[str, str]] | None
+) -> Mapping[str, str] | None:
+    """Storage options that carry `base_store_params` along: options of base paths, by their exact uris.
+
+    >>> with_base_params({"region": "a"}, {"s3://b/x": {"region": "c"}})
+    {'region': 'a', 'base[s3://b/x].region': 'c'}
+    """
+    if not params:
+        return options
+    scoped = {f"base[{uri}].{name}": value for uri, given in params.items() for name, value in given.items()}
+    return {**(options or {}), **{f"base[{uri}].": "" for uri, given in params.items() if not given}, **scoped}
+
+
+def options_of_base(
+    options: Mapping[str, str] | None, base_id: int, *, shared: bool = True, path: str | None = None
+) -> dict[str, str]:
+    """What holds for a base path: its own options, over those without a base where they may be `shared` with it.
+
+    What was given for its exact `path` (see `with_base_params`) stands alone.
+    """
+    found, own, exact = {}, {}, {}
     for name, value in (options or {}).items():
-        scoped = _OF_BASE.fullmatch(str(name))
-        if scoped is None and shared:
+        scoped, by_path = _OF_BASE.fullmatch(str(name)), _OF_PATH.fullmatch(str(name))
+        if by_path is not None:
+            exact.update({by_path[2]: value} if by_path[1] == path else {})
+        elif scoped is not None:
+            own.update({scoped[2]: value} if int(scoped[1]) == base_id else {})
+        elif shared:
             found[name] = value
-        elif scoped is not None and int(scoped[1]) == base_id:
-            own[scoped[2]] = value
+    if exact:
+        return {name: value for name, value in exact.items() if name}
     return {**found, **own}
 
 
@@ -191,9 +215,9 @@ def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
         return {}
     checked = {}
     for name, value in options.items():
-        scoped = _OF_BASE.fullmatch(str(name).lower())
-        lowered = str(name).lower() if scoped is None else scoped[2]
-        if lowered not in KNOWN_OPTIONS:
+        scoped = _OF_PATH.fullmatch(str(name)) or _OF_BASE.fullmatch(str(name).lower())
+        lowered = str(name).lower() if scoped is None else scoped[2].lower()
+        if lowered not in KNOWN_OPTIONS and (scoped is None or lowered):
             near = difflib.get_close_matches(lowered, sorted(KNOWN_OPTIONS), n=3, cutoff=0.6)
             cure = f"Did you mean {' or '.join(near)}?" if near else "Options are named as in the official Lance library."
             raise InputError(f"unknown storage option {name!r}", cure=cure)

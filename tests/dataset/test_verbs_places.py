@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import InputError, SchemaMismatchError
+from lance_core.errors import InputError, RetryableConflictError, SchemaMismatchError
+from lance_core.io.resolve import resolve_store
 
 
 def rows(first: int, count: int) -> pa.Table:
@@ -97,3 +99,93 @@ def test_names_that_count_up(tmp_path: Path) -> None:
     ds.migrate_manifest_paths_v2()
     assert all(len(path.stem) == 20 for path in (tmp_path / "t" / "_versions").glob("*.manifest"))
     assert lance.dataset(uri).version == lance_core.dataset(uri).version == 3
+
+
+def test_a_merge_writes_to_the_places_it_is_told(tmp_path: Path) -> None:
+    found: dict[str, Any] = {}
+    for library, base in ((lance, lance.DatasetBasePath), (lance_core, lance_core.DatasetBasePath)):
+        folder = tmp_path / library.__name__
+        uri, one, two = (str(folder / name) for name in ("t", "one", "two"))
+        first = pa.table({"a": [1, 2, 3, 4], "b": [0, 0, 0, 0]})
+        library.write_dataset(first, uri, initial_bases=[base(one, "one"), base(two, "two", True)])
+        ds, states = library.dataset(uri), []
+        for number, place in enumerate(
+            ({"target_bases": ["two"]}, {"target_bases": [one]}, {"target_all_bases": False}, {})
+        ):
+            merge = ds.merge_insert("a").when_matched_update_all().when_not_matched_insert_all()
+            for name, value in place.items():
+                getattr(merge, name)(value)
+            merge.execute(pa.table({"a": [number + 1, number + 10], "b": [number, number]}))
+            ours = lance_core.dataset(uri)
+            ours.validate()
+            states.append((bases_of(ours), sorted(ours.to_table().to_pylist(), key=str)))
+            assert ours.to_table().equals(lance.dataset(uri).to_table())
+        found[library.__name__] = states
+    assert found["lance"] == found["lance_core"]
+    ours = lance_core.dataset(str(tmp_path / "lance_core/t"))
+    merge = ours.merge_insert("a").when_matched_update_all()
+    with pytest.raises(InputError, match="no base path"):
+        merge.target_bases(["three"]).execute(pa.table({"a": [1], "b": [1]}))
+    with pytest.raises(InputError, match="both given"):
+        merge.target_all_bases()
+    with pytest.raises(InputError, match="not implemented"):
+        merge.write_mode("rewrite_columns")
+    # A merge that loses takes its files away, wherever they lie.
+    stale = lance_core.dataset(ours.uri)
+    ours.update({"b": "9"}, where="a = 1")
+    files = sorted(tmp_path.rglob("*.lance"))
+    lost = stale.merge_insert("a").when_matched_update_all().target_bases(["one", stale.uri]).conflict_retries(0)
+    with pytest.raises(RetryableConflictError):
+        lost.execute(pa.table({"a": [1], "b": [1]}))
+    assert sorted(tmp_path.rglob("*.lance")) == files
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_a_merge_writes_files_of_the_version_it_is_told(tmp_path: Path, version: str) -> None:
+    ds = lance_core.write_dataset(pa.table({"a": [1, 2], "b": [0, 0]}), tmp_path / "t", data_storage_version="2.0")
+    merge = ds.merge_insert("a").when_matched_update_all().data_storage_version(version)
+    merge.execute(pa.table({"a": [2], "b": [5]}))
+    versions = {file.version.text for fragment in ds.get_fragments() for file in fragment.data_files()}
+    assert versions == {"2.0", version} and ds.data_storage_version == "2.0"
+    assert ds.to_table().equals(lance.dataset(ds.uri).to_table())
+    with pytest.raises(InputError):
+        merge.data_storage_version("legacy")
+
+
+def test_base_store_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, one, two = (str(tmp_path / name) for name in ("t", "one", "two"))
+    bases = [lance_core.DatasetBasePath(one, "one"), lance_core.DatasetBasePath(two, "two")]
+    given: dict[str, Any] = {}
+
+    def resolve(path: str, options: Any) -> Any:
+        given[path] = dict(options)
+        return resolve_store(path, options)
+
+    monkeypatch.setattr("lance_core.commit.bases.resolve_store", resolve)
+    options = {"timeout": "30s"}
+    params = {one: {"local_fsync": "false"}}
+    ds = lance_core.write_dataset(
+        rows(0, 4),
+        uri,
+        initial_bases=bases,
+        target_bases=["one", "two"],
+        max_rows_per_file=2,
+        storage_options=options,
+        base_store_params=params,
+    )
+    expected = {one: {"local_fsync": "false"}, two: options}
+    assert given == expected
+    for open_again in (
+        lambda: ds,
+        lambda: lance_core.dataset(uri, storage_options=options, base_store_params=params),
+        lambda: lance_core.write_dataset(rows(4, 1), ds, mode="append", target_bases=["one"], base_store_params=params),
+        lambda: lance_core.LanceDataset.commit_batch(ds, [ds.uncommitted.insert(rows(5, 1))], base_store_params=params)[
+            "dataset"
+        ],
+        lambda: pickle.loads(pickle.dumps(ds)),
+    ):
+        given.clear()
+        assert open_again().count_rows("a < 4") == 4
+        assert given == expected
+    with pytest.raises(InputError, match="unknown storage option"):
+        lance_core.dataset(uri, base_store_params={one: {"nonsense": "x"}})

@@ -64,10 +64,6 @@ NOT_HERE: dict[str, dict[str, str]] = {
         "execute_batches": "execute takes batches",
         "execute_uncommitted_batches": "execute_uncommitted takes batches",
         "mark_sstables_as_compacted": "MemWAL is recognised and preserved, not written",
-        "data_storage_version": "rows are written in the table's version",
-        "target_bases": "rows are written beside the table",
-        "target_all_bases": "rows are written beside the table",
-        "write_mode": "rows are moved, as by default there",
     },
 }
 
