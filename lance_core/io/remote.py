@@ -30,18 +30,23 @@ from lance_core.fetch import Buffer, ByteRange
 from lance_core.io import remote_options
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.remote_errors import DEFAULT_RETRIES, Redactor, Retries, retrying, typed
-from lance_core.io.remote_writer import RemoteWriter
+from lance_core.io.remote_files import read_opened
+from lance_core.io.remote_writer import RemoteWriter, put_by_name
 from lance_core.io.store import Store, StoreEntry
 
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """How a family of schemes is reached: fsspec protocol, arguments, and whether its conditional put is real."""
+    """How a family of schemes is reached: fsspec protocol, arguments, and whether its conditional put is real.
+
+    `shows_writes`: an object is seen while it is being written, so it gets its name afterwards.
+    """
 
     protocol: str
     arguments: Callable[[Mapping[str, str]], dict[str, Any]]
     conditional: bool
     extra: str
+    shows_writes: bool = False
 
 
 _S3 = _Backend("s3", remote_options.s3_arguments, True, "s3")
@@ -51,8 +56,8 @@ _BACKENDS: Mapping[str, _Backend] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
     **dict.fromkeys(("gs", "gcs"), _GCS),
     **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs"), _AZURE),
-    **dict.fromkeys(("hdfs", "viewfs"), _Backend("hdfs", remote_options.hdfs_arguments, False, "")),
-    "webhdfs": _Backend("webhdfs", remote_options.hdfs_arguments, False, ""),
+    **dict.fromkeys(("hdfs", "viewfs"), _Backend("hdfs", remote_options.hdfs_arguments, False, "", shows_writes=True)),
+    "webhdfs": _Backend("webhdfs", remote_options.hdfs_arguments, False, "", shows_writes=True),
     **dict.fromkeys(("http", "https"), _Backend("http", remote_options.no_arguments, False, "")),
     "oss": _Backend("oss", remote_options.oss_arguments, False, ""),
 }
@@ -65,7 +70,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
     if backend is None:
         raise InputError(f"no store for uris that begin with {parts.scheme}://")
     arguments = backend.arguments(options)
-    bucket, arguments = _bucket(backend, parts.netloc, arguments)
+    bucket, arguments = _bucket(backend, parts.scheme.lower(), parts.netloc, arguments)
     if parts.query or parts.fragment:
         raise InputError("a table's uri has no query and no fragment", cure="Pass options as storage options.")
     root = f"{bucket}{parts.path}".rstrip("/")
@@ -78,6 +83,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
         uri=uri.rstrip("/"),
         conditional=None if backend.conditional and has_own_endpoint else backend.conditional,
         redact=Redactor(options),
+        shows_writes=backend.shows_writes,
         retries=Retries(remote_options.max_retries(options), remote_options.retry_seconds(options)),
     )
 
@@ -95,6 +101,7 @@ class RemoteStore:
         uri: str,
         conditional: bool | None,
         redact: Redactor | None = None,
+        shows_writes: bool = False,
         retries: Retries = DEFAULT_RETRIES,
     ) -> None:
         self._connect = connect
@@ -102,6 +109,7 @@ class RemoteStore:
         self._uri = uri
         self._conditional = conditional
         self._redact = redact or Redactor({})
+        self._shows_writes = shows_writes
         self._retries = retries
         self._lock = threading.Lock()
         self._connected: tuple[int, Any] | None = None
@@ -124,7 +132,12 @@ class RemoteStore:
     def get(self, path: str) -> Buffer:
         """A whole object, one request."""
         full = self._full(path)
-        data: bytes = self._again(path, lambda: self._fs.cat_file(full))
+        try:
+            data: bytes = self._again(path, lambda: self._fs.cat_file(full))
+        except StoreError:
+            if self._shows_writes:
+                self.size(path)  # a folder is not there
+            raise
         return data
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
@@ -155,7 +168,10 @@ class RemoteStore:
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """One request, or a multipart upload that becomes visible at its end."""
         full = self._full(path)
-        self._again(path, lambda: self._fs.pipe_file(full, bytes(data)))
+        if self._shows_writes:
+            self._again(path, lambda: put_by_name(self._fs, full, bytes(data)))
+        else:
+            self._again(path, lambda: self._fs.pipe_file(full, bytes(data)))
 
     def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """The backend's conditional put. Not repeated here: a lost reply is for the caller to settle."""
@@ -174,7 +190,10 @@ class RemoteStore:
 
     def open_writer(self, path: str) -> RemoteWriter:
         """A multipart upload; small objects go in one request."""
-        return RemoteWriter(lambda: self._fs, self._full(path), path=path, redact=self._redact, retries=self._retries)
+        connect, full = (lambda: self._fs), self._full(path)
+        return RemoteWriter(
+            connect, full, path=path, redact=self._redact, shows_writes=self._shows_writes, retries=self._retries
+        )
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
         """Objects below a folder."""
@@ -220,6 +239,7 @@ class RemoteStore:
             uri=f"{self._uri}/{below}",
             conditional=self._conditional,
             redact=self._redact,
+            shows_writes=self._shows_writes,
             retries=self._retries,
         )
 
@@ -238,7 +258,8 @@ class RemoteStore:
         return f"{self._root}/{checked_prefix(prefix)}".rstrip("/")
 
     def _strip(self, name: str) -> str:
-        return str(self._fs._strip_protocol(name))
+        # Some file systems name what they list with a slash in front, and some without.
+        return str(self._fs._strip_protocol(name)).lstrip("/")
 
     def _is_below(self, name: str, folder: str) -> bool:
         return self._strip(name).startswith(f"{self._strip(folder)}/")
@@ -249,6 +270,8 @@ class RemoteStore:
 
     def _fetch(self, full: str, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
         fs = self._fs
+        if self._shows_writes:
+            return read_opened(fs, full, ranges)
         if len(ranges) == 1:
             return [fs.cat_file(full, start=ranges[0].start, end=ranges[0].end)]
         starts, ends = [item.start for item in ranges], [item.end for item in ranges]
@@ -298,16 +321,35 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def _bucket(backend: _Backend, netloc: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _bucket(backend: _Backend, scheme: str, netloc: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if backend.protocol in ("hdfs", "webhdfs"):
+        return "", {**_name_node(scheme, netloc), **arguments}
     user, at, host = netloc.rpartition("@")
     if at and backend.protocol == "abfs" and ":" not in user:
         # abfss://container@account.dfs.core.windows.net/path
         return user, {"account_name": host.split(".", 1)[0], **arguments}
-    if at and backend.protocol != "hdfs":
+    if at:
         raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
     if not netloc:
         raise InputError("the uri names no bucket", cure="Write scheme://bucket/path.")
-    return ("" if backend.protocol in ("hdfs", "webhdfs") else netloc), arguments
+    return netloc, arguments
+
+
+def _name_node(scheme: str, netloc: str) -> dict[str, Any]:
+    """Who is asked: the host of the uri, else the one that Hadoop's own configuration names."""
+    try:
+        parts = urlsplit(f"//{netloc}")
+        host, port, user = parts.hostname, parts.port, parts.username
+    except ValueError as error:
+        raise InputError(f"{scheme}://{netloc.rpartition('@')[2]} names no host: {error}") from None
+    if parts.password:
+        raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
+    found: dict[str, Any] = {} if host is None else {"host": f"viewfs://{host}" if scheme == "viewfs" else host}
+    if port is not None:
+        found["port"] = port
+    if user is not None:
+        found["user"] = user
+    return found
 
 
 def _modified(info: Mapping[str, Any]) -> float:

@@ -30,11 +30,14 @@ _INVISIBLE_UPLOADS = ("s3fs", "gcsfs", "adlfs")
 class RemoteWriter:
     """An object being written."""
 
-    def __init__(self, connect: Callable[[], Any], full: str, *, path: str, redact: Redactor, retries: Retries) -> None:
+    def __init__(
+        self, connect: Callable[[], Any], full: str, *, path: str, redact: Redactor, shows_writes: bool, retries: Retries
+    ) -> None:
         self._connect = connect
         self._full = full
         self._path = path
         self._redact = redact
+        self._shows_writes = shows_writes
         self._retries = retries
         self._small: bytearray | None = bytearray()
         self._upload: Any = None
@@ -62,7 +65,7 @@ class RemoteWriter:
             with self._typed(), self._discarding(upload):
                 upload.close()
                 if self._temporary is not None:
-                    self._connect().mv(self._temporary, self._full)
+                    give_name(self._connect(), self._temporary, self._full)
                 elif not _commits_itself(upload):
                     upload.commit()
         elif self._small is not None:
@@ -83,14 +86,16 @@ class RemoteWriter:
 
     def _put(self, data: bytes) -> None:
         with self._typed():
-            self._connect().pipe_file(self._full, data)
+            if self._shows_writes:
+                put_by_name(self._connect(), self._full, data)
+            else:
+                self._connect().pipe_file(self._full, data)
 
     def _begin(self) -> Any:
         fs = self._connect()
         if type(fs).__module__.startswith(_INVISIBLE_UPLOADS):
             return fs.open(self._full, "wb", block_size=PART_SIZE, autocommit=False)
-        folder, _, name = self._full.rpartition("/")
-        self._temporary = f"{folder}/.{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
+        self._temporary = _temporary_name(self._full)
         return fs.open(self._temporary, "wb", block_size=PART_SIZE)
 
     @contextlib.contextmanager
@@ -112,6 +117,34 @@ class RemoteWriter:
 
     def _typed(self) -> contextlib.AbstractContextManager[None]:
         return typed(self._path, uri=self._full, redact=self._redact)
+
+
+def put_by_name(fs: Any, full: str, data: bytes) -> None:
+    """Write an object where it is seen while it is written: under another name first."""
+    temporary = _temporary_name(full)
+    try:
+        fs.pipe_file(temporary, data)
+        give_name(fs, temporary, full)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            fs.rm_file(temporary)
+        raise
+
+
+def give_name(fs: Any, temporary: str, full: str) -> None:
+    """Rename over whatever is there; a file system that does not replace is made to."""
+    try:
+        fs.mv(temporary, full)
+    except Exception:
+        if not fs.exists(temporary) or not fs.exists(full):
+            raise
+        fs.rm_file(full)
+        fs.mv(temporary, full)
+
+
+def _temporary_name(full: str) -> str:
+    folder, _, name = full.rpartition("/")
+    return f"{folder}/.{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
 
 
 def _commits_itself(upload: Any) -> bool:
