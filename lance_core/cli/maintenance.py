@@ -1,4 +1,4 @@
-"""Commands that check a table or prepare this machine: validate, warmup."""
+"""Commands that check a table or prepare this machine: validate, seal-indices, warmup."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from lance_core.cli.table import Table, table_command
 
 @table_command("validate")
 @click.option("--shallow", is_flag=True, help="Look at the manifest only; open no files.")
-def validate(table: Table, output: Output, shallow: bool) -> None:
+@click.option("--indices", is_flag=True, help="Compare every index with the rows it covers; reads both whole.")
+def validate(table: Table, output: Output, shallow: bool, indices: bool) -> None:
     """Check a version: ids, row counts, every data and deletion file. Exit code 1 names the first thing wrong."""
+    from lance_core.dataset.seal import check_indices
     from lance_core.dataset.validate import check_snapshot
 
     snapshot = table.open()
     with output.progress("checking") as progress:
         opened = check_snapshot(snapshot, deep=not shallow, progress=progress)
+        if indices:
+            check_indices(snapshot)
     output.message(
         f"version {snapshot.version} of {snapshot.uri} is whole: {snapshot.manifest.num_rows} rows, {opened} files opened",
         version=snapshot.version,
@@ -26,6 +30,16 @@ def validate(table: Table, output: Output, shallow: bool) -> None:
         files_opened=opened,
         valid=True,
     )
+
+
+@table_command("seal-indices")
+@click.option("--name", "names", multiple=True, help="Only this index; may be given again.")
+def seal(table: Table, output: Output, names: tuple[str, ...]) -> None:
+    """Write checksums for indices that have none (the official library's), after comparing each with its rows."""
+    from lance_core.dataset.seal import seal_indices
+
+    sealed = seal_indices(table.open(), names or None)
+    output.message(f"{len(sealed)} index segments sealed", sealed=sealed)
 
 
 @click.command("warmup")
@@ -44,4 +58,4 @@ def warmup(as_json: bool) -> None:
     Output(as_json=as_json).message(f"{compiled} kernels ready after {seconds} s", kernels=compiled, seconds=seconds)
 
 
-COMMANDS = (validate, warmup)
+COMMANDS = (validate, seal, warmup)

@@ -98,9 +98,7 @@ def folder_of(snapshot: Snapshot, index: IndexMetadata) -> IndexFolder:
     """The folder of a segment, which may lie in another table."""
     store, _ = snapshot.store_of(index.base_id)
     sizes = {file.path: file.size_bytes for file in index.files}
-    return IndexFolder(
-        store, f"{INDICES}/{index.uuid}", sizes, index.details, has_checksums=INDEX_CHECKSUMS_HINT in index.metadata
-    )
+    return IndexFolder(store, f"{INDICES}/{index.uuid}", sizes, index.details)
 
 
 def paths_of(index: IndexMetadata) -> tuple[str, ...]:

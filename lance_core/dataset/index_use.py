@@ -24,6 +24,7 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.trust import believe, confirmed, hold_small
 from lance_core.errors import CorruptFileError, FilterError, LanceError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
@@ -128,6 +129,7 @@ def open_segment(snapshot: Snapshot, segment: Segment) -> OpenIndex:
     path = tuple(column_of(schema, item.id).split("."))
 
     def make() -> tuple[OpenIndex, int]:
+        hold_small(folder)
         return segment.kind.open(folder, value_type_of(schema, item), path), sum(folder.sizes.values()) // 8 + 4096
 
     return shared_cache().get_or_make((*folder.key, "open", path), make)
@@ -172,17 +174,21 @@ class _Search:
     def _answer(self, segment: Segment, part: Expr) -> Answer | None:
         index = segment.index
         try:
-            answer = open_segment(self.snapshot, segment).search(part)
+            opened = open_segment(self.snapshot, segment)
+            answer = opened.search(part)
             if answer is None:
                 return None
+            is_known = believe(self.snapshot, index, segment.coverage, opened, at_any_size=self.strict)
             rows = answer.rows
+            if not is_known:
+                self._check_fragments(rows, index)
             if self.snapshot.manifest.uses_stable_row_ids and not is_address_based(index):
                 rows = self._translated(rows)
             elif (moves := moves_of(self.snapshot)) is not None:
                 rows = moves.rows(rows)
             rows = rows.restricted(segment.coverage)
             self._check(rows)
-            return Answer(rows, answer.is_exact)
+            return Answer(rows, answer.is_exact and (is_known or confirmed(self.snapshot, part, rows)))
         except FilterError:
             return None
         except (LanceError, OSError) as error:
@@ -198,6 +204,14 @@ class _Search:
                 stacklevel=2,
             )
             return None
+
+    def _check_fragments(self, rows: AddressSet, index: IndexMetadata) -> None:
+        """No row lies in a fragment that there never was; row ids have no fragments."""
+        manifest = self.snapshot.manifest
+        most = max(rows.fragments, default=0)
+        by_address = not manifest.uses_stable_row_ids or is_address_based(index)
+        if by_address and manifest.max_fragment_id is not None and most > manifest.max_fragment_id:
+            raise CorruptFileError(f"it names a row of fragment {most}, the largest id is {manifest.max_fragment_id}")
 
     def _check(self, rows: AddressSet) -> None:
         sizes = {fragment.id: fragment.physical_rows for fragment in self.snapshot.manifest.fragments}

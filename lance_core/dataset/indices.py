@@ -14,6 +14,7 @@ from typing import Any
 
 from lance_core.dataset.build_index import column_of, create_scalar_index, drop_index, parse_index_request, segments_named
 from lance_core.dataset.index_use import Segment, open_segment, usable_segments
+from lance_core.dataset.seal import check_indices, seal_indices
 from lance_core.dataset.segments import build_part, commit_segments, merge_segments
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.vector_build import VECTOR_DETAILS
@@ -230,6 +231,20 @@ class IndexingVerbs:
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Figures about an index. Raises InputError when there is none of that name."""
         return statistics(self._snapshot, index_name)
+
+    def check_indices(self, names: Sequence[str] | None = None) -> int:
+        """Compare indices (all of them, or those named) with the rows they cover; returns how many segments were.
+
+        Raises CorruptFileError for the first that says something else than the rows; InputError for a name there is not.
+        """
+        return check_indices(self._snapshot, names)
+
+    def seal_indices(self, names: Sequence[str] | None = None) -> list[str]:
+        """Compare segments without checksums with their rows, then write checksums beside them; returns their uuids.
+
+        For indices that the official library built: from then on every flipped bit in them is found. Makes no version.
+        """
+        return seal_indices(self._snapshot, names)
 
     def prewarm_index(self, name: str, *, with_position: bool = False, index_segments: Iterable[Any] | None = None) -> None:
         """Open the segments of an index, so that the first search finds them in the cache."""

@@ -23,6 +23,7 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_use import Segment, open_segment, row_id_index
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.trust import believe
 from lance_core.errors import CorruptFileError, InputError, LanceError
 from lance_core.format.index_details import InvertedDetails
 from lance_core.index.text.inverted import Inverted, accepts
@@ -75,6 +76,7 @@ def text_column(
         try:
             index = open_segment(snapshot, segment)
             assert isinstance(index, Inverted)
+            believe(snapshot, segment.index, segment.coverage, index, at_any_size=strict)
             opened.append((segment, index, _indexed(snapshot, segment, index)))
         except (LanceError, OSError) as error:
             _left_out(snapshot, segment, error, strict=strict)

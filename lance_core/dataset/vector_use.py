@@ -17,18 +17,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.commit.naming import INDEX_CHECKSUMS_HINT
-from lance_core.dataset.build_index import INDICES, column_of
+from lance_core.dataset.build_index import column_of, folder_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.trust import believe, hold_small
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
-from lance_core.index.base import IndexFolder
 from lance_core.index.vector.opened import OpenVectorIndex
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.index import RowIdIndex
@@ -85,6 +84,12 @@ def _unusable(index: IndexMetadata, *, deferred: bool) -> str:
     return "rows moved since it was built and its addresses were not translated" if deferred else ""
 
 
+def is_usable(snapshot: Snapshot, index: IndexMetadata) -> bool:
+    """Whether it is a vector index that can be asked."""
+    is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
+    return is_ours and len(index.fields) == 1 and not _unusable(index, deferred=False)
+
+
 def vector_title(index: IndexMetadata) -> str:
     """What kind of vector index the manifest says it is: `"IVF_PQ"`."""
     details = decode_details(index.details) if index.details is not None else None
@@ -95,12 +100,10 @@ def vector_title(index: IndexMetadata) -> str:
 
 def open_vector_segment(snapshot: Snapshot, index: IndexMetadata) -> OpenVectorIndex:
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
-    store, _ = snapshot.store_of(index.base_id)
-    sizes = {file.path: file.size_bytes for file in index.files}
-    has_checksums = INDEX_CHECKSUMS_HINT in index.metadata
-    folder = IndexFolder(store, f"{INDICES}/{index.uuid}", sizes, has_checksums=has_checksums)
+    folder = folder_of(snapshot, index)
 
     def make() -> tuple[OpenVectorIndex, int]:
+        hold_small(folder)
         opened = OpenVectorIndex(folder)
         return opened, opened.centroids.nbytes * 2 + _OPEN_BYTES
 
@@ -194,6 +197,7 @@ def search_segment(
         opened = open_vector_segment(snapshot, index)
         if opened.metric != segment.metric:
             raise CorruptFileError(f"its file measures {opened.metric}, the manifest says {segment.metric}")
+        believe(snapshot, index, segment.coverage, opened, at_any_size=strict)
         ids, values = opened.search(
             np.ascontiguousarray(q, np.float32),
             k=k,

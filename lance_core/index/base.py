@@ -28,7 +28,16 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details
 from lance_core.format.version import FileVersion
-from lance_core.index.checksums import CheckedStore, FileSums, SummingStore, decode_sums, encode_sums
+from lance_core.index.checksums import (
+    CHUNK,
+    CheckedStore,
+    FileSums,
+    FolderSums,
+    SummingStore,
+    decode_sums,
+    encode_sums,
+    sums_of_file,
+)
 from lance_core.io.store import Store
 from lance_core.rowids.selection import AddressSet
 
@@ -45,7 +54,7 @@ class IndexFolder:
     path: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     details: IndexDetails | None = None
-    has_checksums: bool = False
+    known: dict[str, FolderSums] = field(default_factory=dict, compare=False)
     written: dict[str, FileSums] = field(default_factory=dict, compare=False)
 
     @property
@@ -56,20 +65,38 @@ class IndexFolder:
     def open(self, name: str) -> OpenFile:
         """One of its files. Raises NotFoundError, FormatError."""
         path, store = f"{self.path}/{name}", self.store
-        chunk, sums = self._sums() if self.has_checksums else (0, {})
+        found = self._sums()
         size = self.sizes.get(name) or None
-        if name in sums:
-            if size not in (None, sums[name].size):
-                raise CorruptFileError(f"{path} has {size} bytes in the manifest, {sums[name].size} in its checksums")
-            store, size = CheckedStore(store, sums[name], chunk=chunk), sums[name].size
+        if name in found.files:
+            sums = found.files[name]
+            if size not in (None, sums.size):
+                raise CorruptFileError(f"{path} has {size} bytes in the manifest, {sums.size} in its checksums")
+            store, size = CheckedStore(store, sums, chunk=found.chunk), sums.size
         return open_file(store, path, size=size)
 
-    def _sums(self) -> tuple[int, dict[str, FileSums]]:
-        path = f"{self.path}/{INDEX_CHECKSUMS}"
-        try:
-            return decode_sums(self.store.get(path), what=path)
-        except NotFoundError:
-            return 0, {}
+    @property
+    def is_sealed(self) -> bool:
+        """Whether checksums were written beside the files. Raises CorruptFileError when those are damaged."""
+        return self._sums().is_written
+
+    def hold(self) -> None:
+        """Take the bytes of today for right: what is read later must be the same. Reads all files."""
+        names = [*self.sizes] or [entry.path.rsplit("/", 1)[1] for entry in self.store.list(f"{self.path}/")]
+        sums = {name: sums_of_file(self.store, f"{self.path}/{name}") for name in names}
+        self.known["sums"] = FolderSums(sums, CHUNK, is_written=False)
+
+    def seal_held(self) -> None:
+        """Write down the checksums that `hold` took."""
+        self.store.put(f"{self.path}/{INDEX_CHECKSUMS}", encode_sums(self.known["sums"].files))
+
+    def _sums(self) -> FolderSums:
+        if "sums" not in self.known:
+            path = f"{self.path}/{INDEX_CHECKSUMS}"
+            try:
+                self.known["sums"] = decode_sums(self.store.get(path), what=path)
+            except NotFoundError:
+                self.known["sums"] = FolderSums({}, CHUNK, is_written=False)
+        return self.known["sums"]
 
     def seal(self) -> None:
         """Write the checksums of all files written."""
@@ -117,6 +144,12 @@ class OpenIndex(Protocol):
 
     def statistics(self) -> dict[str, Any]:
         """Figures for `index_statistics`."""
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Compare all the segment says with the living rows it covers, as training data (value, id), whole in memory.
+
+        When it returns, a search finds every row it should. Raises CorruptFileError.
+        """
 
 
 def _no_options(_folder: IndexFolder, _details: Details | None) -> Mapping[str, Any]:

@@ -6,8 +6,8 @@
                                   {"chunk": 262144, "files": {"page_data.lance": [471, "9ae0…"]}}
 
 Lance files carry no checksums, and a wrong posting list is as readable as a right one. Segments of ours therefore have this
-file beside those of the official layout (it is in no list; nobody else reads it), and the entry's metadata says so. A chunk
-is checked when it is first read, and the ranges read are widened to whole chunks only then.
+file beside those of the official layout (it is in no list; nobody else reads it): where it is there, it counts. A chunk is
+checked when it is first read, and the ranges read are widened to whole chunks only then.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from lance_core.io.wrap import WrappedStore
 
 T = TypeVar("T")
 CHUNK = 1 << 18
+_PIECE = CHUNK << 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,15 @@ class FileSums:
 
     size: int
     sums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSums:
+    """Those of the files of a folder. `is_written`: they come from the file `checksums`."""
+
+    files: Mapping[str, FileSums]
+    chunk: int
+    is_written: bool
 
 
 class SummingStore(WrappedStore):
@@ -132,6 +142,17 @@ class CheckedStore(WrappedStore):
         return action()
 
 
+def sums_of_file(store: Store, path: str) -> FileSums:
+    """Of a file as it is now, read in large pieces. Raises NotFoundError."""
+    size = store.size(path)
+    sums: list[int] = []
+    for start in range(0, size, _PIECE):
+        (data,) = store.get_ranges(path, [ByteRange(start, min(start + _PIECE, size))])
+        view = memoryview(data).cast("B")
+        sums.extend(zlib.crc32(view[at : at + CHUNK]) for at in range(0, len(view), CHUNK))
+    return FileSums(size, tuple(sums))
+
+
 def encode_sums(files: Mapping[str, FileSums]) -> bytes:
     """What the file `checksums` holds."""
     told = {name: [item.size, "".join(f"{number:08x}" for number in item.sums)] for name, item in files.items()}
@@ -139,8 +160,8 @@ def encode_sums(files: Mapping[str, FileSums]) -> bytes:
     return b"%08x\n" % zlib.crc32(body) + body
 
 
-def decode_sums(data: Buffer, *, what: str) -> tuple[int, dict[str, FileSums]]:
-    """Chunk size and sums by file name. Raises CorruptFileError."""
+def decode_sums(data: Buffer, *, what: str) -> FolderSums:
+    """What the file `checksums` tells. Raises CorruptFileError."""
     raw = bytes(data)
     body = raw[9:]
     if raw[:9] != b"%08x\n" % zlib.crc32(body):
@@ -150,4 +171,4 @@ def decode_sums(data: Buffer, *, what: str) -> tuple[int, dict[str, FileSums]]:
         name: FileSums(size, tuple(int(sums[at : at + 8], 16) for at in range(0, len(sums), 8)))
         for name, (size, sums) in value["files"].items()
     }
-    return int(value["chunk"]), files
+    return FolderSums(files, int(value["chunk"]), is_written=True)

@@ -127,6 +127,7 @@ class JsonIndex:
         self._keys = _keys(details.path)
         value_type = _value_type(folder, target)
         self._getter = next((name for name, of in _GETTERS if of == value_type), "")
+        self._type = value_type
         self._target, self._open = target, target.open(folder, value_type, (_COLUMN,))
 
     def search(self, part: Expr) -> Answer | None:
@@ -149,6 +150,13 @@ class JsonIndex:
                 return None
             expr = inner
         return None
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """What is at the path in each row is what the index under it says."""
+        documents, ids = gather(batches, pa.json_())
+        values = extract(documents, self._path).cast(self._type)
+        schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
+        self._open.agree_with([pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)])
 
     def statistics(self) -> dict[str, Any]:
         """The path, and what the index under it tells."""

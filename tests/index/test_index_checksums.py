@@ -127,7 +127,8 @@ def test_chunks() -> None:
     for start in range(0, len(data), 100_001):
         writer.write(data[start : start + 100_001])
     writer.close()
-    chunk, files = decode_sums(encode_sums({"f": store.sums_of()}), what="sums")
+    told = decode_sums(encode_sums({"f": store.sums_of()}), what="sums")
+    chunk, files = told.chunk, told.files
     assert files["f"].size == len(data) and len(files["f"].sums) == 4
     asked = [ByteRange(10, 20), ByteRange(CHUNK - 5, CHUNK + 5), ByteRange(3 * CHUNK + 70, 3 * CHUNK + 77), ByteRange(5, 5)]
     checked = CheckedStore(inner, files["f"], chunk=chunk)

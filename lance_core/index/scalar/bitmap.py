@@ -18,6 +18,7 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
+from lance_core.index.scalar.agreement import places_of, require_same_values
 from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.shapes import is_value_test
@@ -33,11 +34,18 @@ class Bitmap:
     """An open bitmap index."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
-        self._postings = Postings(folder, path)
+        self._postings = Postings(folder, path, is_ordered=True)
+        self._type = value_type
 
     def search(self, part: Expr) -> Answer | None:
         """The rows whose value passes the test, exactly."""
         return Answer(self._postings.rows(self._postings.matching(part)), is_exact=True)
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Each row is in one set, that of its value."""
+        values, ids = gather(batches, self._type)
+        keys, positions, stored = self._postings.pairs(ids)
+        require_same_values(keys.take(pa.array(positions[places_of(stored, ids)])), values)
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct values."""

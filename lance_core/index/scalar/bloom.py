@@ -23,7 +23,8 @@ from lance_core.expr.ast import Expr
 from lance_core.expr.split import bound_of
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, read_all
+from lance_core.index.base import Answer, IndexFolder, IndexKind, gather, read_all
+from lance_core.index.scalar.agreement import in_order, require, require_same_rows, runs_of, zone_numbers
 from lance_core.index.scalar.shapes import made_of
 from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
@@ -159,6 +160,18 @@ class BloomFilter:
             return pa.array([value for value in values if value is not None], self._type)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             return None
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Each row lies in a zone whose filter has its value; the rows told to be null are."""
+        values, ids = in_order(*gather(batches, self._type))
+        for zone, first, end in runs_of(zone_numbers(self._places, ids)):
+            part = values.slice(first, end - first)
+            require(part.null_count == 0 or self._has_null[zone], "a zone has nulls and does not tell")
+            hashes, words = hashes_of(part), self._filters[zone]
+            masks = masks_of(hashes)
+            require(((words[blocks_of(hashes, len(words))] & masks) == masks).all(), "a filter lacks a value")
+        if self._nulls is not None:
+            require_same_rows(self._nulls, ids[values.is_null().to_numpy(zero_copy_only=False)], ids)
 
     def statistics(self) -> dict[str, Any]:
         """The number of zones."""

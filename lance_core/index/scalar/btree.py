@@ -24,8 +24,9 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
+from lance_core.index.scalar.agreement import not_above, places_of, require, require_bounds, require_same_values, runs_of
 from lance_core.index.scalar.bounds import may_match
-from lance_core.index.scalar.order import is_ordered, order_of
+from lance_core.index.scalar.order import extremes, is_ordered, order_of
 from lance_core.index.scalar.shapes import is_value_test
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.selection import AddressSet, address_set
@@ -77,6 +78,7 @@ class BTree:
         self._data = folder.open(DATA)
         self._num_rows = self._data.num_rows
         self._path = path
+        self._type = value_type
         self._folder = folder
         numbers = self._pages.column(3).to_numpy()
         num_pages = -(-self._num_rows // self._page_rows)
@@ -112,7 +114,46 @@ class BTree:
         end = min(start + self._page_rows, self._num_rows)
         batches = [*self._data.read(ranges=[(start, end)], batch_size=end - start)]
         table = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-        return _columns(table), table.nbytes
+        values, ids = _columns(table)
+        if not self._folder.is_sealed:
+            self._check_page(number, values, ids)
+        return (values, ids), table.nbytes
+
+    def _check_page(self, number: int, values: Any, ids: Any) -> None:
+        """What can be seen without the column: order, bounds, and no row twice."""
+        row = int(np.flatnonzero(self._pages.column(3).to_numpy() == number)[0])
+        nulls, ends = values.null_count, np.array([0, len(values) - 1])
+        present = values.slice(nulls)
+        require(nulls == self._pages.column(2)[row].as_py() and present.null_count == 0, "nulls are not first in a page")
+        require(not_above(present.slice(0, max(len(present) - 1, 0)), present.slice(1)).all(), "a page is not in order")
+        told = pa.concat_arrays([self._pages.column(place).slice(row, 1) for place in (0, 1)])
+        require_same_values(told, values.take(pa.array(ends)))
+        require(len(np.unique(ids)) == len(ids), "a page has a row twice")
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Each row is there once with its value, and the table of pages allows for all values of a page."""
+        stored = [_columns(batch) for batch in self._data.read(batch_size=1 << 18)]
+        stored_values = pa.chunked_array([values for values, _ in stored], self._type)
+        stored_ids = np.concatenate([ids for _, ids in stored]) if stored else np.empty(0, np.uint64)
+        values, ids = gather(batches, self._type)
+        places = places_of(stored_ids, ids)
+        require_same_values(stored_values.take(pa.array(places)).combine_chunks(), values)
+        pages = places // self._page_rows
+        order = np.argsort(pages, kind="stable")
+        numbers, values = pages[order], values.take(pa.array(order))
+        rows_of = np.full(self._pages.num_rows, -1, np.int64)
+        rows_of[self._pages.column(3).to_numpy()] = np.arange(len(rows_of))
+        nulls = self._pages.column(2).to_numpy()
+        found = []
+        for number, first, end in runs_of(numbers):
+            part = values.slice(first, end - first)
+            row = int(rows_of[number])
+            require(row >= 0 and part.null_count <= nulls[row], "a page is not listed, or has more nulls than it tells")
+            if part.null_count < len(part):
+                found.append((row, *extremes(part)))
+        if found:
+            lows, highs = (pa.concat_arrays([pa.repeat(item[place], 1) for item in found]) for place in (1, 2))
+            require_bounds(self._pages, [row for row, _, _ in found], lows, highs)
 
     def statistics(self) -> dict[str, Any]:
         """Bounds as text, and the number of pages."""

@@ -22,6 +22,7 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
+from lance_core.index.scalar.agreement import in_order, require
 from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.shapes import HAS_ALL, elements_of, made_of
@@ -45,6 +46,7 @@ class LabelList:
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         self._postings = Postings(folder, ("label",))
+        self._type = value_type
 
     def search(self, part: Expr) -> Answer | None:
         """The rows whose list holds what is asked for, exactly."""
@@ -63,6 +65,20 @@ class LabelList:
 
     def _holding(self, label: ast.Literal) -> AddressSet:
         return self._postings.rows(self._postings.matching(ast.Compare("=", ast.Column(("label",)), label)))
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Each row is in the sets of its labels and in no others."""
+        lists, ids = in_order(*gather(batches, self._type))
+        labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+        keys, positions, stored = self._postings.pairs(ids)
+        owners = np.searchsorted(ids, stored)
+        owners[owners == len(ids)] = 0
+        living = ids[owners] == stored if len(ids) else np.zeros(len(stored), np.bool_)
+        have = np.unique(positions[living] * len(ids) + owners[living])
+        numbers = pc.index_in(labels, keys.cast(labels.type), skip_nulls=False)
+        require(numbers.null_count == 0, "a label has no set")
+        wanted = np.unique(numbers.to_numpy().astype(np.int64) * len(ids) + parents)
+        require(np.array_equal(have, wanted), "the rows of a label are others than in the table")
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct labels."""

@@ -23,7 +23,8 @@ from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind
+from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, gather
+from lance_core.index.scalar.agreement import expanded, in_order, require
 from lance_core.index.scalar.folding import fold
 from lance_core.index.scalar.shapes import made_of, text_inside
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_treemap, encode_address_treemap
@@ -39,6 +40,10 @@ _SCHEMA = pa.schema(
     ]
 )
 _WRITTEN_TOKENS = 4096
+_DIGITS = np.array(
+    [n - 47 if 48 <= n < 58 else (n | 32) - 86 if 97 <= (n | 32) < 123 and n < 128 else 0 for n in range(256)], np.uint32
+)
+"""What a byte counts in a token; 0: it is no plain letter or digit."""
 
 
 def tokens_of(words: Iterable[str]) -> set[int]:
@@ -85,10 +90,23 @@ def _postings(tokens: Any, rows: Any) -> Iterable[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array(keys[part]), pa.array(lists, pa.binary())], schema=_SCHEMA)
 
 
+def pieces_of(texts: Any) -> tuple[Any, Any]:
+    """(token, row) of every three plain letters or digits in a row of large strings; all texts at once."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, texts.offset * 8) if len(texts) else np.zeros(1)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    if len(data) < 3:
+        return np.empty(0, np.uint32), np.empty(0, np.int64)
+    digits = _DIGITS[data]
+    rows = np.repeat(np.arange(len(texts)), np.diff(offsets))
+    whole = (digits[:-2] > 0) & (digits[1:-1] > 0) & (digits[2:] > 0) & (rows[:-2] == rows[2:])
+    return ((digits[:-2] * 37 + digits[1:-1]) * 37 + digits[2:])[whole], rows[:-2][whole]
+
+
 class NGram:
     """An open n-gram index: tokens are in memory, posting lists are read when asked for."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
+        self._type = value_type
         self._file = folder.open(FILE)
         schema = self._file.schema
         names = [item.name for item in schema.top_level]
@@ -132,6 +150,22 @@ class NGram:
         for rows in sets[1:]:
             result = result & rows
         return result
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Each row is in the lists of all pieces of plain letters that its text has; more rows do no harm."""
+        values, ids = in_order(*gather(batches, self._type))
+        texts = values.cast(pa.large_string())
+        tokens, rows = pieces_of(texts)
+        wanted = np.unique(tokens.astype(np.int64) * len(ids) + rows)
+        have = [np.empty(0, np.int64)]
+        numbers = sorted(self._rows_of, key=self._rows_of.__getitem__)
+        lists = (data for batch in self._file.read(self._lists) for data in batch.column(0))
+        for token, data in zip(numbers, lists, strict=True):
+            held = decode_address_treemap(data.as_buffer() or b"", what=f"a posting list of {self._file.path}")
+            stored = expanded(held, ids)
+            at = np.minimum(np.searchsorted(ids, stored), max(len(ids) - 1, 0))
+            have.append(token * len(ids) + at[ids[at] == stored] if len(ids) else have[0])
+        require(np.isin(wanted, np.concatenate(have)).all(), "a row is not in the list of a piece that it has")
 
     def statistics(self) -> dict[str, Any]:
         """The number of tokens."""

@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
+from lance_core.arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError
 from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.index.base import IndexFolder, column_batch
+from lance_core.index.scalar.agreement import expanded, not_above, require
 from lance_core.index.scalar.order import is_change, order_of
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
+pc: Any = compute  # the stubs know only some of what the kernels take
 LOOKUP = "bitmap_page_lookup.lance"
 _WRITTEN_KEYS = 4096
 
@@ -57,7 +61,7 @@ def key_starts(ordered: Any) -> Any:
 class Postings:
     """The open file: keys are in memory, sets are read when asked for."""
 
-    def __init__(self, folder: IndexFolder, path: tuple[str, ...]) -> None:
+    def __init__(self, folder: IndexFolder, path: tuple[str, ...], *, is_ordered: bool = False) -> None:
         self.file = folder.open(LOOKUP)
         schema = self.file.schema
         names = [item.name for item in schema.top_level]
@@ -68,6 +72,17 @@ class Postings:
         batches = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]
         self.num_keys = sum(batch.num_rows for batch in batches)
         self._keys = [column_batch(path, batch.column(0)) for batch in batches]
+        if not folder.is_sealed:
+            self._check_keys(is_ordered=is_ordered)
+
+    def _check_keys(self, *, is_ordered: bool) -> None:
+        """What can be seen without the column: each key once, in the order the official library writes them."""
+        keys = pa.concat_arrays([batch.column(0) for batch in self._leaves()])
+        present = keys.drop_null()
+        require(len(present) + 1 >= len(keys) and pc.count_distinct(present).as_py() == len(present), "a key is there twice")
+        if is_ordered:
+            below = not_above(present.slice(0, max(len(present) - 1, 0)), present.slice(1))
+            require(below.all(), "keys are not in order")
 
     def matching(self, test: Expr) -> Any:
         """Positions of the keys that pass a test of the column; int64, ascending."""
@@ -86,3 +101,18 @@ class Postings:
             for data in batch.column(0):
                 rows = rows | decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
         return rows
+
+    def pairs(self, among: Any) -> tuple[Any, Any, Any]:
+        """All pairs: (keys, the position of a key, the row that has it); a whole fragment as the rows of `among` in it."""
+        keys = pa.concat_arrays([batch.column(0) for batch in self._leaves()])
+        positions, ids = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+        for batch in self.file.read(self._sets_schema, batch_size=_WRITTEN_KEYS):
+            for data in batch.column(0):
+                rows = decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
+                ids.append(expanded(rows, among))
+                positions.append(np.full(len(ids[-1]), len(positions) - 1, np.int64))
+        return keys, np.concatenate(positions), np.concatenate(ids)
+
+    def _leaves(self) -> list[pa.RecordBatch]:
+        found = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]
+        return found or [pa.RecordBatch.from_pylist([], schema=schema_to_arrow(self._keys_schema))]

@@ -22,7 +22,8 @@ from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import Details, ZoneMapDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
+from lance_core.index.base import Answer, IndexFolder, IndexKind, gather, number_of, read_all
+from lance_core.index.scalar.agreement import in_order, require, require_bounds, require_same_rows, runs_of, zone_numbers
 from lance_core.index.scalar.bounds import may_match
 from lance_core.index.scalar.order import extremes, is_ordered
 from lance_core.index.scalar.shapes import is_value_test
@@ -101,6 +102,7 @@ class ZoneMap:
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         opened = folder.open(FILE)
+        self._type = value_type
         names = ["min", "max", "null_count", "nan_count", "fragment_id", "zone_start", "zone_length"]
         self._zones = read_all(opened, names)
         self.rows_per_zone = number_of(opened, "rows_per_zone", ROWS_PER_ZONE)
@@ -114,6 +116,25 @@ class ZoneMap:
         if isinstance(part, ast.IsNull) and self._nulls is not None:
             return Answer(self._nulls, is_exact=True)
         return Answer(zone_rows(self._zones, may_match(part, self._zones)), is_exact=False)
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Each row lies in a zone that allows for its value; the rows told to be null are."""
+        values, ids = in_order(*gather(batches, self._type))
+        nulls, nans = (self._zones.column(name).to_numpy() for name in ("null_count", "nan_count"))
+        found = []
+        for zone, first, end in runs_of(zone_numbers(self._zones, ids)):
+            part = values.slice(first, end - first)
+            has_nans = _num_nans(part) > 0
+            require(part.null_count <= nulls[zone] and has_nans <= (nans[zone] > 0), "a zone has more nulls than it tells")
+            part = part.drop_null()
+            part = part.filter(pc.invert(pc.is_nan(part))) if has_nans else part
+            if len(part):
+                found.append((zone, *extremes(part)))
+        if found:
+            lows, highs = (_array([item[place] for item in found], self._type) for place in (1, 2))
+            require_bounds(self._zones, [zone for zone, _, _ in found], lows, highs)
+        if self._nulls is not None:
+            require_same_rows(self._nulls, ids[values.is_null().to_numpy(zero_copy_only=False)], ids)
 
     def statistics(self) -> dict[str, Any]:
         """The number of zones, and the most rows one has."""

@@ -11,7 +11,7 @@ A filter is answered by it only for `contains_tokens(column, 'words')`; ranking 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +20,13 @@ from lance_core.errors import CorruptFileError, NotFoundError, UnsupportedFeatur
 from lance_core.expr.ast import Expr
 from lance_core.format.index_details import Details, InvertedDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of
+from lance_core.index.text.agreement import require_agreement
 from lance_core.index.text.build import train
 from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
 from lance_core.index.text.partition import Partition
 from lance_core.index.text.parts import METADATA
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
+from lance_core.index.text.unindexed import MemoryPartition
 
 FORMAT_VERSIONS = (b"1", b"2")
 _MOST_PARTITIONS = 1 << 20
@@ -67,6 +69,10 @@ class Inverted:
     def search(self, part: Expr) -> Answer | None:
         """Filters are not answered."""
         return None
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """The lists are those of the texts, cut again."""
+        require_agreement(self.partitions, MemoryPartition(self.tokenizer, batches))
 
     def statistics(self) -> dict[str, Any]:
         """Counts and options."""

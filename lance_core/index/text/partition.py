@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.base import IndexFolder, read_all
@@ -31,6 +33,7 @@ class Posting:
     places: Any | None = None
 
 
+_BATCH_LISTS = 4096
 _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint32))
 
 
@@ -83,8 +86,26 @@ class Partition:
     def _cached(self, number: int, what: str, make: Any) -> Any:
         return shared_cache().get_or_make((*self._folder.key, what, self._number, number), make)
 
+    def every_list(self) -> Iterator[tuple[int, Posting]]:
+        """Each list with its number, places too where there are any. Raises CorruptFileError."""
+        first = 0
+        lists = self._file.read(self._lists, batch_size=_BATCH_LISTS)
+        places = iter(self._file.read(self._places, batch_size=_BATCH_LISTS)) if self._places is not None else None
+        for batch in lists:
+            beside = next(places) if places is not None else None
+            column = batch.column(0)
+            for row in range(len(column)):
+                found, _ = self._decoded(first + row, column.slice(row, 1))
+                if beside is not None:
+                    held = self._decoded_places(first + row, found, beside.slice(row, 1))[0]
+                    found = Posting(found.documents, found.counts, held)
+                yield first + row, found
+            first += len(column)
+
     def _read(self, number: int) -> tuple[Posting, int]:
-        row = self._file.take(self._lists, np.array([number])).column(0)
+        return self._decoded(number, self._file.take(self._lists, np.array([number])).column(0))
+
+    def _decoded(self, number: int, row: Any) -> tuple[Posting, int]:
         blocks = row.values.slice(*_span(row))
         length = int(self.sizes[number])
         starts, data = _bytes_of(blocks)
@@ -100,7 +121,9 @@ class Partition:
     def _read_places(self, number: int, found: Posting) -> tuple[Any, int]:
         if self._places is None:
             raise CorruptFileError(f"{self._file.path} has no positions")
-        row = self._file.take(self._places, np.array([number]))
+        return self._decoded_places(number, found, self._file.take(self._places, np.array([number])))
+
+    def _decoded_places(self, number: int, found: Posting, row: pa.RecordBatch) -> tuple[Any, int]:
         data = np.frombuffer(row.column(0)[0].as_buffer(), np.uint8)
         starts = np.append(np.asarray(row.column(1)[0].values.to_numpy(), np.int64), len(data))
         total = int(found.counts.sum(dtype=np.uint64))

@@ -10,12 +10,13 @@ Partitions are read when they are first probed and kept in the cache the process
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.opened import OpenFile
@@ -23,6 +24,7 @@ from lance_core.format.index_details import IvfModel, Metric
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, metadata_of, number_of
 from lance_core.index.vector import graph
+from lance_core.index.vector.agreement import require_agreement
 from lance_core.index.vector.clustering import unit
 from lance_core.index.vector.distances import Floats, distances, parse_metric, smallest
 from lance_core.index.vector.model import open_quantizer
@@ -209,6 +211,10 @@ class OpenVectorIndex:
                 graph.read(self._index, start, start + length, self._hnsw[number], num_rows=int(self.lengths[number]))
             )
         return out
+
+    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Every vector is there once, with codes that stand for it. Raises CorruptFileError."""
+        require_agreement(self.metric, self.quantizer, self.centroids, self.codes(), batches)
 
     def codes(self) -> Iterator[Codes]:
         """All rows, some partitions at a time, their codes row by row: to be merged or moved."""

@@ -1,0 +1,91 @@
+"""Flipped bits in vector indices of the official library, which have no checksums: found, or without effect."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_core.dataset.entry import dataset
+from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
+from lance_core.io.cache import shared_cache
+
+COUNT, DIMENSION, K = 400, 16, 10
+QUERIES = np.random.default_rng(9).normal(size=(6, DIMENSION)).astype(np.float32)
+METRICS = dict(zip(VECTOR_KINDS, ("l2", "cosine", "dot") * 3, strict=False))
+
+
+def make(uri: str, kind: str, metric: str) -> str:
+    values = np.random.default_rng(1).normal(size=(COUNT, DIMENSION)).astype(np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), DIMENSION)
+    table = lance.write_dataset(pa.table({"x": np.arange(COUNT), "v": vectors}), uri, max_rows_per_file=COUNT // 2)
+    options: dict[str, Any] = {"num_partitions": 4, **({"num_sub_vectors": 4} if "PQ" in kind else {})}
+    table.create_index("v", kind, metric=metric, **options)
+    table.delete("x % 17 = 4")
+    return uri
+
+
+def ask(uri: str, **options: Any) -> list[dict[int, float]]:
+    table, found = dataset(uri), []
+    for q in QUERIES:
+        nearest = {"column": "v", "q": q, "k": K, "nprobes": 4, "ef": 300, **options}
+        told = table.to_table(["x", "_distance"], nearest=nearest)
+        found.append(dict(zip(told["x"].to_pylist(), told["_distance"].to_pylist(), strict=True)))
+    return found
+
+
+def differs(found: list[dict[int, float]], intact: list[dict[int, float]]) -> bool:
+    """Whether rows of the intact answer lack, other than a last one that ties, or a distance is another."""
+    for mine, theirs in zip(found, intact, strict=True):
+        scale = max(abs(value) for value in theirs.values())
+        if len(mine.keys() & theirs.keys()) < K - 1 or len(mine) != K:
+            return True
+        if any(abs(mine[row] - theirs[row]) > 0.05 * scale for row in mine.keys() & theirs.keys()):
+            return True
+    return False
+
+
+def flip(uri: str, metric: str, count: int, seed: str) -> tuple[int, int]:
+    """(flips that were noticed, flips that were not and changed an answer)."""
+    rng, noticed, wrong = random.Random(seed), 0, 0
+    shared_cache().clear()
+    intact, scanned = ask(uri), ask(uri, use_index=False, metric=metric)
+    files = sorted(Path(uri, "_indices").glob("*/*.idx"))
+    for number in range(count):
+        path = files[number % len(files)]
+        whole = path.read_bytes()
+        data = bytearray(whole)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        path.write_bytes(data)
+        shared_cache().clear()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = ask(uri)
+        path.write_bytes(whole)
+        if any("left out" in str(item.message) for item in told):
+            noticed += 1
+            wrong += differs(found, scanned)
+        else:
+            wrong += differs(found, intact)
+    shared_cache().clear()
+    return noticed, wrong
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ"])
+def test_flipped_bits_change_no_answer(tmp_path: Path, kind: str) -> None:
+    noticed, wrong = flip(make(str(tmp_path / "t.lance"), kind, METRICS[kind]), METRICS[kind], 40, kind)
+    assert noticed > 0 and wrong == 0, (noticed, wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", VECTOR_KINDS)
+def test_many_flipped_bits_change_no_answer(tmp_path: Path, kind: str) -> None:
+    noticed, wrong = flip(make(str(tmp_path / "t.lance"), kind, METRICS[kind]), METRICS[kind], 400, f"many {kind}")
+    print(kind, noticed, wrong)
+    assert noticed > 0 and wrong == 0, (noticed, wrong)
