@@ -36,7 +36,8 @@ def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
         rows = count_matching(snapshot, where)
         output.message(f"would delete {rows} of {snapshot.manifest.num_rows} rows", num_deleted_rows=rows, dry_run=True)
         return
-    landed, result = delete_rows(snapshot, where)
+    with output.progress("looking for rows") as progress:
+        landed, result = delete_rows(snapshot, where, progress=progress)
     output.message(f"deleted {result['num_deleted_rows']} rows: version {landed.version}", version=landed.version, **result)
 
 

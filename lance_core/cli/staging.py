@@ -95,7 +95,7 @@ def settle(table: Table, output: Output, identity: str, landed: int) -> None:
     from lance_core.commit.ledger import record_landed
 
     record_landed(table.store(), identity, version=landed, transaction="settled by hand")
-    output.message(f"{identity} is recorded as landed in version {landed}")
+    output.message(f"{identity} is recorded as landed in version {landed}", identity=identity, version=landed)
 
 
 @table_command("gc", versioned=False)

@@ -119,13 +119,18 @@ def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
             snapshot.store.delete(path)
 
 
-def matching_offsets(snapshot: Snapshot, expr: Expr | None) -> dict[int, Ints]:
-    """Sorted physical offsets of the living rows a filter selects (None: all), by fragment id."""
+def matching_offsets(
+    snapshot: Snapshot, expr: Expr | None, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> dict[int, Ints]:
+    """Sorted physical offsets of the living rows a filter selects (None: all), by fragment id.
+
+    `progress(rows looked at, rows to look at)` is called while they are looked for.
+    """
     # Late: what serves filters from indices knows how indices are built, which is an edit.
     from lance_core.dataset.matching import select_offsets
 
     if expr is not None:
-        return select_offsets(snapshot, expr)
+        return select_offsets(snapshot, expr, progress=progress)
     everything = {fragment.id: living_offsets(snapshot, fragment) for fragment in snapshot.manifest.fragments}
     return {number: offsets for number, offsets in everything.items() if len(offsets)}
 

@@ -10,6 +10,8 @@ others only the columns that the filter tests are read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lance_core.dataset.by_address import nearby
 from lance_core.dataset.index_use import serve
 from lance_core.dataset.plan import plan_scan
@@ -20,12 +22,23 @@ from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.tables import in_order
 from lance_core.expr import Expr
 
+Progress = Callable[[int, int], None]
 
-def select_offsets(snapshot: Snapshot, expr: Expr) -> dict[int, Ints]:
-    """Sorted physical offsets of the living rows a filter selects, by fragment id; fragments without one are left out."""
+
+def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambda done, total: None) -> dict[int, Ints]:
+    """Sorted physical offsets of the living rows a filter selects, by fragment id; fragments without one are left out.
+
+    `progress(rows looked at, rows to look at)` is called after each fragment that is scanned.
+    """
     manifest = snapshot.manifest
     fragments = nearby(manifest, manifest.fragments, expr)
     plan = plan_scan(manifest.schema, fragments, plan_projection(manifest.schema, []), filter=expr)
     served = serve(snapshot, plan).plan
-    found = in_order(snapshot, served, lambda task: selected_offsets(snapshot, served, task))
-    return {task.fragment.id: offsets for task, offsets in found if len(offsets)}
+    total, done, found = sum(task.num_rows for task in served.tasks), 0, {}
+    for task, offsets in in_order(snapshot, served, lambda task: selected_offsets(snapshot, served, task)):
+        done += task.num_rows
+        progress(done, total)
+        if len(offsets):
+            found[task.fragment.id] = offsets
+    progress(total, total)
+    return found
