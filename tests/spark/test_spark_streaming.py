@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +13,14 @@ import lance
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import ENVIRONMENT
 
+from lance_core.commit.registry import list_staged
 from lance_core.errors import InputError
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.spec import CommitSpec
-from lance_core.jobs.upkeep_specs import BranchSpec
+from lance_core.jobs.upkeep_specs import BranchSpec, GarbageSpec
 from lance_core.spark.streaming import batch_identity, batches_into, query_id_of
 
 pytestmark = pytest.mark.spark
@@ -55,6 +62,34 @@ def test_a_batch_lands_once_though_it_runs_again(spark: Any, tmp_path: Path) -> 
     _run(spark, feed, checkpoint, dies_after_the_commit)
     assert seen == [0, 1, 1, 2]
     assert (_ids(uri), lance.dataset(uri).version) == ([*range(30)], 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["rows written", "committed"])
+def test_a_query_that_is_killed_and_started_again(tmp_path: Path, step: str) -> None:
+    uri, marker = str(tmp_path / "t.lance"), tmp_path / "killed"
+    for number in range(3):
+        _feed(tmp_path / "feed", number)
+    arguments = [uri, str(tmp_path / "feed"), str(tmp_path / "checkpoint"), step, str(marker)]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(Path(__file__).with_name("stream_driver.py")), *arguments]
+        environment = {**os.environ, **ENVIRONMENT}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+    killed = run()
+    assert marker.exists(), killed.stderr[-3000:]
+    assert killed.returncode == -signal.SIGKILL
+    assert _ids(uri) == [*range(10 if step == "rows written" else 20)]
+    again = run()
+    assert again.returncode == 0, again.stderr[-3000:]
+    table = lance.dataset(uri)
+    table.validate()
+    assert (_ids(uri), table.version) == ([*range(30)], 3)
+    run_job(GarbageSpec(uri=uri))
+    assert list_staged(resolve_store(uri)) == []
+    used = {item.path for fragment in table.get_fragments() for item in fragment.metadata.files}
+    assert {path.name for path in Path(uri, "data").glob("*.lance")} == used, "nothing of the killed batch is left"
 
 
 def test_staged_only_and_onto_a_branch(spark: Any, tmp_path: Path) -> None:
