@@ -219,7 +219,9 @@ def test_wrong_questions(tmp_path: Path) -> None:
         {"batch_size": 0},
         {"nearest": {"column": "id"}},
         {"full_text_query": "a"},
-        {"order_by": ["id"]},
+        {"order_by": ["nope"]},
+        {"index_segments": ["a"]},
+        {"blob_handling": "some"},
     ):
         with pytest.raises(InputError):
             ours.to_table(**options)
