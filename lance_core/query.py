@@ -11,6 +11,7 @@ from __future__ import annotations
 from lance_core.index.text.query import (
     BooleanQuery,
     BoostQuery,
+    CombinedFieldsQuery,
     DocumentGranularity,
     FullTextOperator,
     FullTextQuery,
@@ -24,6 +25,7 @@ from lance_core.index.text.query import (
 __all__ = [
     "BooleanQuery",
     "BoostQuery",
+    "CombinedFieldsQuery",
     "DocumentGranularity",
     "FullTextOperator",
     "FullTextQuery",

@@ -12,7 +12,7 @@ library does it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from lance_core.dataset.index_use import Segment, usable_segments
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.text_columns import Searched, TextColumn, restricted, text_column
+from lance_core.dataset.text_combined import combined
 from lance_core.errors import InputError
 from lance_core.index.text import matching
 from lance_core.index.text.inverted import KIND
@@ -28,6 +29,7 @@ from lance_core.index.text.params import TextParams
 from lance_core.index.text.query import (
     BooleanQuery,
     BoostQuery,
+    CombinedFieldsQuery,
     FullTextOperator,
     FullTextQuery,
     MatchQuery,
@@ -171,6 +173,28 @@ class TextSearch:
         """Each row with the score of its best column."""
         return self._best_of([self.match(part) for part in query.parts()])
 
+    def combined(self, query: CombinedFieldsQuery) -> Hits:
+        """Each row with the words of all columns together."""
+        columns = [self.column(name) for name in query.columns]
+        indexed = [column for column in columns if column.index is not None]
+        if not any(self.segments.get(name) for name in query.columns):
+            raise InputError("none of the columns has a full text index", cure="Build an index on one of them.")
+        params = indexed[0].tokenizer.params if indexed else columns[0].tokenizer.params
+        if any(replace(column.tokenizer.params, with_position=params.with_position) != params for column in indexed):
+            raise InputError("the columns of a CombinedFieldsQuery are cut in different ways", cure="Build them alike.")
+        columns = [self._cut_as(column, params) for column in columns]
+        words = [*dict.fromkeys(word for word, _ in columns[0].tokenizer.tokens_of(query.query))]
+        found = combined(columns, query.weights, words, all_words=query.operator is FullTextOperator.AND)
+        return _NOTHING if found is None else Hits(*found)
+
+    def _cut_as(self, column: TextColumn, params: TextParams) -> TextColumn:
+        """A column without an index, cut as others are that have one."""
+        if column.index is not None or column.tokenizer.params == params:
+            return column
+        plain = TextSearch(self.snapshot, fast=self.fast, strict=self.strict, allowed=self.allowed)
+        plain._segments, plain._params = {}, {column.name: params}
+        return plain.column(column.name)
+
     def _best_of(self, found: Sequence[Hits]) -> Hits:
         return found[0] if len(found) == 1 else _joined(found, np.maximum)
 
@@ -201,6 +225,7 @@ _FINDERS: dict[type[FullTextQuery], Callable[[TextSearch, Any], Hits]] = {
     PhraseQuery: TextSearch.phrase,
     BoostQuery: TextSearch.boost,
     MultiMatchQuery: TextSearch.multi_match,
+    CombinedFieldsQuery: TextSearch.combined,
     BooleanQuery: TextSearch.boolean,
 }
 

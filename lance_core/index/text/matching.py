@@ -50,7 +50,7 @@ class Stats:
     """What scores are relative to: documents, tokens, and how many documents have each token of the query."""
 
     num_documents: int
-    total_tokens: int
+    total_tokens: Any
     with_token: Mapping[str, int]
 
     def weight_of(self, token: str) -> Any:

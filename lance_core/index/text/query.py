@@ -16,6 +16,8 @@ from enum import Enum
 
 from lance_core.errors import InputError, UnsupportedFeatureError
 
+MOST_BOOST = 1 << 20
+
 
 class FullTextQueryType(Enum):
     """The kinds of queries."""
@@ -25,6 +27,7 @@ class FullTextQueryType(Enum):
     BOOST = "boost"
     MULTI_MATCH = "multi_match"
     BOOLEAN = "boolean"
+    COMBINED_FIELDS = "combined_fields"
 
 
 class FullTextOperator(Enum):
@@ -126,6 +129,34 @@ class MultiMatchQuery(FullTextQuery):
 
 
 @dataclass(frozen=True)
+class CombinedFieldsQuery(FullTextQuery):
+    """The words in several columns taken as one text (BM25F). `boosts`: from 1 up, one per column; AND: each word in any.
+
+    All columns are cut in the same way, and one at least has an index. Raises InputError for other boosts, or no column.
+    """
+
+    query: str
+    columns: Sequence[str]
+    boosts: Sequence[float] | None = field(default=None, kw_only=True)
+    operator: FullTextOperator = field(default=FullTextOperator.OR, kw_only=True)
+
+    def __post_init__(self) -> None:
+        boosts = self.weights
+        if not self.columns or len(boosts) != len(self.columns):
+            raise InputError(f"CombinedFieldsQuery has {len(self.columns)} columns and {len(boosts)} boosts")
+        if len({*self.columns}) != len(self.columns):
+            raise InputError(f"the columns of a CombinedFieldsQuery are {list(self.columns)}; expected each once")
+        wrong = [boost for boost in boosts if not 1 <= boost <= MOST_BOOST]
+        if wrong:
+            raise InputError(f"a boost of CombinedFieldsQuery is a number from 1 to {MOST_BOOST}, got {wrong[0]}")
+
+    @property
+    def weights(self) -> list[float]:
+        """One factor per column."""
+        return [1.0] * len(self.columns) if self.boosts is None else [float(boost) for boost in self.boosts]
+
+
+@dataclass(frozen=True)
 class BooleanQuery(FullTextQuery):
     """Pairs of (Occur, query): every MUST matches, no MUST_NOT, one SHOULD when there is no MUST; scores add up."""
 
@@ -141,6 +172,7 @@ _TYPES = {
     PhraseQuery: FullTextQueryType.MATCH_PHRASE,
     BoostQuery: FullTextQueryType.BOOST,
     MultiMatchQuery: FullTextQueryType.MULTI_MATCH,
+    CombinedFieldsQuery: FullTextQueryType.COMBINED_FIELDS,
     BooleanQuery: FullTextQueryType.BOOLEAN,
 }
 

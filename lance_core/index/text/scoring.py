@@ -25,7 +25,7 @@ def idf_of(with_token: Any, num_documents: int) -> npt.NDArray[np.float32]:
     return found
 
 
-def norms_of(lengths: Any, total_tokens: int, num_documents: int) -> npt.NDArray[np.float32]:
+def norms_of(lengths: Any, total_tokens: Any, num_documents: int) -> npt.NDArray[np.float32]:
     """What is added to a count, per document with so many tokens."""
     mean = np.float32(total_tokens) / np.float32(max(num_documents, 1)) if total_tokens else np.float32(1)
     norms: npt.NDArray[np.float32] = K1 * (np.float32(1) - B + B * np.asarray(lengths, np.float32) / mean)

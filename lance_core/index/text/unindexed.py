@@ -97,19 +97,19 @@ class Among:
     """Some of the documents of a partition: what is counted are these, lists name the others too."""
 
     def __init__(self, whole: MemoryPartition, kept: Any) -> None:
-        self._whole, self.kept = whole, kept
+        self.whole, self.kept = whole, kept
         self.ids, self.lengths = whole.ids, whole.lengths
         self.num_documents = int(kept.sum())
         self.total_tokens = int(whole.lengths[kept].sum(dtype=np.uint64))
 
     def count_of(self, token: str) -> int:
         """How many of the documents have a token."""
-        return int(self.kept[self._whole.list_of(token).documents].sum())
+        return int(self.kept[self.whole.list_of(token).documents].sum())
 
     def list_of(self, token: str, *, with_places: bool = False) -> Posting:
         """The documents of a token."""
-        return self._whole.list_of(token, with_places=with_places)
+        return self.whole.list_of(token, with_places=with_places)
 
     def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
         """Tokens at most so many edits away, in the order of their bytes."""
-        return self._whole.similar(token, edits=edits, prefix_length=prefix_length, most=most)
+        return self.whole.similar(token, edits=edits, prefix_length=prefix_length, most=most)
