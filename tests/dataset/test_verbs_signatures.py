@@ -68,8 +68,8 @@ NOT_HERE: dict[str, dict[str, str]] = {
 }
 
 OURS: dict[str, set[str]] = {
-    "LanceDataset": {"build_segment", "check_indices", "from_snapshot", "move_to", "replace_where", "seal_indices", "snapshot",
-                     "to_reader", "train_index", "uncommitted"},
+    "LanceDataset": {"build_segment", "check_indices", "from_snapshot", "move_to", "replace_where", "seal_indices",
+                     "snapshot", "to_reader", "train_index", "uncommitted"},
     "optimize": {"plan_compaction"},
     "tags": set(),
     "branches": set(),
