@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,104 @@ def test_local_writes_without_waiting_for_the_disk(tmp_path: Path, monkeypatch: 
     assert isinstance(quick, LocalStore)
     with pytest.raises(InputError, match="local_fsync"):
         resolve_store(tmp_path, {"local_fsync": "maybe"})
+
+
+OFFICIAL = [
+    "allow_http",
+    "block_size",
+    "download_retry_count",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "timeout",
+    "user_agent",
+    "proxy_url",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "client_max_retries",
+    "client_retry_timeout",
+    "local_fsync",
+    "aws_region",
+    "region",
+    "aws_access_key_id",
+    "access_key_id",
+    "aws_secret_access_key",
+    "secret_access_key",
+    "aws_session_token",
+    "session_token",
+    "aws_endpoint",
+    "endpoint",
+    "aws_virtual_hosted_style_request",
+    "virtual_hosted_style_request",
+    "aws_s3_express",
+    "s3_express",
+    "aws_server_side_encryption",
+    "aws_sse_kms_key_id",
+    "aws_sse_bucket_key_enabled",
+    "aws_provider_scheme",
+    "google_service_account",
+    "service_account",
+    "google_service_account_key",
+    "service_account_key",
+    "google_application_credentials",
+    "application_credentials",
+    "azure_storage_account_name",
+    "account_name",
+    "azure_storage_account_key",
+    "account_key",
+    "azure_client_id",
+    "client_id",
+    "azure_client_secret",
+    "client_secret",
+    "azure_tenant_id",
+    "tenant_id",
+    "azure_storage_sas_key",
+    "azure_storage_sas_token",
+    "sas_key",
+    "sas_token",
+    "azure_storage_token",
+    "bearer_token",
+    "token",
+    "azure_storage_use_emulator",
+    "object_store_use_emulator",
+    "use_emulator",
+    "azure_endpoint",
+    "azure_use_fabric_endpoint",
+    "use_fabric_endpoint",
+    "azure_msi_endpoint",
+    "azure_identity_endpoint",
+    "identity_endpoint",
+    "msi_endpoint",
+    "azure_object_id",
+    "object_id",
+    "azure_msi_resource_id",
+    "msi_resource_id",
+    "azure_federated_token_file",
+    "federated_token_file",
+    "azure_use_azure_cli",
+    "use_azure_cli",
+    "azure_disable_tagging",
+    "disable_tagging",
+    "oss_endpoint",
+    "oss_access_key_id",
+    "oss_secret_access_key",
+    "oss_region",
+    "oss_security_token",
+]
+"""The tables of the official documentation's page on object stores, for the stores that there are here."""
+
+
+def test_the_official_names_are_known_and_documented() -> None:
+    assert not sorted(set(OFFICIAL) - KNOWN_OPTIONS)
+    text = (Path(__file__).parents[2] / "docs" / "stores.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.partition("## Storage options")[2].splitlines() if line.startswith("| `")]
+    named = {
+        name for row in rows for name in re.findall(r"`([a-z0-9_]+)`", row) if not name.endswith("_") and name != "_path"
+    }
+    assert not sorted(named - KNOWN_OPTIONS)
+    # A row may say "also without azure_": then the short name is not spelt out.
+    short = {name.removeprefix(prefix) for name in named for prefix in ("aws_", "google_", "azure_storage_", "azure_")}
+    others = {"azure_identity_endpoint", "identity_endpoint"}
+    assert not sorted(set(OFFICIAL) - named - short - others)
 
 
 def test_secrets_are_never_called_plain() -> None:

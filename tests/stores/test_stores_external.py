@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from commit_support import append, create, live_rows
+from emulators import DDB_TABLE, dynamodb, s3_options
 from store_contract import StoreContract
 
 from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, StoreError
 from lance_core.io.external import ExternalStore, ManifestRegister
+from lance_core.io.external_dynamodb import DynamoRegister
 from lance_core.io.external_sql import SqlRegister
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store, without_folder
@@ -102,19 +104,30 @@ def test_a_manifest_written_without_the_register_is_not_replaced(register: SqlRe
     assert bytes(inner.get(MANIFEST)) == b"before the register"
 
 
+@pytest.fixture(params=["sql", "dynamodb"])
+def any_register(request: pytest.FixtureRequest) -> ManifestRegister:
+    if request.param == "sql":
+        found: ManifestRegister = request.getfixturevalue("register")
+        return found
+    endpoint: str = request.getfixturevalue("moto_endpoint")
+    dynamodb(endpoint)
+    return DynamoRegister(DDB_TABLE, s3_options(endpoint))
+
+
 @pytest.mark.parametrize("read", ["get", "size", "list", "list_names", "list_unfinished"])
-def test_a_reader_publishes_what_a_dead_writer_committed(register: SqlRegister, read: str) -> None:
+def test_a_reader_publishes_what_a_dead_writer_committed(any_register: ManifestRegister, read: str) -> None:
+    register, table = any_register, uuid.uuid4().hex
     inner = MemoryStore(uuid.uuid4().hex)
     staged = f"{MANIFEST}-{uuid.uuid4()}"
     inner.put(staged, b"two")
-    store = ExternalStore(inner, register, base="t")
+    store = ExternalStore(inner, register, base=table)
     assert list(store.list("")) == []
     assert [entry.path for entry in store.list_unfinished("")] == [staged]
-    register.add("t", 2, f"t/{staged}", 3)
+    register.add(table, 2, f"{table}/{staged}", 3)
     argument = MANIFEST if read in ("get", "size") else "_versions/"
     [*getattr(store, read)(argument)] if read.startswith("list") else getattr(store, read)(argument)
     assert [entry.path for entry in inner.list("")] == [MANIFEST]
-    assert register.get("t", 2) == f"t/{MANIFEST}"
+    assert register.get(table, 2) == f"{table}/{MANIFEST}"
     assert list(store.list_unfinished("")) == []
 
 
