@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +18,13 @@ from spark_cluster import SparkCluster
 
 from airflow_lance.execution import staging
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
+from lance_core.commit.registry import list_staged
 from lance_core.errors import InputError
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.spec import AppendSpec, SourceSpec
 
+SOURCES = Path(__file__).parent / "sources"
+REPOSITORY = Path(__file__).resolve().parents[2]
 CONF = {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.pyspark.python": sys.executable}
 
 
@@ -54,3 +63,55 @@ def test_a_driver_on_the_cluster(
     table = lance.dataset(uri)
     table.validate()
     assert table.to_table().sort_by("id").to_pylist() == [{"id": n, "name": f"row {n}"} for n in range(1000)]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.airflow
+def test_the_next_try_finds_the_job_of_a_worker_that_died(
+    cluster: SparkCluster, spark_env: dict[str, str], place: Path, tmp_path: Path
+) -> None:
+    uri, states = str(tmp_path / "t.lance"), tmp_path / "states.json"
+    extra = {"deploy-mode": "cluster", "rest-port": cluster.rest_port}
+    environment = {
+        **os.environ,
+        **spark_env,
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(SOURCES)]),
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW_CONN_STANDALONE": json.dumps({"conn_type": "spark", "host": cluster.master, "extra": extra}),
+    }
+    command = [sys.executable, str(SOURCES / "reattach_task.py"), uri, str(states)]
+    before = _drivers(place)
+
+    def attempts() -> list[str]:
+        return [entry.attempt for entry in list_staged(resolve_store(uri))]
+
+    with (tmp_path / "first.log").open("wb") as log:
+        first = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+    try:
+        _wait(lambda: bool(states.exists() and json.loads(states.read_text())) and bool(attempts()), first, log.name)
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    job, attempt = json.loads(states.read_text())["spark_job_id"], attempts()
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert second.returncode == 0, second.stderr[-3000:]
+    reference = json.loads(second.stdout.splitlines()[-1])
+    assert (json.loads(states.read_text())["spark_job_id"], attempts()) == (job, attempt), "the very same job"
+    assert len(_drivers(place) - before) == 1, "no second driver was submitted"
+    staging.commit(uri, [reference], options={}, max_attempts=None)
+    table = lance.dataset(uri)
+    table.validate()
+    assert sorted(table.to_table()["id"].to_pylist()) == [*range(1000)]
+
+
+def _drivers(place: Path) -> set[str]:
+    return {path.name for path in (place / "cluster" / "work").glob("driver-*")}
+
+
+def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: str) -> None:
+    until = time.monotonic() + 300
+    while not condition():
+        assert process.poll() is None, Path(log).read_text()
+        assert time.monotonic() < until, Path(log).read_text()
+        time.sleep(0.1)
