@@ -20,20 +20,36 @@ if TYPE_CHECKING:
     from lance_core.arrow.blob import blob_array as blob_array
     from lance_core.arrow.blob import blob_field as blob_field
     from lance_core.dataset.blob_files import BlobFile as BlobFile
+    from lance_core.dataset.cleanup import CleanupStats as CleanupStats
     from lance_core.dataset.dataset import LanceDataset as LanceDataset
     from lance_core.dataset.entry import dataset as dataset
     from lance_core.dataset.entry import write_dataset as write_dataset
     from lance_core.dataset.fragment import LanceFragment as LanceFragment
+    from lance_core.dataset.lance_operation import LanceOperation as LanceOperation
+    from lance_core.dataset.lance_operation import Transaction as Transaction
+    from lance_core.dataset.merge_builder import MergeInsertBuilder as MergeInsertBuilder
     from lance_core.dataset.ordering import ColumnOrdering as ColumnOrdering
     from lance_core.dataset.places import DatasetBasePath as DatasetBasePath
+    from lance_core.dataset.scan_statistics import ScanStatistics as ScanStatistics
     from lance_core.dataset.scanner import LanceScanner as LanceScanner
+    from lance_core.dataset.stats import DataStatistics as DataStatistics
+    from lance_core.dataset.stats import FieldStatistics as FieldStatistics
     from lance_core.dataset.udf import BatchUDF as BatchUDF
     from lance_core.dataset.udf import batch_udf as batch_udf
     from lance_core.errors import LanceError as LanceError
+    from lance_core.fragment import FragmentMetadata as FragmentMetadata
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "FragmentMetadata": "lance_core.fragment",
+    "Transaction": "lance_core.dataset.lance_operation",
+    "ScanStatistics": "lance_core.dataset.scan_statistics",
+    "MergeInsertBuilder": "lance_core.dataset.merge_builder",
+    "LanceOperation": "lance_core.dataset.lance_operation",
+    "FieldStatistics": "lance_core.dataset.stats",
+    "DataStatistics": "lance_core.dataset.stats",
+    "CleanupStats": "lance_core.dataset.cleanup",
     "BatchUDF": "lance_core.dataset.udf",
     "Blob": "lance_core.arrow.blob",
     "BlobFile": "lance_core.dataset.blob_files",
@@ -54,12 +70,20 @@ __all__ = [
     "BatchUDF",
     "Blob",
     "BlobFile",
+    "CleanupStats",
     "ColumnOrdering",
+    "DataStatistics",
     "DatasetBasePath",
+    "FieldStatistics",
+    "FragmentMetadata",
     "LanceDataset",
     "LanceError",
     "LanceFragment",
+    "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
+    "ScanStatistics",
+    "Transaction",
     "__version__",
     "batch_udf",
     "blob_array",

@@ -28,6 +28,11 @@ class Transaction:
     unknown: bytes = b""
 
     @property
+    def transaction_properties(self) -> Mapping[str, str]:
+        """`properties` by their other name."""
+        return self.properties
+
+    @property
     def file_name(self) -> str:
         """Its file below `_transactions/`."""
         return f"{self.read_version}-{self.uuid}.txn"
