@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import lance
+import lance.query
+import pyarrow as pa
 import pytest
 
 from lance_core.dataset.entry import dataset
@@ -114,3 +116,15 @@ def test_refusals(tmp_path: Path) -> None:
     table.create_scalar_index("i", "BTREE", train=False)
     assert table.index_statistics("i_idx")["num_indexed_rows"] == 0
     assert table.count_rows("i = 7") == lance.dataset(uri).count_rows("i = 7")
+
+
+def test_list_elements_as_documents_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    uri = str(tmp_path / "t.lance")
+    lists = [["fox dog", "dog"], None, ["zebra"], [], ["fox", None, "dog fox"]]
+    theirs = lance.write_dataset(pa.table({"x": range(5), "l": pa.array(lists, pa.list_(pa.string()))}), uri)
+    granularity = lance.query.DocumentGranularity.LIST_ELEMENT
+    theirs.create_scalar_index("l", "INVERTED", document_granularity=granularity)
+    with caplog.at_level(logging.INFO, logger="lance_core.index"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = dataset(uri).to_table(["x"], full_text_query={"query": "fox", "columns": ["l"]})
+    assert sorted(found["x"].to_pylist()) == [0, 4] and "is newer than" in caplog.text

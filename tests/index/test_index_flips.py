@@ -153,7 +153,7 @@ def flip(uri: str, case: Case, count: int, seed: str) -> Tally:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_flipped_bits_are_never_believed(built: Callable[[str], str], name: str) -> None:
-    tally = flip(built(name), TABLE[name], 40, name)
+    tally = flip(built(name), TABLE[name], 24, name)
     assert (tally.wrong, tally.missing) == (0, 0), tally
 
 

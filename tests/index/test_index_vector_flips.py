@@ -79,7 +79,7 @@ def flip(uri: str, metric: str, count: int, seed: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ"])
 def test_flipped_bits_change_no_answer(tmp_path: Path, kind: str) -> None:
-    noticed, wrong = flip(make(str(tmp_path / "t.lance"), kind, METRICS[kind]), METRICS[kind], 40, kind)
+    noticed, wrong = flip(make(str(tmp_path / "t.lance"), kind, METRICS[kind]), METRICS[kind], 24, kind)
     assert noticed > 0 and wrong == 0, (noticed, wrong)
 
 

@@ -192,7 +192,8 @@ def _holds(words: npt.NDArray[np.uint32], hashes: Hashes, masks: npt.NDArray[np.
 
 
 def _is_variable(value_type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(value_type) or pa.types.is_large_string(value_type))
+    t = pa.types
+    return any(test(value_type) for test in (t.is_string, t.is_large_string, t.is_binary, t.is_large_binary))
 
 
 def _is_lookup(part: Expr) -> bool:

@@ -106,6 +106,9 @@ class ZoneMap:
         names = ["min", "max", "null_count", "nan_count", "fragment_id", "zone_start", "zone_length"]
         self._zones = read_all(opened, names)
         self.rows_per_zone = number_of(opened, "rows_per_zone", ROWS_PER_ZONE)
+        # Of some types the official library writes no bounds: such a zone may hold anything.
+        nulls, lengths = (self._zones.column(name).to_numpy() for name in ("null_count", "zone_length"))
+        self._untold = self._zones.column("max").is_null().to_numpy(zero_copy_only=False) & (nulls < lengths)
         self._nulls: AddressSet | None = None
         where = opened.schema.metadata.get("null_bitmap")
         if where is not None and where.isdigit() and 0 < int(where) < opened.num_global_buffers:
@@ -115,7 +118,7 @@ class ZoneMap:
         """The zones that may hold rows for the test; for IS NULL the rows themselves."""
         if isinstance(part, ast.IsNull) and self._nulls is not None:
             return Answer(self._nulls, is_exact=True)
-        return Answer(zone_rows(self._zones, may_match(part, self._zones)), is_exact=False)
+        return Answer(zone_rows(self._zones, may_match(part, self._zones) | self._untold), is_exact=False)
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone that allows for its value; the rows told to be null are."""
@@ -126,6 +129,8 @@ class ZoneMap:
             part = values.slice(first, end - first)
             has_nans = _num_nans(part) > 0
             require(part.null_count <= nulls[zone] and has_nans <= (nans[zone] > 0), "a zone has more nulls than it tells")
+            if self._untold[zone] or not is_ordered(self._type):
+                continue
             part = part.drop_null()
             part = part.filter(pc.invert(pc.is_nan(part))) if has_nans else part
             if len(part):

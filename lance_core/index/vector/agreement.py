@@ -68,12 +68,16 @@ def _require_part(metric: Metric, quantizer: Quantizer, centroids: Floats, part:
 
 def _require_near(metric: Metric, centroids: Floats, owners: Any, rows: Floats) -> None:
     is_spherical = metric == "dot"
+    longest = float(np.einsum("ij,ij->i", rows, rows).max()) ** 0.5
+    reach = 10 * max(longest, 1.0 if is_spherical else 0.0)
+    require(np.linalg.norm(centroids[owners[0]]) <= reach, "a centroid is farther than all its rows")
     _, best = owners_of(rows, centroids, is_spherical=is_spherical)
     if is_spherical:
         own = -np.einsum("ij,ij->i", rows, centroids[owners])
     else:
         own = ((rows - centroids[owners]) ** 2).sum(axis=1)
-    far = own > best + 0.05 * np.abs(best) + 1e-4 * np.abs(own)
+    # Where rows are almost their centroid the rest is noise, hence the share of their own length.
+    far = own > best + 0.05 * np.abs(best) + 1e-3 * np.einsum("ij,ij->i", rows, rows)
     require(far.sum() <= 2 + _FAR_SHARE * len(rows), "a centroid is not where its rows are")
 
 
@@ -128,8 +132,9 @@ def _product(quantizer: Product, columns: Columns, expected: Columns, rows: Any,
     book = quantizer.codebook.transpose(0, 2, 1)
     target = rows[which] - centroids[which] if quantizer.is_residual else rows[which]
     target = target.reshape(len(which), quantizer.parts, -1)[np.arange(len(which)), part]
+    length = np.einsum("ij,ij->i", rows[which], rows[which]) / quantizer.parts
     chosen, nearest = (((book[part, codes[which, part]] - target) ** 2).sum(axis=1) for codes in (have, want))
-    good[which[chosen > nearest * 1.05 + 1e-3 * (target**2).sum(axis=1)]] = False
+    good[which[chosen > nearest * 1.05 + 1e-3 * length]] = False
     return good
 
 
@@ -140,10 +145,11 @@ def _rabit(quantizer: Rabit, columns: Columns, expected: Columns, rows: Any, cen
         for item in (columns, expected)
     )
     mine, theirs = (item[HELD].astype(np.float32) * item["scale"][:, None] for item in (have, want))
-    most = np.abs(theirs).max(axis=1, keepdims=True)
-    good: Any = (np.abs(mine - theirs) <= 4 * np.abs(want["scale"])[:, None] + 0.02 * most).all(axis=1)
-    good &= np.abs(have["scale"] - want["scale"]) <= 0.6 * np.abs(want["scale"])
-    good &= np.abs(have["add"] - want["add"]) <= 0.1 * (np.abs(want["add"]) + np.abs(want["add"]).mean())
+    # Where a row is almost its centroid all of this is noise, hence the share of the row's own length.
+    length = np.einsum("ij,ij->i", rows, rows)
+    apart = ((mine - theirs) ** 2).sum(axis=1)
+    good = apart <= 0.1 * (theirs**2).sum(axis=1) + 1e-3 * length
+    good &= np.abs(have["add"] - want["add"]) <= 0.5 * np.abs(want["add"]).mean() + 1e-3 * length
     return np.asarray(good, np.bool_)
 
 
