@@ -66,9 +66,11 @@ def columns() -> dict[str, Any]:
 
 
 COLUMNS = columns()
-QUICK = {("string", "NGRAM"), ("binary", "BLOOMFILTER"), ("fixed", "ZONEMAP"), ("numbers", "ZONEMAP"),
-         ("numbers", "LABEL_LIST"), ("float16", "BITMAP"), ("float64", "BTREE"), ("float32", "ZONEMAP"), ("decimal", "BTREE"), ("none", "BTREE"),
-         ("string", "INVERTED"), ("bool", "BITMAP"), ("uint64", "BLOOMFILTER"), ("labels", "INVERTED")}  # fmt: skip
+QUICK = {
+    ("string", "NGRAM"), ("binary", "BLOOMFILTER"), ("fixed", "ZONEMAP"), ("numbers", "ZONEMAP"), ("numbers", "LABEL_LIST"),
+    ("float16", "BITMAP"), ("float64", "BTREE"), ("float32", "ZONEMAP"), ("decimal", "BTREE"), ("none", "BTREE"),
+    ("string", "INVERTED"), ("bool", "BITMAP"), ("uint64", "BLOOMFILTER"), ("labels", "INVERTED"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("stable", [False, True])
