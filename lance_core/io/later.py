@@ -3,7 +3,8 @@
 ::
 
     data/a.lance       written, named    fsync ----+            a file nobody refers to yet may have its name early
-    5.manifest                 written     fsync --+-> link     the link waits for both
+    5.manifest                 written     fsync --+-> link, fsync of the folder        the link waits for both
+    hint                                                  write
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from lance_core.io.store import Store
 def syncing_later(store: Store) -> Iterator[Store]:
     """The store to stream to and to commit through, within one block; any other store than a local one is its own.
 
-    Nothing streamed is durable before a `put_if_absent` through the same store has returned, or the block has ended.
+    What is streamed is durable before a `put_if_absent` through the same store publishes anything; that is durable when the
+    block has ended.
     """
     if not isinstance(store, LocalStore):
         yield store

@@ -47,6 +47,14 @@ class Syncs:
         with self._lock:
             self._pending += [io_pool().submit(_sync_file, file), io_pool().submit(sync_folder, folder)]
 
+    def add_folder(self, folder: str) -> None:
+        """Sync a folder that has a new name in it."""
+        if in_io_pool():
+            sync_folder(folder)
+            return
+        with self._lock:
+            self._pending.append(io_pool().submit(sync_folder, folder))
+
     def wait(self) -> None:
         """Until all are on the disk. OSError when one could not be written: now, and whenever it is asked again."""
         with self._lock:
@@ -107,7 +115,9 @@ class LocalWriter:
                     raise AlreadyExistsError(f"{self._path!r} exists already", uri=self._target)
             finally:
                 self._drop_temporary()
-            if durable:
+            if durable and after is not None:
+                after.add_folder(os.path.dirname(self._target))
+            elif durable:
                 sync_folder(os.path.dirname(self._target))
 
     def close_as_many(self, targets: Sequence[tuple[str, str]], *, durable: bool = True) -> list[str]:
