@@ -58,13 +58,20 @@ class EditingVerbs:
     ) -> dict[str, int]:
         """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}.
 
-        The moved rows are written in the table's own storage version; another `data_storage_version` is refused.
+        `data_storage_version`: of the files the moved rows are written to; the table's own stays. InputError across the
+        legacy format.
         """
         own = self._snapshot.manifest.file_version
-        if data_storage_version is not None and parse_storage_version(data_storage_version) is not own:
-            raise InputError(f"update writes version {own.text}, the table's", cure="Leave data_storage_version out.")
+        version = own if data_storage_version is None else parse_storage_version(data_storage_version)
+        if version.is_legacy != own.is_legacy:
+            raise InputError(f"a table of version {own.text} takes no files of {version.text}", cure="Leave it out.")
         self._snapshot, result = update_rows(
-            self._snapshot, updates, where=where, conflict_retries=conflict_retries, retry_timeout=retry_timeout
+            self._snapshot,
+            updates,
+            where=where,
+            conflict_retries=conflict_retries,
+            retry_timeout=retry_timeout,
+            version=version,
         )
         return result
 

@@ -51,28 +51,38 @@ def update_rows(
     where: Any = None,
     conflict_retries: int = DEFAULT_RETRIES,
     retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    version: FileVersion | None = None,
 ) -> tuple[Snapshot, dict[str, int]]:
     """Give columns new values (SQL over the old ones) in the rows a filter selects, all rows without one.
+
+    `version`: of the files the moved rows are written to; None is the table's own.
 
     Raises FilterError, InputError for a column that is not there or a value of another type, CommitError.
     """
     landed, edit = run_edit(
         snapshot,
-        lambda current: stage_update(current, updates, where=where),
+        lambda current: stage_update(current, updates, where=where, version=version),
         retries=conflict_retries,
         timeout=retry_timeout,
     )
     return landed, dict(edit.result)
 
 
-def stage_update(snapshot: Snapshot, updates: Mapping[str, str], *, where: Any = None, attempt: str | None = None) -> Edit:
+def stage_update(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    *,
+    where: Any = None,
+    attempt: str | None = None,
+    version: FileVersion | None = None,
+) -> Edit:
     """Write the new rows and deletion files of an update and describe its commit."""
     values = _parse_updates(snapshot.arrow_schema, updates)
     matched = matching_offsets(snapshot, as_filter(where, snapshot.arrow_schema))
     deletions, fragments = stage_both(
         snapshot,
         matched,
-        lambda: stage_moved(snapshot, matched, _updated(snapshot, matched, values), attempt=attempt),
+        lambda: stage_moved(snapshot, matched, _updated(snapshot, matched, values), attempt=attempt, version=version),
         attempt=attempt,
     )
     schema = snapshot.manifest.schema

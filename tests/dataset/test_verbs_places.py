@@ -189,3 +189,19 @@ def test_base_store_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert given == expected
     with pytest.raises(InputError, match="unknown storage option"):
         lance_core.dataset(uri, base_store_params={one: {"nonsense": "x"}})
+
+
+def test_an_update_writes_files_of_the_version_it_is_told(tmp_path: Path) -> None:
+    found = []
+    for library in (lance, lance_core):
+        uri = str(tmp_path / library.__name__)
+        ds = library.write_dataset(pa.table({"a": [1, 2, 3]}), uri, data_storage_version="2.1")
+        ds.update({"a": "a + 10"}, where="a > 1", data_storage_version="2.2")
+        ours = lance_core.dataset(uri)
+        ours.validate()
+        files = [file.version.text for fragment in ours.get_fragments() for file in fragment.data_files()]
+        found.append((files, ours.data_storage_version, ours.to_table().to_pydict()))
+        assert ours.to_table().equals(lance.dataset(uri).to_table())
+    assert found[0] == found[1]
+    with pytest.raises(InputError, match="takes no files"):
+        lance_core.dataset(uri).update({"a": "1"}, data_storage_version="legacy")

@@ -83,7 +83,7 @@ def test_arguments_of_a_commit(ds: lance_core.LanceDataset, tmp_path: Path) -> N
         lance_core.LanceDataset.commit(ds, Append(()), 2, commit_tiemout=3)
 
 
-def test_an_update_in_another_version_is_refused(ds: lance_core.LanceDataset) -> None:
+def test_an_update_in_the_legacy_version_is_refused(ds: lance_core.LanceDataset) -> None:
     with pytest.raises(InputError, match="version"):
-        ds.update({"a": "a + 1"}, data_storage_version="2.0")
+        ds.update({"a": "a + 1"}, data_storage_version="legacy")
     assert ds.update({"a": "a + 1"}, data_storage_version="2.2")["num_rows_updated"] == 2
