@@ -29,7 +29,7 @@ from lance_core.errors import CorruptFileError, FilterError, LanceError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import Answer, IndexKind, OpenIndex
-from lance_core.index.over_json import may_hold_ids
+from lance_core.index.over_json import is_searched, may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
@@ -114,6 +114,8 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
         return f"its version {index.index_version} is newer than {kind.version}", kind
     if len(index.fields) != 1 or index.fragment_bitmap is None:
         return "it is on several fields, or does not say what it covers", kind
+    if not is_searched(index.details):
+        return "it is over JSON, with a target that is not searched here", kind
     if stable and not may_hold_ids(index.details):
         return "it may hold addresses where the table has stable row ids", kind
     if deferred and (is_address_based(index) or not stable):

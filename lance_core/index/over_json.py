@@ -38,6 +38,7 @@ _GETTERS: tuple[tuple[str, pa.DataType], ...] = (
 )
 _OF_IDS = (b"BitmapIndexDetails", b"NGramIndexDetails")
 """What holds stable row ids under a path; nothing says so of other kinds, which the official library refuses or misreads."""
+_SEARCHED = (b"BTreeIndexDetails", b"BitmapIndexDetails", b"ZoneMapIndexDetails", b"NGramIndexDetails")
 _TYPED_BY = {
     "BTREE": ("page_lookup.lance", "min"),
     "BITMAP": ("bitmap_page_lookup.lance", "keys"),
@@ -112,6 +113,11 @@ def json_kind(kinds: Sequence[IndexKind]) -> IndexKind:
         parameters=frozenset({"path", "target_index_type", "target_index_parameters"}),
         options_of=options_of,
     )
+
+
+def is_searched(details: IndexDetails) -> bool:
+    """Whether an index is none over JSON, or one over a target that is searched here."""
+    return details.kind != "JsonIndexDetails" or any(name in details.value for name in _SEARCHED)
 
 
 def may_hold_ids(details: IndexDetails) -> bool:

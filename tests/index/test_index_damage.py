@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import warnings
@@ -12,6 +13,7 @@ import lance
 import lance.query
 import pyarrow as pa
 import pytest
+from lance.indices import IndexConfig
 
 from lance_core.dataset.entry import dataset
 from lance_core.dataset.index_use import usable_segments
@@ -128,3 +130,14 @@ def test_list_elements_as_documents_are_skipped(tmp_path: Path, caplog: pytest.L
         warnings.simplefilter("error")
         found = dataset(uri).to_table(["x"], full_text_query={"query": "fox", "columns": ["l"]})
     assert sorted(found["x"].to_pylist()) == [0, 4] and "is newer than" in caplog.text
+
+
+def test_json_over_a_bloom_filter_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    uri = str(tmp_path / "t.lance")
+    documents = pa.array([json.dumps({"a": f"x{n % 7}"}) for n in range(100)], pa.json_())
+    theirs = lance.write_dataset(pa.table({"x": range(100), "j": documents}), uri)
+    config = IndexConfig(index_type="json", parameters={"path": "a", "target_index_type": "bloomfilter"})
+    theirs.create_scalar_index("j", config)
+    with caplog.at_level(logging.INFO, logger="lance_core.index"):
+        found = dataset(uri).to_table(["x"], filter="json_get_string(j, 'a') = 'x3'", strict_index=True)
+    assert found["x"].to_pylist() == [*range(3, 100, 7)] and "over JSON" in caplog.text
