@@ -46,6 +46,8 @@ class Inverted:
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
         kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
         self.partitions = tuple(Partition(folder, number, kind) for number in numbers)
+        if self.params.with_position and not all(part.has_places for part in self.partitions):
+            raise CorruptFileError(f"{opened.path} speaks of positions, which a partition has not", cure="Build it anew.")
 
     @property
     def tokenizer(self) -> Tokenizer:

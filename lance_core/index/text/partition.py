@@ -54,6 +54,8 @@ class Partition:
         if missing:
             raise CorruptFileError(f"{self._file.path} has the columns {', '.join(ids)}, expected _posting, _length")
         self.has_places = "_compressed_position" in ids
+        if self.has_places and "_position_block_offset" not in ids:
+            raise CorruptFileError(f"{self._file.path} has positions and not where their blocks begin")
         self._lists = schema.project({child.id for child in schema.descend(ids["_posting"])})
         names = ("_compressed_position", "_position_block_offset")
         self._places = (
