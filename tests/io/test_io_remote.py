@@ -9,6 +9,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from moto_server import moto_server
 from store_contract import StoreContract
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
@@ -148,12 +149,8 @@ def test_bad_uris(uri: str) -> None:
 @pytest.fixture(scope="module")
 def moto_endpoint() -> Iterator[str]:
     pytest.importorskip("s3fs")
-    server_module = pytest.importorskip("moto.server")
-    server = server_module.ThreadedMotoServer(port=0)
-    server.start()
-    _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
-    server.stop()
+    with moto_server() as endpoint:
+        yield endpoint
 
 
 class TestS3(StoreContract):

@@ -15,18 +15,15 @@ import pytest
 sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("io", "commit", "dataset", "histories")]
 
 from emulators import AZURITE_KEY, AZURITE_PACKAGE, azurite_command  # noqa: E402
+from moto_server import moto_server  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def moto_endpoint() -> Iterator[str]:
     """Moto's server: S3 and DynamoDB."""
     pytest.importorskip("s3fs", reason="s3fs is not installed (extra s3)")
-    server_module = pytest.importorskip("moto.server", reason="moto is not installed (extra dev)")
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
-    server.stop()
+    with moto_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")
