@@ -24,8 +24,8 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import believe, confirmed, hold_small
-from lance_core.errors import CorruptFileError, FilterError, LanceError
+from lance_core.dataset.trust import UNREADABLE, believe, confirmed, hold_small
+from lance_core.errors import CorruptFileError, FilterError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import Answer, IndexKind, OpenIndex
@@ -193,7 +193,7 @@ class _Search:
             return Answer(rows, answer.is_exact and (is_known or confirmed(self.snapshot, part, rows)))
         except FilterError:
             return None
-        except (LanceError, OSError) as error:
+        except UNREADABLE as error:
             if self.strict:
                 raise CorruptFileError(
                     f"index {index.name!r} ({index.uuid}) of {self.snapshot.uri} cannot be searched: {error}",

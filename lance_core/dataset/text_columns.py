@@ -23,8 +23,8 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_use import Segment, open_segment, row_id_index
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import believe
-from lance_core.errors import CorruptFileError, InputError, LanceError
+from lance_core.dataset.trust import UNREADABLE, believe
+from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import InvertedDetails
 from lance_core.index.text.inverted import Inverted, accepts
 from lance_core.index.text.matching import Documents
@@ -78,7 +78,7 @@ def text_column(
             assert isinstance(index, Inverted)
             believe(snapshot, segment.index, segment.coverage, index, at_any_size=strict)
             opened.append((segment, index, _indexed(snapshot, segment, index)))
-        except (LanceError, OSError) as error:
+        except UNREADABLE as error:
             _left_out(snapshot, segment, error, strict=strict)
     covered = frozenset(fragment for segment, _, _ in opened for fragment in segment.coverage)
     params = opened[0][1].params if opened else params or _stored_params(snapshot, segments)

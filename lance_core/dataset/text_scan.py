@@ -22,7 +22,8 @@ from lance_core.dataset.projection import Projection, plan_projection
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scored import Scored, scored_table
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.errors import CorruptFileError, InputError, LanceError
+from lance_core.dataset.trust import UNREADABLE
+from lance_core.errors import CorruptFileError, InputError
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment
 from lance_core.index.text.query import FullTextQuery
@@ -83,7 +84,7 @@ class TextScan:
             return search.find(self.query)
         except InputError:
             raise
-        except (LanceError, OSError) as error:
+        except UNREADABLE as error:
             if self.options.strict:
                 raise CorruptFileError(
                     f"a full text index of {self.snapshot.uri} cannot be searched: {error}",

@@ -26,7 +26,7 @@ from lance_core.dataset.reuse import behind
 from lance_core.dataset.rows import is_living
 from lance_core.dataset.scan import selected_offsets
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, LanceError
 from lance_core.expr import Expr
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import IndexFolder
@@ -35,6 +35,8 @@ from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet
 from lance_core.table.coverage import is_address_based
 
+UNREADABLE = (LanceError, OSError, pa.ArrowException)
+"""What a damaged segment may raise: Arrow's kernels refuse what its files should never hold, such as a null page number."""
 MOST_ROWS = 1 << 18
 MOST_BYTES = 16 << 20
 _TEXT_ROWS = 1 << 15

@@ -23,9 +23,9 @@ from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import believe, hold_small
+from lance_core.dataset.trust import UNREADABLE, believe, hold_small
 from lance_core.dataset.vector_build import VECTOR_DETAILS
-from lance_core.errors import CorruptFileError, LanceError
+from lance_core.errors import CorruptFileError
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
 from lance_core.index.vector.opened import OpenVectorIndex
@@ -209,7 +209,7 @@ def search_segment(
             allow=mask.allows,
         )
         return Scored(mask.addresses(ids), values)
-    except (LanceError, OSError) as error:
+    except UNREADABLE as error:
         if strict:
             raise CorruptFileError(
                 f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",

@@ -80,6 +80,7 @@ class BTree:
         self._path = path
         self._type = value_type
         self._folder = folder
+        require(not any(self._pages.column(place).null_count for place in (2, 3)), "a page without a number")
         numbers = self._pages.column(3).to_numpy()
         num_pages = -(-self._num_rows // self._page_rows)
         if len(numbers) != num_pages or (num_pages and int(numbers.max()) >= num_pages):
@@ -135,6 +136,7 @@ class BTree:
         stored = [_columns(batch) for batch in self._data.read(batch_size=1 << 18)]
         stored_values = pa.chunked_array([values for values, _ in stored], self._type)
         stored_ids = np.concatenate([ids for _, ids in stored]) if stored else np.empty(0, np.uint64)
+        require(len(stored_ids) == self._num_rows, "the file tells another number of rows than it has")
         values, ids = gather(batches, self._type)
         places = places_of(stored_ids, ids)
         require_same_values(stored_values.take(pa.array(places)).combine_chunks(), values)
