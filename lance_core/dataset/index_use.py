@@ -13,7 +13,6 @@ scan. A segment that cannot be read is left out with a warning, or is an error w
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,7 +23,7 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, confirmed, hold_small
+from lance_core.dataset.trust import UNREADABLE, believe, confirmed, hold_small, left_out
 from lance_core.errors import CorruptFileError, FilterError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
@@ -194,17 +193,7 @@ class _Search:
         except FilterError:
             return None
         except UNREADABLE as error:
-            if self.strict:
-                raise CorruptFileError(
-                    f"index {index.name!r} ({index.uuid}) of {self.snapshot.uri} cannot be searched: {error}",
-                    uri=self.snapshot.uri,
-                    cure="Build it anew, drop it, or leave strict_index out.",
-                ) from error
-            warnings.warn(
-                f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            left_out(self.snapshot, index, error, strict=self.strict)
             return None
 
     def _check_fragments(self, rows: AddressSet, index: IndexMetadata) -> None:

@@ -11,7 +11,6 @@ What was worked out is kept with the snapshot.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,7 @@ from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_use import Segment, open_segment, row_id_index
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe
+from lance_core.dataset.trust import UNREADABLE, believe, left_out
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import InvertedDetails
 from lance_core.index.text.inverted import Inverted, accepts
@@ -79,7 +78,7 @@ def text_column(
             believe(snapshot, segment.index, segment.coverage, index, at_any_size=strict)
             opened.append((segment, index, _indexed(snapshot, segment, index)))
         except UNREADABLE as error:
-            _left_out(snapshot, segment, error, strict=strict)
+            left_out(snapshot, segment.index, error, strict=strict)
     covered = frozenset(fragment for segment, _, _ in opened for fragment in segment.coverage)
     params = opened[0][1].params if opened else params or _stored_params(snapshot, segments)
     tokenizer = tokenizer_of(params)
@@ -105,19 +104,6 @@ def restricted(column: TextColumn, allowed: Any) -> TextColumn:
         assert isinstance(others.documents, MemoryPartition)
         others = only(others, others.documents.among(allowed))
     return replace(column, indexed=tuple(only(item, item.documents) for item in column.indexed), others=others)
-
-
-def _left_out(snapshot: Snapshot, segment: Segment, error: Exception, *, strict: bool) -> None:
-    index = segment.index
-    if strict:
-        raise CorruptFileError(
-            f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",
-            uri=snapshot.uri,
-            cure="Build it anew, drop it, or leave strict_index out.",
-        ) from error
-    warnings.warn(
-        f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}", RuntimeWarning, stacklevel=2
-    )
 
 
 def _stored_params(snapshot: Snapshot, segments: Sequence[Segment]) -> TextParams:

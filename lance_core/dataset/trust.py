@@ -12,6 +12,7 @@ with the rows it covers when it is first asked, if it is small; then it is held 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -77,6 +78,19 @@ def believe(
     compare(snapshot, index, coverage, opened)
     cache.put(key, (opened, coverage | done), _NOTE_BYTES)
     return True
+
+
+def left_out(snapshot: Snapshot, index: IndexMetadata, error: Exception, *, strict: bool) -> None:
+    """Warn that a segment cannot be searched; CorruptFileError when `strict`. The warning is the caller's caller's."""
+    if strict:
+        raise CorruptFileError(
+            f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",
+            uri=snapshot.uri,
+            cure="Build it anew, drop it, or leave strict_index out.",
+        ) from error
+    warnings.warn(
+        f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}", RuntimeWarning, stacklevel=3
+    )
 
 
 def compare(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable) -> None:

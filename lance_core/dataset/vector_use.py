@@ -10,7 +10,6 @@ A row counts when its fragment lives, is in the segment's fragment bitmap, and t
 from __future__ import annotations
 
 import logging
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, hold_small
+from lance_core.dataset.trust import UNREADABLE, believe, hold_small, left_out
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.errors import CorruptFileError
 from lance_core.format.index import IndexMetadata
@@ -210,15 +209,7 @@ def search_segment(
         )
         return Scored(mask.addresses(ids), values)
     except UNREADABLE as error:
-        if strict:
-            raise CorruptFileError(
-                f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",
-                uri=snapshot.uri,
-                cure="Build it anew, drop it, or leave strict_index out.",
-            ) from error
-        warnings.warn(
-            f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}", RuntimeWarning, stacklevel=2
-        )
+        left_out(snapshot, index, error, strict=strict)
         return None
 
 
