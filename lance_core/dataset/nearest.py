@@ -23,7 +23,7 @@ from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import Projection, plan_projection
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scored import Scored, scored_table
+from lance_core.dataset.scored import Scored, SearchOptions, scored_table
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.vector_use import VectorSegment, row_mask, search_segment, vector_segments, vector_title
 from lance_core.expr import Expr
@@ -31,16 +31,6 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.index_details import Metric
 
 DISTANCE = "_distance"
-
-
-@dataclass(frozen=True)
-class NearestOptions:
-    """How a search goes about it."""
-
-    prefilter: bool = False
-    fast_search: bool = False
-    use_scalar_index: bool = True
-    strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +45,7 @@ class NearestSearch:
     filter_text: object
     limit: int | None
     offset: int
-    options: NearestOptions
+    options: SearchOptions
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -29,6 +29,16 @@ class Scored:
     scores: npt.NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search goes about it."""
+
+    prefilter: bool = False
+    fast_search: bool = False
+    use_scalar_index: bool = True
+    strict: bool = False
+
+
 class RowSearch(Protocol):
     """A scan whose rows a search picks: what `LanceScanner` hands over to."""
 

@@ -13,79 +13,77 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_core.dataset.plan import check_bounds
-from lance_core.dataset.projection import plan_projection
+from lance_core.dataset.projection import Projection, plan_projection
 from lance_core.dataset.scan_request import ScanRequest, as_filter
-from lance_core.dataset.scored import RowSearch
+from lance_core.dataset.scored import RowSearch, SearchOptions
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import InputError
+from lance_core.expr import Expr
 
 
 def plan_nearest(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
     """The search a request with `nearest` asks for. Raises InputError, FilterError."""
-    from lance_core.dataset.nearest import DISTANCE, NearestOptions, NearestSearch
+    from lance_core.dataset.nearest import DISTANCE, NearestSearch
     from lance_core.dataset.nearest_query import parse_nearest
 
-    schema = snapshot.manifest.schema
-    tested = snapshot.arrow_schema
-    if not request.prefilter:
-        tested = tested.append(pa.field(DISTANCE, pa.float32()))
     limit, offset = check_bounds(request.limit, request.offset)
     return NearestSearch(
         snapshot=snapshot,
-        query=parse_nearest(request.nearest, schema),
-        projection=plan_projection(
-            schema,
-            request.columns,
-            with_row_id=request.with_row_id,
-            with_row_address=request.with_row_address,
-            score=DISTANCE,
-            autoproject=request.scoring_autoprojection,
-        ),
+        query=parse_nearest(request.nearest, snapshot.manifest.schema),
+        projection=_projection(snapshot, request, DISTANCE),
         fragments=tuple(snapshot.manifest.fragments if request.fragments is None else request.fragments),
-        filter=None if request.filter is None else as_filter(request.filter, tested),
+        filter=_filter(snapshot, request, DISTANCE),
         filter_text=request.filter,
         limit=limit,
         offset=offset,
-        options=NearestOptions(
-            prefilter=request.prefilter,
-            fast_search=request.fast_search,
-            use_scalar_index=request.use_scalar_index,
-            strict=request.strict_index,
-        ),
+        options=_options(request),
     )
 
 
 def plan_full_text(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
     """The search a request with `full_text_query` asks for. Raises InputError, FilterError."""
-    from lance_core.dataset.text_scan import SCORE, TextOptions, TextScan
+    from lance_core.dataset.text_scan import SCORE, TextScan
     from lance_core.index.text.query import as_query
 
-    tested = snapshot.arrow_schema
-    if not request.prefilter:
-        tested = tested.append(pa.field(SCORE, pa.float32()))
     limit, offset = check_bounds(request.limit, request.offset)
     return TextScan(
         snapshot=snapshot,
         query=as_query(request.full_text_query),
-        projection=plan_projection(
-            snapshot.manifest.schema,
-            request.columns,
-            with_row_id=request.with_row_id,
-            with_row_address=request.with_row_address,
-            score=SCORE,
-            autoproject=request.scoring_autoprojection,
-        ),
+        projection=_projection(snapshot, request, SCORE),
         fragments=None if request.fragments is None else tuple(request.fragments),
-        filter=None if request.filter is None else as_filter(request.filter, tested),
+        filter=_filter(snapshot, request, SCORE),
         filter_text=request.filter,
         limit=limit,
         offset=offset,
-        options=TextOptions(
-            prefilter=request.prefilter,
-            fast_search=request.fast_search,
-            use_scalar_index=request.use_scalar_index,
-            strict=request.strict_index,
-        ),
+        options=_options(request),
+    )
+
+
+def _projection(snapshot: Snapshot, request: ScanRequest, score: str) -> Projection:
+    return plan_projection(
+        snapshot.manifest.schema,
+        request.columns,
+        with_row_id=request.with_row_id,
+        with_row_address=request.with_row_address,
+        score=score,
+        autoproject=request.scoring_autoprojection,
+    )
+
+
+def _filter(snapshot: Snapshot, request: ScanRequest, score: str) -> Expr | None:
+    """A filter of what was found may ask for the score too."""
+    tested = snapshot.arrow_schema
+    if not request.prefilter:
+        tested = tested.append(pa.field(score, pa.float32()))
+    return None if request.filter is None else as_filter(request.filter, tested)
+
+
+def _options(request: ScanRequest) -> SearchOptions:
+    return SearchOptions(
+        prefilter=request.prefilter,
+        fast_search=request.fast_search,
+        use_scalar_index=request.use_scalar_index,
+        strict=request.strict_index,
     )
 
 

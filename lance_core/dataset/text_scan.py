@@ -20,7 +20,7 @@ from lance_core.dataset.index_use import serve
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import Projection, plan_projection
 from lance_core.dataset.scan import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scored import Scored, scored_table
+from lance_core.dataset.scored import Scored, SearchOptions, scored_table
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.trust import UNREADABLE
 from lance_core.errors import CorruptFileError, InputError
@@ -29,16 +29,6 @@ from lance_core.format.fragment import Fragment
 from lance_core.index.text.query import FullTextQuery
 
 SCORE = "_score"
-
-
-@dataclass(frozen=True)
-class TextOptions:
-    """How a search goes about it."""
-
-    prefilter: bool = False
-    fast_search: bool = False
-    use_scalar_index: bool = True
-    strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +43,7 @@ class TextScan:
     filter_text: object
     limit: int | None
     offset: int
-    options: TextOptions
+    options: SearchOptions
 
     @property
     def schema(self) -> pa.Schema:
