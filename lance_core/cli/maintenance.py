@@ -22,7 +22,7 @@ def validate(table: Table, output: Output, shallow: bool, indices: bool) -> None
     with output.progress("checking") as progress:
         opened = check_snapshot(snapshot, deep=not shallow, progress=progress)
         if indices:
-            check_indices(snapshot)
+            check_indices(snapshot, progress=progress)
     output.message(
         f"version {snapshot.version} of {snapshot.uri} is whole: {snapshot.manifest.num_rows} rows, {opened} files opened",
         version=snapshot.version,
@@ -38,7 +38,8 @@ def seal(table: Table, output: Output, names: tuple[str, ...]) -> None:
     """Write checksums for indices that have none (the official library's), after comparing each with its rows."""
     from lance_core.dataset.seal import seal_indices
 
-    sealed = seal_indices(table.open(), names or None)
+    with output.progress("comparing") as progress:
+        sealed = seal_indices(table.open(), names or None, progress=progress)
     output.message(f"{len(sealed)} index segments sealed", sealed=sealed)
 
 

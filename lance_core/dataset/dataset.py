@@ -29,6 +29,7 @@ from lance_core.dataset.drop import drop_table
 from lance_core.dataset.editing import EditingVerbs
 from lance_core.dataset.exploring import ExploringVerbs
 from lance_core.dataset.fragment import LanceFragment
+from lance_core.dataset.index_trust import IndexTrust, parse_unsealed
 from lance_core.dataset.indices import IndexingVerbs
 from lance_core.dataset.log import read_transactions
 from lance_core.dataset.merge_builder import MergeInsertBuilder
@@ -178,6 +179,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         fragments: Sequence[LanceFragment] | None = None,
         use_scalar_index: bool | None = None,
         strict_index: bool | None = None,
+        unsealed_indices: str | None = None,
         full_text_query: Any = None,
         full_text_search: Any = None,
         **options: Any,
@@ -186,9 +188,11 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
         `columns` is a list of names (dotted for fields of structs) or a dict of name to SQL expression; `filter` is SQL text
         or a pyarrow expression; `fragments` restricts the scan. Indices answer what they can of the filter unless
-        `use_scalar_index` is False; one that cannot be read is left out with a warning, or an error with `strict_index`
-        (ours). Options that only steer the official scanner's speed are
-        accepted; what would change the result and is not implemented is refused by name.
+        `use_scalar_index` is False; one that cannot be read, or does not say what its column says, is left out with a
+        warning, or is an error with `strict_index`. Indices without checksums (the official library's, until
+        `seal_indices()`) are compared with their rows when they are first asked in a process; `unsealed_indices="skip"`
+        scans instead of comparing large ones, `"use"` believes large ones whose structure is right. Options that only
+        steer the official scanner's speed are accepted; what would change the result is refused by name.
 
         `nearest` is a dict {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}:
         the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what
@@ -216,7 +220,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             with_row_address=bool(with_row_address),
             fragments=chosen,
             use_scalar_index=use_scalar_index is not False,
-            strict_index=bool(strict_index),
+            trust=IndexTrust(bool(strict_index), parse_unsealed(unsealed_indices)),
             nearest=nearest,
             full_text_query=full_text_query if full_text_search is None else full_text_search,
             prefilter=bool(options.get("prefilter")),

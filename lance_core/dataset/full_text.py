@@ -2,7 +2,7 @@
 
 ::
 
-    hits = search_text(snapshot, MatchQuery("fox"), fast=False, strict=False)
+    hits = search_text(snapshot, MatchQuery("fox"), fast=False)
     hits.addresses, hits.scores          of living rows, in no order
 
 Indexed rows are scored by what the indices know, rows without an index by that and themselves together, as the official
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.index_use import Segment, usable_segments
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.dataset.text_columns import Searched, TextColumn, restricted, text_column
@@ -73,7 +74,7 @@ class TextSearch:
 
     snapshot: Snapshot
     fast: bool
-    strict: bool
+    trust: IndexTrust = DEFAULT_TRUST
     allowed: Any = None
     """Addresses of the rows that may be found, ascending; None: any. Rows without an index are scored among these."""
     columns: dict[str, TextColumn] = field(default_factory=dict)
@@ -94,7 +95,7 @@ class TextSearch:
 
     def without_indices(self) -> TextSearch:
         """The same search by reading all rows of the columns it was about; words are cut as the indices cut them."""
-        plain = TextSearch(self.snapshot, fast=False, strict=False, allowed=self.allowed)
+        plain = TextSearch(self.snapshot, fast=False, allowed=self.allowed)
         plain._segments = {name: [] for name in self.segments}
         plain._params = {name: column.tokenizer.params for name, column in self.columns.items()}
         return plain
@@ -104,7 +105,7 @@ class TextSearch:
         if name not in self.columns:
             segments = self.segments.get(name, ())
             params = self._params.get(name)
-            column = text_column(self.snapshot, name, segments, fast=self.fast, strict=self.strict, params=params)
+            column = text_column(self.snapshot, name, segments, fast=self.fast, trust=self.trust, params=params)
             self.columns[name] = column if self.allowed is None else restricted(column, self.allowed)
         return self.columns[name]
 
@@ -191,7 +192,7 @@ class TextSearch:
         """A column without an index, cut as others are that have one."""
         if column.index is not None or column.tokenizer.params == params:
             return column
-        plain = TextSearch(self.snapshot, fast=self.fast, strict=self.strict, allowed=self.allowed)
+        plain = TextSearch(self.snapshot, fast=self.fast, trust=self.trust, allowed=self.allowed)
         plain._segments, plain._params = {}, {column.name: params}
         return plain.column(column.name)
 

@@ -7,7 +7,7 @@
     fragment 2   not covered: scanned with the whole filter
 
 Only what lies in a segment's fragment bitmap is believed, and only of fragments that live; deleted rows are masked by the
-scan. A segment that cannot be read is left out with a warning, or is an error when `strict` is asked for.
+scan. A segment that cannot be read is left out with a warning, or is an error when that is asked for (`IndexTrust.strict`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ import numpy as np
 
 from lance_core.dataset.build_index import column_of, folder_of, value_type_of
 from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, confirmed, hold_small, left_out
+from lance_core.dataset.trust import UNREADABLE, believe, confirmed, hold_small, is_wanted, left_out
 from lance_core.errors import CorruptFileError, FilterError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
@@ -140,7 +141,7 @@ def open_segment(snapshot: Snapshot, segment: Segment) -> OpenIndex:
 class _Search:
     snapshot: Snapshot
     segments: Mapping[str, Sequence[Segment]]
-    strict: bool
+    trust: IndexTrust
 
     def ask(self, part: Expr) -> _Found | None:
         """What indices know about a test, however it is put together."""
@@ -175,11 +176,13 @@ class _Search:
     def _answer(self, segment: Segment, part: Expr) -> Answer | None:
         index = segment.index
         try:
+            if not is_wanted(self.snapshot, index, segment.coverage, self.trust):
+                return None
             opened = open_segment(self.snapshot, segment)
             answer = opened.search(part)
             if answer is None:
                 return None
-            is_known = believe(self.snapshot, index, segment.coverage, opened, at_any_size=self.strict)
+            is_known = believe(self.snapshot, index, segment.coverage, opened, self.trust)
             rows = answer.rows
             if not is_known:
                 self._check_fragments(rows, index)
@@ -193,7 +196,7 @@ class _Search:
         except FilterError:
             return None
         except UNREADABLE as error:
-            left_out(self.snapshot, index, error, strict=self.strict)
+            left_out(self.snapshot, index, error, self.trust)
             return None
 
     def _check_fragments(self, rows: AddressSet, index: IndexMetadata) -> None:
@@ -271,7 +274,7 @@ def _found(coverage: frozenset[int], rows: AddressSet, parts: Sequence[_Found], 
 
 
 def serve(
-    snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, strict: bool = False, fast: bool = False
+    snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, trust: IndexTrust = DEFAULT_TRUST, fast: bool = False
 ) -> Served:
     """Search indices for the plan's filter. The same plan when there is none, no index helps, or nobody wants them.
 
@@ -282,7 +285,7 @@ def serve(
     segments = usable_segments(snapshot)
     if not segments:
         return Served(plan)
-    search = _Search(snapshot, segments, strict)
+    search = _Search(snapshot, segments, trust)
     parts = [pair for group in _by_column(ast.conjuncts(plan.filter), segments) for pair in _asked(search, group)]
     known = [found for _, found in parts if found is not None]
     if not known:

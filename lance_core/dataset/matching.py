@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lance_core.dataset.by_address import nearby
+from lance_core.dataset.index_trust import IndexTrust
 from lance_core.dataset.index_use import serve
 from lance_core.dataset.plan import plan_scan
 from lance_core.dataset.projection import plan_projection
@@ -33,7 +34,8 @@ def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambd
     manifest = snapshot.manifest
     fragments = nearby(manifest, manifest.fragments, expr)
     plan = plan_scan(manifest.schema, fragments, plan_projection(manifest.schema, []), filter=expr)
-    served = serve(snapshot, plan).plan
+    # Comparing an index with its column costs more than the one scan it would spare.
+    served = serve(snapshot, plan, trust=IndexTrust(unsealed="skip")).plan
     total, done, found = sum(task.num_rows for task in served.tasks), 0, {}
     for task, offsets in in_order(snapshot, served, lambda task: selected_offsets(snapshot, served, task)):
         done += task.num_rows

@@ -81,7 +81,7 @@ class NearestSearch:
         failed: set[int] = set()
         for segment in self._segments:
             mask = row_mask(self.snapshot, segment.coverage, self._passing)
-            found = search_segment(self.snapshot, segment, query, q, mask, k=wide, strict=self.options.strict)
+            found = search_segment(self.snapshot, segment, query, q, mask, k=wide, trust=self.options.trust)
             if found is None:
                 failed |= segment.coverage
             else:
@@ -121,7 +121,7 @@ class NearestSearch:
         schema = self.snapshot.manifest.schema
         fragments = [fragment for fragment in self.fragments if fragment.id in self._covered]
         plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=self.filter)
-        served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, strict=self.options.strict)
+        served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, trust=self.options.trust)
         found = [batch.column(0).to_numpy() for batch in scan(self.snapshot, served.plan, batch_size=LARGE_BATCH_ROWS)]
         return np.concatenate(found) if found else np.empty(0, np.uint64)
 
@@ -133,7 +133,7 @@ class NearestSearch:
     def _served(self, fragments: tuple[Fragment, ...]) -> Served:
         wanted = self.filter if self.options.prefilter else None
         plan = vector_plan(self.snapshot, self.query.column, fragments, wanted)
-        return serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, strict=self.options.strict)
+        return serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, trust=self.options.trust)
 
     def explain(self, *, verbose: bool = False) -> str:
         """What is searched, and how."""

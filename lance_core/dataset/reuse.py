@@ -30,13 +30,18 @@ from lance_core.table.coverage import FRAGMENT_REUSE, SYSTEM_INDICES
 from lance_core.table.operations.rewrite import RewriteGroup
 from lance_core.wire.index import decode_details, encode_details
 
-_SHIFT = np.uint64(32)
+_SHIFT, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, eq=False)
 class _Move:
-    """One group: old fragments, the old addresses of rows that were kept (ascending), and their new ones."""
+    """One group: old fragments, the old addresses of rows that were kept (ascending), and their new ones.
 
+    `version` is the table's before they moved, `firsts` where in `new` each new fragment begins.
+    """
+
+    version: int
+    firsts: dict[int, int]
     old: Any
     old_sizes: dict[int, int]
     kept: Any
@@ -63,6 +68,19 @@ class Moves:
             targets[known] = step.new[places[known]]
             found = found.copy()
             found[moved] = targets
+        return found
+
+    def before(self, addresses: Any, version: int) -> Any:
+        """The addresses that rows of today had in a version: where a segment built of it has them."""
+        found = addresses
+        for step in reversed(self.steps):
+            if step.version < version:
+                continue
+            for fragment, first in step.firsts.items():
+                moved = found >> _SHIFT == fragment
+                if moved.any():
+                    found = found.copy()
+                    found[moved] = step.kept[first + (found[moved] & _LOW).astype(np.int64)]
         return found
 
     def rows(self, rows: AddressSet) -> AddressSet:
@@ -99,12 +117,12 @@ def moves_of(snapshot: Snapshot) -> Moves | None:
         kept["all"] = (
             None
             if details is None
-            else Moves(tuple(_move(group) for version in details.versions for group in version.groups))
+            else Moves(tuple(_move(group, item.dataset_version) for item in details.versions for group in item.groups))
         )
     return kept["all"]
 
 
-def _move(group: ReuseGroup) -> _Move:
+def _move(group: ReuseGroup, version: int) -> _Move:
     kept = decode_address_treemap(group.changed_row_addresses, what="a group of the reuse index").to_array()
     sizes = [item.physical_rows for item in group.new_fragments]
     if sum(sizes) != len(kept):
@@ -112,7 +130,9 @@ def _move(group: ReuseGroup) -> _Move:
     parts = [np.arange(item.physical_rows, dtype=np.uint64) | np.uint64(item.id << 32) for item in group.new_fragments]
     new = np.concatenate(parts) if parts else np.empty(0, np.uint64)
     old_sizes = {item.id: item.physical_rows for item in group.old_fragments}
-    return _Move(np.array(sorted(old_sizes), np.uint64), old_sizes, kept, new)
+    ends = np.cumsum([0, *sizes]).tolist()
+    firsts = {item.id: first for item, first in zip(group.new_fragments, ends, strict=False)}
+    return _Move(version, firsts, np.array(sorted(old_sizes), np.uint64), old_sizes, kept, new)
 
 
 def deferred_index(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> IndexMetadata:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.ordering import ColumnOrdering
 from lance_core.dataset.projection import Columns
 from lance_core.dataset.scan_statistics import StatsCallback
@@ -34,7 +35,7 @@ class ScanRequest:
     with_row_address: bool = False
     fragments: Sequence[Fragment] | None = None
     use_scalar_index: bool = True
-    strict_index: bool = False
+    trust: IndexTrust = DEFAULT_TRUST
     nearest: Any = None
     full_text_query: Any = None
     prefilter: bool = False

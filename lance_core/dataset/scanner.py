@@ -140,8 +140,8 @@ class LanceScanner:
 
     def _serve(self, plan: ScanPlan) -> Served:
         request = self._request
-        use, strict = request.use_scalar_index and not request.include_deleted_rows, request.strict_index
-        return serve(self._snapshot, plan, use_indices=use, strict=strict, fast=request.fast_search)
+        use = request.use_scalar_index and not request.include_deleted_rows
+        return serve(self._snapshot, plan, use_indices=use, trust=request.trust, fast=request.fast_search)
 
     def _planned(self, projection: Projection) -> ScanPlan:
         manifest, request = self._snapshot.manifest, self._request

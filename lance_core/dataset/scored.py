@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.projection import Output, Projection, needs_of
 from lance_core.dataset.scan import project
 from lance_core.dataset.snapshot import Snapshot
@@ -36,7 +37,7 @@ class SearchOptions:
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
-    strict: bool = False
+    trust: IndexTrust = DEFAULT_TRUST
 
 
 class RowSearch(Protocol):

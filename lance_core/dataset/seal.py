@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 
 from lance_core.dataset.build_index import column_of, folder_of, segments_named, value_type_of
 from lance_core.dataset.index_use import usable_segments
-from lance_core.dataset.reuse import behind
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import Comparable, compare
+from lance_core.dataset.trust import Comparable, Progress, compare
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.dataset.vector_use import is_usable
 from lance_core.errors import CorruptFileError, LanceError
@@ -25,16 +24,21 @@ from lance_core.index.base import IndexFolder
 from lance_core.index.vector.opened import OpenVectorIndex
 
 
-def check_indices(snapshot: Snapshot, names: Sequence[str] | None = None) -> int:
+def check_indices(
+    snapshot: Snapshot, names: Sequence[str] | None = None, *, progress: Progress = lambda done, total: None
+) -> int:
     """Compare segments with the rows they cover; all of them are read. Returns how many there were.
 
-    Left out are indices of kinds this release does not search, and those that follow a compaction through the reuse index.
-    Raises CorruptFileError, naming the first that is wrong; InputError for a name no index has.
+    Left out are indices of kinds this release does not search. `progress(rows compared, rows to compare)` starts again with
+    each segment. Raises CorruptFileError, naming the first that is wrong; InputError for a name no index has.
     """
-    return sum(1 for index, coverage in _segments(snapshot, names) if _compared(snapshot, index, coverage) is not None)
+    found = [_compared(snapshot, index, coverage, progress) for index, coverage in _segments(snapshot, names)]
+    return len(found)
 
 
-def seal_indices(snapshot: Snapshot, names: Sequence[str] | None = None) -> list[str]:
+def seal_indices(
+    snapshot: Snapshot, names: Sequence[str] | None = None, *, progress: Progress = lambda done, total: None
+) -> list[str]:
     """Write checksums for segments that have none, each after it was compared with its rows. Returns their uuids.
 
     Segments that lie in another table are left out. Raises as `check_indices`; what was sealed before stays so.
@@ -42,7 +46,7 @@ def seal_indices(snapshot: Snapshot, names: Sequence[str] | None = None) -> list
     sealed = []
     for index, coverage in _segments(snapshot, names):
         if index.base_id is None and not folder_of(snapshot, index).is_sealed:
-            _compared(snapshot, index, coverage).seal_held()
+            _compared(snapshot, index, coverage, progress).seal_held()
             sealed.append(index.uuid)
     return sealed
 
@@ -54,18 +58,18 @@ def _segments(snapshot: Snapshot, names: Sequence[str] | None) -> Iterator[tuple
     live = frozenset(fragment.id for fragment in snapshot.manifest.fragments)
     for index in snapshot.manifest.indices:
         coverage = live & (index.fragment_bitmap or frozenset())
-        wanted = (names is None or index.name in names) and bool(coverage) and not behind(snapshot, index)
+        wanted = (names is None or index.name in names) and bool(coverage)
         if wanted and (index.uuid in usable or is_usable(snapshot, index)):
             yield index, coverage
 
 
-def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]) -> IndexFolder:
+def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], progress: Progress) -> IndexFolder:
     """The folder, held to the bytes that were compared."""
     folder = folder_of(snapshot, index)
     try:
         if not folder.is_sealed:
             folder.hold()
-        compare(snapshot, index, coverage, _open(snapshot, index, folder))
+        compare(snapshot, index, coverage, _open(snapshot, index, folder), progress=progress)
     except LanceError as error:
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri}: {error}",

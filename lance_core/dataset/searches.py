@@ -83,7 +83,7 @@ def _options(request: ScanRequest) -> SearchOptions:
         prefilter=request.prefilter,
         fast_search=request.fast_search,
         use_scalar_index=request.use_scalar_index,
-        strict=request.strict_index,
+        trust=request.trust,
     )
 
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from lance_core.dataset.build_index import training_batches, value_type_of
 from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.index_trust import IndexTrust
 from lance_core.dataset.index_use import Segment, open_segment, row_id_index
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, left_out
+from lance_core.dataset.trust import UNREADABLE, believe, is_wanted, left_out
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import InvertedDetails
 from lance_core.index.text.inverted import Inverted, accepts
@@ -64,21 +65,23 @@ def text_column(
     segments: Sequence[Segment],
     *,
     fast: bool,
-    strict: bool,
+    trust: IndexTrust,
     params: TextParams | None = None,
 ) -> TextColumn:
-    """Open the segments of a column; those that cannot be read are left out with a warning, or an error when `strict`."""
+    """Open the segments of a column; those that cannot be read are left out with a warning, an error when strict."""
     if not accepts(value_type_of(snapshot.manifest.schema, snapshot.manifest.schema.find(name))):
         raise InputError(f"column {name!r} has no texts to search", cure="Name a column of strings, or of lists of them.")
     opened: list[tuple[Segment, Inverted, tuple[Searched, ...]]] = []
     for segment in segments:
         try:
+            if not is_wanted(snapshot, segment.index, segment.coverage, trust):
+                continue
             index = open_segment(snapshot, segment)
             assert isinstance(index, Inverted)
-            believe(snapshot, segment.index, segment.coverage, index, at_any_size=strict)
+            believe(snapshot, segment.index, segment.coverage, index, trust)
             opened.append((segment, index, _indexed(snapshot, segment, index)))
         except UNREADABLE as error:
-            left_out(snapshot, segment.index, error, strict=strict)
+            left_out(snapshot, segment.index, error, trust)
     covered = frozenset(fragment for segment, _, _ in opened for fragment in segment.coverage)
     params = opened[0][1].params if opened else params or _stored_params(snapshot, segments)
     tokenizer = tokenizer_of(params)

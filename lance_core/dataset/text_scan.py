@@ -75,7 +75,7 @@ class TextScan:
         except InputError:
             raise
         except UNREADABLE as error:
-            if self.options.strict:
+            if self.options.trust.strict:
                 raise CorruptFileError(
                     f"a full text index of {self.snapshot.uri} cannot be searched: {error}",
                     uri=self.snapshot.uri,
@@ -86,14 +86,14 @@ class TextScan:
 
     def _search(self) -> TextSearch:
         allowed = self._passing(self.filter) if self.options.prefilter and self.filter is not None else None
-        return TextSearch(self.snapshot, fast=self.options.fast_search, strict=self.options.strict, allowed=allowed)
+        return TextSearch(self.snapshot, fast=self.options.fast_search, trust=self.options.trust, allowed=allowed)
 
     def _passing(self, filter: Expr) -> Any:
         """The addresses of the rows that pass, ascending."""
         schema = self.snapshot.manifest.schema
         fragments = self.snapshot.manifest.fragments if self.fragments is None else self.fragments
         plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=filter)
-        served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, strict=self.options.strict)
+        served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, trust=self.options.trust)
         batches = scan(self.snapshot, served.plan, batch_size=LARGE_BATCH_ROWS)
         parts = [batch.column(0).to_numpy() for batch in batches]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.uint64)

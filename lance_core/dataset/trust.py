@@ -1,19 +1,22 @@
 """May an index segment be believed? One with checksums: yes, its bytes are those that were written. Another is compared
-with the rows it covers when it is first asked, if it is small; then it is held to the bytes that were compared.
+with the rows it covers when it is first asked, whatever its size, unless the user wants something else of large ones.
 
 ::
 
-    believe(snapshot, index, coverage, opened)      True: what it finds is right, and nothing is missing
-                                                    False: too large to compare here; test again what it finds
-    CorruptFileError                                it says something else than the rows do
+    is_wanted(snapshot, index, coverage, trust)             False: comparing it would cost more than this scan spares
+    believe(snapshot, index, coverage, opened, trust)       True: what it finds is right, and nothing is missing
+                                                            False: only its structure is; test again what it finds
+    CorruptFileError                                        it says something else than the rows do
 
-`compare` does it at any size, for `validate` and for sealing. (ADR 034.)
+`compare` does it without asking, for `validate` and for sealing. (ADR 034.)
 """
 
 from __future__ import annotations
 
+import logging
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -21,21 +24,23 @@ import pyarrow as pa
 
 from lance_core.dataset.build_index import column_of, folder_of, training_batches
 from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.index_trust import IndexTrust
 from lance_core.dataset.plan import FragmentTask, Picked, plan_scan
 from lance_core.dataset.projection import plan_projection
-from lance_core.dataset.reuse import behind
+from lance_core.dataset.reuse import behind, moves_of
 from lance_core.dataset.rows import is_living
 from lance_core.dataset.scan import selected_offsets
 from lance_core.dataset.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.expr import Expr
 from lance_core.format.index import IndexMetadata
-from lance_core.index.base import IndexFolder
+from lance_core.index.base import ID, IndexFolder
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet
 from lance_core.table.coverage import is_address_based
 
+Progress = Callable[[int, int], None]
 UNREADABLE = (LanceError, OSError, pa.ArrowException)
 """What a damaged segment may raise: Arrow's kernels refuse what its files should never hold, such as a null page number."""
 MOST_ROWS = 1 << 18
@@ -45,13 +50,20 @@ _VECTOR_BYTES = 4 << 20
 _NOTE_BYTES = 256
 _ALL: frozenset[int] = frozenset({-1})
 _TESTED_ROWS = 1 << 16
+_LEAST_PASS, _MOST_PASS = 256 << 20, 2 << 30
+_SLOW_SECONDS = 5.0
+_LOG = logging.getLogger("lance_core.index")
 
 
 class Comparable(Protocol):
     """An open segment."""
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Raises CorruptFileError when it does not say what the rows do."""
+        """Raises CorruptFileError when it does not say what the rows (value, id) do.
+
+        Rows come in several calls when they are many, each row in one of them: a call judges the rows it is given, and what
+        is not about single rows.
+        """
 
 
 def hold_small(folder: IndexFolder) -> None:
@@ -60,8 +72,20 @@ def hold_small(folder: IndexFolder) -> None:
         folder.hold()
 
 
+def is_wanted(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], trust: IndexTrust) -> bool:
+    """Whether a segment may be opened: not when the user skips large ones that nobody has compared."""
+    if trust.unsealed != "skip" or _is_small(snapshot, index, coverage):
+        return True
+    folder = folder_of(snapshot, index)
+    known: tuple[Comparable, frozenset[int]] | None = shared_cache().get((*folder.key, "agrees"))
+    if (known is not None and (known[1] is _ALL or coverage <= known[1])) or folder.is_sealed:
+        return True
+    _LOG.info("index %s (%s) is not used: it has no checksums, and was not compared with its rows", index.name, index.uuid)
+    return False
+
+
 def believe(
-    snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable, *, at_any_size: bool = False
+    snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable, trust: IndexTrust
 ) -> bool:
     """Whether what the segment says of some fragments is known to be so. Raises CorruptFileError when it is not so."""
     cache, folder = shared_cache(), folder_of(snapshot, index)
@@ -73,16 +97,26 @@ def believe(
     if folder.is_sealed:
         cache.put(key, (opened, _ALL), _NOTE_BYTES)
         return True
-    if behind(snapshot, index) or not (at_any_size or _is_small(snapshot, index, coverage)):
+    is_small = _is_small(snapshot, index, coverage)
+    if trust.unsealed == "use" and not is_small:
         return False
+    began = time.monotonic()
     compare(snapshot, index, coverage, opened)
     cache.put(key, (opened, coverage | done), _NOTE_BYTES)
+    if not is_small:
+        _tell(index, time.monotonic() - began)
     return True
 
 
-def left_out(snapshot: Snapshot, index: IndexMetadata, error: Exception, *, strict: bool) -> None:
-    """Warn that a segment cannot be searched; CorruptFileError when `strict`. The warning is the caller's caller's."""
-    if strict:
+def _tell(index: IndexMetadata, seconds: float) -> None:
+    level = logging.WARNING if seconds > _SLOW_SECONDS else logging.INFO
+    told = "index %s (%s) has no checksums and was compared with its rows in %.1f s; seal_indices() makes that needless"
+    _LOG.log(level, told, index.name, index.uuid, seconds)
+
+
+def left_out(snapshot: Snapshot, index: IndexMetadata, error: Exception, trust: IndexTrust) -> None:
+    """Warn that a segment cannot be searched; CorruptFileError when strict. The warning is the caller's caller's."""
+    if trust.strict:
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",
             uri=snapshot.uri,
@@ -93,19 +127,61 @@ def left_out(snapshot: Snapshot, index: IndexMetadata, error: Exception, *, stri
     )
 
 
-def compare(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable) -> None:
-    """Compare a segment with all living rows it covers. Raises CorruptFileError."""
-    manifest = snapshot.manifest
-    fragments = [fragment for fragment in manifest.fragments if fragment.id in coverage]
-    by_id = manifest.uses_stable_row_ids and not is_address_based(index)
-    column = column_of(manifest.schema, index.fields[0])
+def compare(
+    snapshot: Snapshot,
+    index: IndexMetadata,
+    coverage: frozenset[int],
+    opened: Comparable,
+    *,
+    progress: Progress = lambda done, total: None,
+) -> None:
+    """Compare a segment with all living rows it covers, a bounded part of them at a time. Raises CorruptFileError.
+
+    `progress(rows compared, rows to compare)` is called after each part.
+    """
+    total = sum(fragment.num_rows for fragment in snapshot.manifest.fragments if fragment.id in coverage)
+    most = min(max(sum(file.size_bytes for file in index.files) // 4, _LEAST_PASS), _MOST_PASS)
+    done = 0
     try:
-        opened.agree_with(training_batches(snapshot, column, fragments, "_rowid" if by_id else "_rowaddr"))
+        for part in _parts(_rows_of(snapshot, index, coverage), most):
+            opened.agree_with(part)
+            done += sum(batch.num_rows for batch in part)
+            progress(done, total)
     except (ValueError, LookupError, ArithmeticError, TypeError, pa.ArrowException) as error:
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.
         if isinstance(error, CorruptFileError):
             raise
         raise CorruptFileError(f"it cannot be compared with its column: {error}", cure="Build the index anew.") from error
+
+
+def _rows_of(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]) -> Iterator[pa.RecordBatch]:
+    """(value, id) of the living rows a segment covers; their ids as they were when it was built."""
+    manifest = snapshot.manifest
+    fragments = [fragment for fragment in manifest.fragments if fragment.id in coverage]
+    by_id = manifest.uses_stable_row_ids and not is_address_based(index)
+    column = column_of(manifest.schema, index.fields[0])
+    batches = training_batches(snapshot, column, fragments, "_rowid" if by_id else "_rowaddr")
+    moves = moves_of(snapshot) if not by_id and behind(snapshot, index) else None
+    if moves is None:
+        yield from batches
+        return
+    for batch in batches:
+        before = moves.before(batch.column(ID).to_numpy(), index.dataset_version)
+        yield batch.set_column(1, ID, pa.array(before, pa.uint64()))
+
+
+def _parts(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches of together about `most` bytes; one part, an empty one, when there are none."""
+    part: list[pa.RecordBatch] = []
+    size, is_first = 0, True
+    for batch in batches:
+        part.append(batch)
+        size += batch.nbytes
+        if size >= most:
+            yield part
+            part, size, is_first = [], 0, False
+    if part or is_first:
+        yield part
 
 
 def confirmed(snapshot: Snapshot, part: Expr, rows: AddressSet) -> bool:

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from lance_core.dataset.build_index import column_of, folder_of
 from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.index_trust import IndexTrust
 from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, hold_small, left_out
+from lance_core.dataset.trust import UNREADABLE, believe, hold_small, is_wanted, left_out
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.errors import CorruptFileError
 from lance_core.format.index import IndexMetadata
@@ -188,15 +189,17 @@ def _row_ids(snapshot: Snapshot) -> RowIdIndex:
 
 
 def search_segment(
-    snapshot: Snapshot, segment: VectorSegment, query: NearestQuery, q: Any, mask: RowMask, *, k: int, strict: bool
+    snapshot: Snapshot, segment: VectorSegment, query: NearestQuery, q: Any, mask: RowMask, *, k: int, trust: IndexTrust
 ) -> Scored | None:
-    """The nearest rows of a segment; None (with a warning) when it cannot be read. CorruptFileError when `strict`."""
+    """The nearest rows of a segment; None (with a warning) when it cannot be read. CorruptFileError when that is asked."""
     index = segment.index
     try:
+        if not is_wanted(snapshot, index, segment.coverage, trust):
+            return None
         opened = open_vector_segment(snapshot, index)
         if opened.metric != segment.metric:
             raise CorruptFileError(f"its file measures {opened.metric}, the manifest says {segment.metric}")
-        believe(snapshot, index, segment.coverage, opened, at_any_size=strict)
+        believe(snapshot, index, segment.coverage, opened, trust)
         ids, values = opened.search(
             np.ascontiguousarray(q, np.float32),
             k=k,
@@ -209,7 +212,7 @@ def search_segment(
         )
         return Scored(mask.addresses(ids), values)
     except UNREADABLE as error:
-        left_out(snapshot, index, error, strict=strict)
+        left_out(snapshot, index, error, trust)
         return None
 
 

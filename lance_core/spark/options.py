@@ -5,6 +5,7 @@
     .option("version", 7) | .option("tag", "v1") | .option("asof", "2024-01-01")      which version to read
     .option("branch", "feat/x")                        a branch's newest version, or with version one of its; also to write
     .option("columns", "id,name") .option("filter", "id > 5")                         read less, whatever Spark pushes down
+    .option("unsealedIndices", "compare")             skip (default), compare or use large indices without checksums
     .option("identity", uuid) .option("stageOnly", True)                              how to write
     .option("region", "eu-west-1")                                                    storage options, by their usual names
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lance_core.dataset.index_trust import Unsealed, parse_unsealed
 from lance_core.errors import InputError
 from lance_core.io.options import KNOWN_OPTIONS
 
@@ -42,6 +44,7 @@ class SourceOptions:
     data_storage_version: str | None = None
     schema_drift: str = "fail"
     if_moved: str = "fail"
+    unsealed_indices: Unsealed = "skip"
 
 
 def parse_options(options: Mapping[str, Any]) -> SourceOptions:
@@ -106,5 +109,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "datastorageversion": ("data_storage_version", str),
     "schemadrift": ("schema_drift", str),
     "ifmoved": ("if_moved", str),
+    "unsealedindices": ("unsealed_indices", parse_unsealed),
 }
 """Lower-case option name -> (field, converter)."""

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from lance_core.dataset.index_trust import IndexTrust
 from lance_core.dataset.index_use import serve
 from lance_core.dataset.plan import ScanPlan, plan_scan
 from lance_core.dataset.projection import plan_projection
@@ -82,7 +83,8 @@ class LanceReader(DataSourceReader):
         """What to read of the fragments; indices answer what they can of the filter."""
         schema = snapshot.manifest.schema
         where = parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None
-        return serve(snapshot, plan_scan(schema, fragments, plan_projection(schema, self._columns), filter=where)).plan
+        plan = plan_scan(schema, fragments, plan_projection(schema, self._columns), filter=where)
+        return serve(snapshot, plan, trust=IndexTrust(unsealed=self._options.unsealed_indices)).plan
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""
