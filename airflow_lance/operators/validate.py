@@ -17,20 +17,32 @@ class LanceValidateOperator(LanceVerbOperator):
 
     :param version: the version; None is the newest. (templated)
     :param deep: open every data and deletion file, not only the manifest.
+    :param indices: compare every index with the rows it covers; reads both whole.
+    :param seal_indices: write checksums for indices that have none (the official library's), once they were compared, so
+        that every later reader can trust them without comparing.
     """
 
     template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "version")
 
-    def __init__(self, *, version: int | str | None = None, deep: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        version: int | str | None = None,
+        deep: bool = True,
+        indices: bool = False,
+        seal_indices: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.version = version
         self.deep = deep
+        self.indices = indices
+        self.seal_indices = seal_indices
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A ValidateSpec; InputError names the argument that is wrong."""
         from lance_core.jobs.spec import read_spec
         from lance_core.jobs.upkeep_specs import ValidateSpec
 
-        return read_spec(
-            ValidateSpec, {"uri": uri, "identity": identity, "deep": self.deep, **given(version=whole(self.version))}
-        )
+        wanted = {"deep": self.deep, "indices": self.indices, "seal_indices": self.seal_indices}
+        return read_spec(ValidateSpec, {"uri": uri, "identity": identity, **wanted, **given(version=whole(self.version))})

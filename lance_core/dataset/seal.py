@@ -10,7 +10,7 @@ Sealing makes no new version: the file lies beside the others, and counts becaus
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from lance_core.dataset.build_index import column_of, folder_of, segments_named, value_type_of
 from lance_core.dataset.index_use import usable_segments
@@ -25,15 +25,22 @@ from lance_core.index.vector.opened import OpenVectorIndex
 
 
 def check_indices(
-    snapshot: Snapshot, names: Sequence[str] | None = None, *, progress: Progress = lambda done, total: None
+    snapshot: Snapshot,
+    names: Sequence[str] | None = None,
+    *,
+    without: Collection[str] = (),
+    progress: Progress = lambda done, total: None,
 ) -> int:
     """Compare segments with the rows they cover; all of them are read. Returns how many there were.
 
-    Left out are indices of kinds this release does not search. `progress(rows compared, rows to compare)` starts again with
-    each segment. Raises CorruptFileError, naming the first that is wrong; InputError for a name no index has.
+    Left out are segments `without` names by uuid, and indices of kinds this release does not search.
+    `progress(rows compared, rows to compare)` starts again with each segment.
+    Raises CorruptFileError, naming the first that is wrong; InputError for a name no index has.
     """
-    found = [_compared(snapshot, index, coverage, progress) for index, coverage in _segments(snapshot, names)]
-    return len(found)
+    chosen = [(index, coverage) for index, coverage in _segments(snapshot, names) if index.uuid not in without]
+    for index, coverage in chosen:
+        _compared(snapshot, index, coverage, progress)
+    return len(chosen)
 
 
 def seal_indices(

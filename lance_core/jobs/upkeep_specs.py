@@ -121,9 +121,13 @@ class RestoreSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateSpec(JobSpec):
-    """Check that a version (None: the newest) is whole. `deep` opens every data and deletion file."""
+    """Check that a version (None: the newest) is whole. `deep` opens every data and deletion file; `indices` compares every
+    index with the rows it covers; `seal_indices` writes checksums for those that have none, once they were compared.
+    """
 
     kind: ClassVar[str] = "validate"
 
     version: int | None = None
     deep: bool = True
+    indices: bool = False
+    seal_indices: bool = False

@@ -63,6 +63,8 @@ def test_restore_once_and_strict(uri: str) -> None:
 
 def test_validate(uri: str) -> None:
     assert execute(LanceValidateOperator(task_id="v", uri=uri))["num_rows"] == 30
+    told = execute(LanceValidateOperator(task_id="v", uri=uri, indices=True, seal_indices=True))
+    assert (told["indices_checked"], told["indices_sealed"]) == (0, [])
     next(Path(uri, "data").iterdir()).unlink()
     with pytest.raises(AirflowFailException):
         execute(LanceValidateOperator(task_id="v", uri=uri))

@@ -128,3 +128,19 @@ def test_validate_tells_what_is_whole_and_what_is_not(uri: str) -> None:
     with pytest.raises(LanceError):
         run_job(ValidateSpec(uri=uri))
     assert run_job(ValidateSpec(uri=uri, deep=False)).to_dict()["files_checked"] == 0
+
+
+def test_validate_compares_and_seals_indices(uri: str) -> None:
+    lance.dataset(uri).create_scalar_index("id", "BTREE")
+    (uuid,) = (str(item.uuid) for item in lance.dataset(uri).describe_indices()[0].segments)
+    sums, pages = (Path(uri, "_indices", uuid, name) for name in ("checksums", "page_data.lance"))
+    assert run_job(ValidateSpec(uri=uri, indices=True)).to_dict()["indices_checked"] == 1 and not sums.exists()
+    report = run_json(ValidateSpec(uri=uri, indices=True, seal_indices=True).to_json()).to_dict()
+    assert (report["indices_checked"], report["indices_sealed"]) == (1, [uuid]) and sums.exists()
+    assert run_job(ValidateSpec(uri=uri, seal_indices=True)).to_dict()["indices_sealed"] == []
+    damaged = bytearray(pages.read_bytes())
+    damaged[3] ^= 1
+    pages.write_bytes(damaged)
+    run_job(ValidateSpec(uri=uri))
+    with pytest.raises(LanceError, match="id_idx"):
+        run_job(ValidateSpec(uri=uri, indices=True))

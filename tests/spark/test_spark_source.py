@@ -185,11 +185,13 @@ def test_a_failing_write_leaves_nothing(registered, tmp_path) -> None:
 def test_options() -> None:
     parsed = parse_options({"path": "/t", "VERSION": "3", "stageOnly": "true", "Region": "eu"})
     assert (parsed.uri, parsed.version, parsed.stage_only, parsed.storage) == ("/t", 3, True, {"region": "eu"})
-    assert "eu" not in repr(parsed)
+    assert "eu" not in repr(parsed) and parsed.unsealed_indices == "skip"
+    assert parse_options({"path": "/t", "unsealedIndices": "use"}).unsealed_indices == "use"
     for bad, message in [
         ({}, "needs the table's uri"),
         ({"path": "/t", "version": "x"}, "'version'"),
         ({"stageOnli": "1"}, "stageonly"),
+        ({"path": "/t", "unsealedIndices": "yes"}, "'compare', 'skip', 'use'"),
     ]:
         with pytest.raises(InputError, match=message):
             parse_options(bad)
