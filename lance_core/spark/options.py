@@ -77,6 +77,8 @@ def parse_options(options: Mapping[str, Any]) -> SourceOptions:
 def _converted(name: str, value: Any, convert: Callable[[str], Any]) -> Any:
     try:
         return convert(str(value))
+    except InputError:
+        raise
     except ValueError:
         raise InputError(f"option {name!r} of the lance source cannot be {str(value)!r}") from None
 
