@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lance_core.dataset.build_index import column_of, create_scalar_index, drop_index, parse_index_request, segments_named
+from lance_core.dataset.index_trust import DEFAULT_TRUST
 from lance_core.dataset.index_use import Segment, open_segment, usable_segments
 from lance_core.dataset.seal import check_indices, seal_indices
 from lance_core.dataset.segments import build_part, commit_segments, merge_segments
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.trust import believe
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.dataset.vector_use import prewarm_vectors, vector_statistics, vector_title
 from lance_core.errors import InputError
@@ -247,11 +249,15 @@ class IndexingVerbs:
         return seal_indices(self._snapshot, names)
 
     def prewarm_index(self, name: str, *, with_position: bool = False, index_segments: Iterable[Any] | None = None) -> None:
-        """Open the segments of an index, so that the first search finds them in the cache."""
+        """Open the segments of an index, and compare those without checksums, so that the first search need not.
+
+        Raises CorruptFileError for a damaged one.
+        """
         segments_named(self._snapshot, name)
         wanted = None if index_segments is None else {str(uuid) for uuid in index_segments}
         for segments in usable_segments(self._snapshot).values():
             for segment in segments:
                 if segment.index.name == name and (wanted is None or segment.index.uuid in wanted):
-                    open_segment(self._snapshot, segment)
+                    opened = open_segment(self._snapshot, segment)
+                    believe(self._snapshot, segment.index, segment.coverage, opened, DEFAULT_TRUST)
         prewarm_vectors(self._snapshot, name, wanted)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lance_core.dataset.build_index import column_of, folder_of
 from lance_core.dataset.fragments import reader_of
-from lance_core.dataset.index_trust import IndexTrust
+from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
@@ -222,9 +222,12 @@ def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any
 
 
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:
-    """Read the segments of an index whole, so that the first search finds them in the cache."""
+    """Read the segments of an index whole, and compare those without checksums, so that the first search need not."""
+    live = frozenset(fragment.id for fragment in snapshot.manifest.fragments)
     for index in snapshot.manifest.indices:
         wanted = index.name == name and (uuids is None or index.uuid in uuids)
         is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
         if wanted and is_ours and not _unusable(index, deferred=False):
-            open_vector_segment(snapshot, index).prewarm()
+            opened = open_vector_segment(snapshot, index)
+            believe(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, DEFAULT_TRUST)
+            opened.prewarm()

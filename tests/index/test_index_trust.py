@@ -160,6 +160,18 @@ def test_skipped_until_compared_or_sealed(tmp_path: Path, caplog: pytest.LogCapt
 
 
 @pytest.mark.usefixtures("large")
+def test_prewarming_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, made = make(tmp_path), calls(monkeypatch)
+    dataset(uri).prewarm_index("i_idx")
+    assert sum(made) == lance.dataset(uri).count_rows()
+    assert "i_idx" in plan(uri) and sum(made) == lance.dataset(uri).count_rows()
+    swap_rows(uri, dataset(uri).to_table(["i"], filter="i > 350", use_scalar_index=False)["i"][0].as_py())
+    shared_cache().clear()
+    with pytest.raises(CorruptFileError, match="column says"):
+        dataset(uri).prewarm_index("i_idx")
+
+
+@pytest.mark.usefixtures("large")
 def test_used_without_comparing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri, made = make(tmp_path), calls(monkeypatch)
     assert answers(uri, unsealed_indices="use") == answers(uri, use_scalar_index=False)
