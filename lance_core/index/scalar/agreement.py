@@ -10,8 +10,6 @@ Each row of the column must be there once with its own value; then nothing can b
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.errors import CorruptFileError
 from lance_core.format.address import OFFSET_BITS
-from lance_core.index.scalar.order import float_keys
+from lance_core.index.scalar.order import float_keys, integer_keys
+from lance_core.index.scalar.places import STEP, Places
+from lance_core.index.scalar.places import places_of as places_of
+from lance_core.index.scalar.places import require as require
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet
 
@@ -29,44 +29,6 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(OFFSET_BITS)
-_FEW_FRAGMENTS = 16
-
-
-def require(holds: object, what: str) -> None:
-    """Raise CorruptFileError unless it holds."""
-    if not holds:
-        raise CorruptFileError(f"it does not say what the column says: {what}", cure="Build the index anew.")
-
-
-def places_of(stored: UInt64s, wanted: UInt64s) -> Int64s:
-    """Where each of the `wanted` ids (each once) is among the `stored`. CorruptFileError: one is not there, or twice."""
-    owners = np.unique(wanted >> _SHIFT)
-    if len(owners) > _FEW_FRAGMENTS or (len(wanted) and int((wanted & _LOW).max()) > 16 * len(wanted) + (1 << 22)):
-        return _places_by_order(stored, wanted)
-    places = np.empty(len(wanted), np.int64)
-    stored_owners, wanted_owners = stored >> _SHIFT, wanted >> _SHIFT
-    for owner in owners:
-        here = np.flatnonzero(wanted_owners == owner)
-        offsets = (wanted[here] & _LOW).astype(np.int64)
-        size = int(offsets.max()) + 1
-        there = np.flatnonzero(stored_owners == owner)
-        found = (stored[there] & _LOW).astype(np.int64)
-        there, found = there[found < size], found[found < size]
-        times = np.bincount(found, minlength=size)[offsets]
-        require((times == 1).all(), "a row is missing, or there twice")
-        slots = np.zeros(size, np.int64)
-        slots[found] = there
-        places[here] = slots[offsets]
-    return places
-
-
-def _places_by_order(stored: UInt64s, wanted: UInt64s) -> Int64s:
-    order = np.argsort(stored, kind="stable")
-    ascending = stored[order]
-    first, last = (np.searchsorted(ascending, wanted, side=side) for side in ("left", "right"))
-    require((last - first == 1).all(), "a row is missing, or there twice")
-    places: Int64s = order[first]
-    return places
 
 
 def require_same_values(stored: Any, values: Any) -> None:
@@ -83,11 +45,14 @@ def require_same_values(stored: Any, values: Any) -> None:
     require(same, "a value is another than in the table")
 
 
-def require_same_rows(stored: AddressSet, wanted: UInt64s, ids: UInt64s) -> None:
-    """Of the rows `ids`, a stored set must hold the `wanted` and no others."""
-    held = expanded(stored, ids)
-    held = held[np.isin(held, ids)]
-    require(np.array_equal(np.sort(held), np.sort(wanted)), "other rows are null than in the table")
+def require_same_rows(stored: AddressSet, rows: Places, ids: UInt64s, is_wanted: npt.NDArray[np.bool_]) -> None:
+    """Of the rows `ids`, a stored set must hold those that are wanted (bool for each) and no others."""
+    if not stored and not is_wanted.any():
+        return
+    held = np.zeros(rows.count, np.bool_)
+    found = rows.of(expanded(stored, ids))
+    held[found[found >= 0]] = True
+    require(np.array_equal(held, is_wanted), "other rows are null than in the table")
 
 
 def expanded(rows: AddressSet, ids: UInt64s) -> UInt64s:
@@ -123,6 +88,25 @@ def require_bounds(summaries: pa.RecordBatch, numbers: Any, lows: Any, highs: An
     require(not_above(least.filter(told), lows.cast(least.type).filter(told)).all(), "a page has a value below its smallest")
 
 
+def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: Any) -> None:
+    """The same of each value, which lies in the stretch of its number; none is null or not a number."""
+    if len(values) == 0:
+        return
+    if integer_keys(values.slice(0, 1)) is None:
+        for first in range(0, len(values), STEP):
+            part = values.slice(first, STEP)
+            require_bounds(summaries, numbers[first : first + STEP], part, part)
+        return
+    keys = integer_keys(values)
+    cuts = np.append(0, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+    least, most = (summaries.column(name).cast(values.type).take(pa.array(numbers[cuts])) for name in ("min", "max"))
+    require(most.null_count == 0, "a page with values has no largest one")
+    require((np.maximum.reduceat(keys, cuts) <= integer_keys(most)).all(), "a page has a value above its largest one")
+    told = least.is_valid().to_numpy(zero_copy_only=False)
+    lows = np.minimum.reduceat(keys, cuts)[told]
+    require((integer_keys(least.drop_null()) <= lows).all(), "a page has a value below its smallest")
+
+
 def zone_numbers(places: pa.RecordBatch, ids: UInt64s) -> Int64s:
     """The zone of each row. CorruptFileError: a row lies in none."""
     owners, starts, lengths = (places.column(name).to_numpy() for name in ("fragment_id", "zone_start", "zone_length"))
@@ -136,12 +120,11 @@ def zone_numbers(places: pa.RecordBatch, ids: UInt64s) -> Int64s:
     return zones
 
 
-def runs_of(numbers: Int64s) -> Iterator[tuple[int, int, int]]:
-    """(number, first, end) of each run of the same number."""
-    cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
-    for first, end in itertools.pairwise(cuts):
-        if end > first:
-            yield int(numbers[first]), first, end
+def null_mask(values: Any) -> npt.NDArray[np.bool_]:
+    """Whether each value is null."""
+    if values.null_count == 0:
+        return np.zeros(len(values), np.bool_)
+    return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def in_order(values: Any, ids: UInt64s) -> tuple[Any, UInt64s]:

@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import places_of, require_same_values
+from lance_core.index.scalar.agreement import require_same_values
 from lance_core.index.scalar.order import is_ordered
+from lance_core.index.scalar.places import STEP, Once, Places
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.shapes import is_value_test
 
@@ -44,8 +46,16 @@ class Bitmap:
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in one set, that of its value."""
         values, ids = gather(batches, self._type)
-        keys, positions, stored = self._postings.pairs(ids)
-        require_same_values(keys.take(pa.array(positions[places_of(stored, ids)])), values)
+        rows, once = Places(ids), Once(len(ids))
+        keys, key_of = self._postings.keys(), np.full(len(ids), -1, np.int32)
+        for positions, stored in self._postings.pairs(ids):
+            found = rows.of(stored)
+            is_here = found >= 0
+            once.note(found[is_here])
+            key_of[found[is_here]] = positions[is_here]
+        once.require_all()
+        for first in range(0, len(ids), STEP):
+            require_same_values(keys.take(pa.array(key_of[first : first + STEP])), values.slice(first, STEP))
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct values."""

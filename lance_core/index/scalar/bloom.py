@@ -10,7 +10,8 @@ Answers `=`, `IN` and `IS NULL`; what it picks is tested again. (Spec: FORMAT E.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from lance_core.expr.split import bound_of
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather, read_all
-from lance_core.index.scalar.agreement import in_order, require, require_same_rows, runs_of, zone_numbers
+from lance_core.index.scalar.agreement import null_mask, require, require_same_rows, zone_numbers
+from lance_core.index.scalar.places import Places
 from lance_core.index.scalar.shapes import made_of
 from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
@@ -34,6 +36,7 @@ from lance_core.rowids.selection import AddressSet, address_set, decode_address_
 FILE = "bloomfilter.lance"
 NUM_BYTES = 32768
 _BLOCK_BYTES = 32
+_COMPARED_ROWS = 1 << 14
 _SALTS = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
@@ -73,9 +76,10 @@ def _filter(hashes: Hashes) -> bytes:
     return words.astype("<u4").tobytes()
 
 
-def blocks_of(hashes: Hashes, num_blocks: int) -> npt.NDArray[np.int64]:
-    """The block each hash falls into."""
-    found: npt.NDArray[np.int64] = (((hashes >> np.uint64(32)) * np.uint64(num_blocks)) >> np.uint64(32)).astype(np.int64)
+def blocks_of(hashes: Hashes, num_blocks: Any) -> npt.NDArray[np.int64]:
+    """The block each hash falls into, of a number of blocks (one for all, or for each)."""
+    counts = np.asarray(num_blocks, np.uint64)
+    found: npt.NDArray[np.int64] = (((hashes >> np.uint64(32)) * counts) >> np.uint64(32)).astype(np.int64)
     return found
 
 
@@ -88,7 +92,7 @@ def masks_of(hashes: Hashes) -> npt.NDArray[np.uint32]:
 
 
 def hashes_of(values: Any) -> Hashes:
-    """The hash of every value that is not null (in no particular order)."""
+    """The hash of every value that is not null, in their order."""
     present = values.drop_null()
     if len(present) == 0:
         return np.empty(0, np.uint64)
@@ -100,11 +104,11 @@ def hashes_of(values: Any) -> Hashes:
     offsets = np.frombuffer(wide.buffers()[1], np.int64, len(wide) + 1, wide.offset * 8)
     data = np.frombuffer(wide.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)
-    found = []
+    found = np.empty(len(wide), np.uint64)
     for length in np.unique(lengths).tolist():
-        starts = offsets[:-1][lengths == length]
-        found.append(hash_rows(data[starts[:, None] + np.arange(length)]))
-    return np.concatenate(found)
+        which = np.flatnonzero(lengths == length)
+        found[which] = hash_rows(data[offsets[which][:, None] + np.arange(length)])
+    return found
 
 
 class BloomFilter:
@@ -115,7 +119,7 @@ class BloomFilter:
         rows = read_all(opened, [item.name for item in _SCHEMA])
         self._places = rows
         self._type = value_type
-        self._filters = [_words(data.as_buffer() or b"", opened.path) for data in rows.column("bloom_filter_data")]
+        self._filters = Filters.of(rows.column("bloom_filter_data"), what=opened.path)
         self._has_null = rows.column("has_null").to_numpy(zero_copy_only=False)
         self._nulls: AddressSet | None = None
         where = opened.schema.metadata.get("null_bitmap")
@@ -145,7 +149,7 @@ class BloomFilter:
             return None
         hashes = hashes_of(wanted)
         masks = masks_of(hashes)
-        return np.array([_holds(words, hashes, masks) for words in self._filters], np.bool_)
+        return np.array([_holds(words, hashes, masks) for words in self._filters.each()], np.bool_)
 
     def _constants(self, part: Expr) -> Any:
         """What is looked for, as the column's type; None when that does not go without loss."""
@@ -163,26 +167,54 @@ class BloomFilter:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone whose filter has its value; the rows told to be null are."""
-        values, ids = in_order(*gather(batches, self._type))
-        for zone, first, end in runs_of(zone_numbers(self._places, ids)):
-            part = values.slice(first, end - first)
-            require(part.null_count == 0 or self._has_null[zone], "a zone has nulls and does not tell")
-            hashes, words = hashes_of(part), self._filters[zone]
-            masks = masks_of(hashes)
-            require(((words[blocks_of(hashes, len(words))] & masks) == masks).all(), "a filter lacks a value")
+        values, ids = gather(batches, self._type)
+        zones, is_null = zone_numbers(self._places, ids), null_mask(values)
+        require(self._has_null[zones[is_null]].all(), "a zone has nulls and does not tell")
         if self._nulls is not None:
-            require_same_rows(self._nulls, ids[values.is_null().to_numpy(zero_copy_only=False)], ids)
+            require_same_rows(self._nulls, Places(ids), ids, is_null)
+        for first in range(0, len(ids), _COMPARED_ROWS):
+            part = slice(first, first + _COMPARED_ROWS)
+            hashes = hashes_of(values.slice(first, _COMPARED_ROWS))
+            require(self._filters.hold(zones[part][~is_null[part]], hashes), "a filter lacks a value")
 
     def statistics(self) -> dict[str, Any]:
         """The number of zones."""
-        return {"num_blocks": len(self._filters)}
+        return {"num_blocks": len(self._filters.firsts)}
 
 
-def _words(data: Any, path: str) -> npt.NDArray[np.uint32]:
-    words = np.frombuffer(data, "<u4")
-    if len(words) == 0 or len(words) % 8:
-        raise CorruptFileError(f"{path}: a filter has {len(words) * 4} bytes, expected blocks of {_BLOCK_BYTES}")
-    return words.reshape(-1, 8)
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """The filters of all zones: `words` [blocks, 8] one behind the other; where those of a zone begin, how many it has."""
+
+    words: npt.NDArray[np.uint32]
+    firsts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    @staticmethod
+    def of(data: Any, *, what: str) -> Filters:
+        """From a column of bytes. Raises CorruptFileError for one that is not of whole blocks."""
+        wide = data.cast(pa.large_binary())
+        offsets = (
+            np.frombuffer(wide.buffers()[1], np.int64, len(wide) + 1, wide.offset * 8) if len(wide) else np.zeros(1, int)
+        )
+        sizes = np.diff(offsets).astype(np.int64)
+        wrong = (sizes <= 0) | (sizes % _BLOCK_BYTES != 0)
+        if wide.null_count or wrong.any():
+            size = int(sizes[wrong][0]) if wrong.any() else 0
+            raise CorruptFileError(f"{what}: a filter has {size} bytes, expected blocks of {_BLOCK_BYTES}")
+        whole = np.frombuffer(wide.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
+        words = whole.view("<u4").reshape(-1, 8)
+        return Filters(words, (offsets[:-1] - offsets[0]) // _BLOCK_BYTES, sizes // _BLOCK_BYTES)
+
+    def each(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """The blocks of each zone."""
+        return (self.words[first : first + count] for first, count in zip(self.firsts, self.counts, strict=True))
+
+    def hold(self, zones: npt.NDArray[np.int64], hashes: Hashes) -> bool:
+        """Whether each hash is in the filter of its zone."""
+        blocks = blocks_of(hashes, self.counts[zones]) + self.firsts[zones]
+        masks = masks_of(hashes)
+        return bool(((self.words[blocks] & masks) == masks).all())
 
 
 def _holds(words: npt.NDArray[np.uint32], hashes: Hashes, masks: npt.NDArray[np.uint32]) -> bool:

@@ -24,9 +24,11 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
-from lance_core.index.scalar.agreement import not_above, places_of, require, require_bounds, require_same_values, runs_of
+from lance_core.index.scalar.agreement import not_above, require, require_same_values
 from lance_core.index.scalar.bounds import may_match
-from lance_core.index.scalar.order import extremes, is_ordered, order_of
+from lance_core.index.scalar.order import is_ordered, order_of
+from lance_core.index.scalar.page_ends import PageEnds
+from lance_core.index.scalar.places import STEP, Once, Places
 from lance_core.index.scalar.shapes import is_value_test
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.selection import AddressSet, address_set
@@ -132,30 +134,25 @@ class BTree:
         require(len(np.unique(ids)) == len(ids), "a page has a row twice")
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Each row is there once with its value, and the table of pages allows for all values of a page."""
-        stored = [_columns(batch) for batch in self._data.read(batch_size=1 << 18)]
-        stored_values = pa.chunked_array([values for values, _ in stored], self._type)
-        stored_ids = np.concatenate([ids for _, ids in stored]) if stored else np.empty(0, np.uint64)
-        require(len(stored_ids) == self._num_rows, "the file tells another number of rows than it has")
+        """Each row is there once with its value; pages are in order, and the table of pages allows for their values."""
         values, ids = gather(batches, self._type)
-        places = places_of(stored_ids, ids)
-        require_same_values(stored_values.take(pa.array(places)).combine_chunks(), values)
-        pages = places // self._page_rows
-        order = np.argsort(pages, kind="stable")
-        numbers, values = pages[order], values.take(pa.array(order))
-        rows_of = np.full(self._pages.num_rows, -1, np.int64)
-        rows_of[self._pages.column(3).to_numpy()] = np.arange(len(rows_of))
-        nulls = self._pages.column(2).to_numpy()
-        found = []
-        for number, first, end in runs_of(numbers):
-            part = values.slice(first, end - first)
-            row = int(rows_of[number])
-            require(row >= 0 and part.null_count <= nulls[row], "a page is not listed, or has more nulls than it tells")
-            if part.null_count < len(part):
-                found.append((row, *extremes(part)))
-        if found:
-            lows, highs = (pa.concat_arrays([pa.repeat(item[place], 1) for item in found]) for place in (1, 2))
-            require_bounds(self._pages, [row for row, _, _ in found], lows, highs)
+        rows, once = Places(ids), Once(len(ids))
+        pages = PageEnds(self._pages, self._page_rows)
+        # Whole pages, so that each lies in one batch.
+        step = max(1, STEP // self._page_rows) * self._page_rows
+        for batch in self._data.read(batch_size=min(step, max(1, self._num_rows))):
+            stored, stored_ids = _columns(batch)
+            require(stored.type == self._type or len(stored) == 0, "its values are of another type")
+            pages.note(stored)
+            found = rows.of(stored_ids)
+            is_here = found >= 0
+            if not is_here.all():
+                found, stored = found[is_here], stored.filter(pa.array(is_here))
+            once.note(found)
+            require_same_values(stored, values.take(pa.array(found)))
+        require(pages.num_rows == self._num_rows, "the file tells another number of rows than it has")
+        once.require_all()
+        pages.require_bounds()
 
     def statistics(self) -> dict[str, Any]:
         """Bounds as text, and the number of pages."""

@@ -22,10 +22,12 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import in_order, require
+from lance_core.index.scalar.agreement import require
 from lance_core.index.scalar.order import is_ordered
+from lance_core.index.scalar.places import Places
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.shapes import HAS_ALL, elements_of, made_of
+from lance_core.kernels.sort import distinct
 from lance_core.rowids.selection import AddressSet, address_set, encode_address_set
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -68,17 +70,17 @@ class LabelList:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in the sets of its labels and in no others."""
-        lists, ids = in_order(*gather(batches, self._type))
+        lists, ids = gather(batches, self._type)
         labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-        keys, positions, stored = self._postings.pairs(ids)
-        owners = np.searchsorted(ids, stored)
-        owners[owners == len(ids)] = 0
-        living = ids[owners] == stored if len(ids) else np.zeros(len(stored), np.bool_)
-        have = np.unique(positions[living] * len(ids) + owners[living])
+        rows, keys, have = Places(ids), self._postings.keys(), [np.empty(0, np.int64)]
+        for positions, stored in self._postings.pairs(ids):
+            found = rows.of(stored)
+            is_here = found >= 0
+            have.append(positions[is_here] * len(ids) + found[is_here])
         numbers = pc.index_in(labels, keys.cast(labels.type), skip_nulls=False)
         require(numbers.null_count == 0, "a label has no set")
-        wanted = np.unique(numbers.to_numpy().astype(np.int64) * len(ids) + parents)
-        require(np.array_equal(have, wanted), "the rows of a label are others than in the table")
+        wanted = distinct(numbers.to_numpy() * np.int64(len(ids)) + parents)
+        require(np.array_equal(np.sort(np.concatenate(have)), wanted), "the rows of a label are others than in the table")
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct labels."""

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from lance_core.format.index import IndexFile
 from lance_core.index.base import IndexFolder, column_batch
 from lance_core.index.scalar.agreement import expanded, not_above, require
 from lance_core.index.scalar.order import is_change, order_of
+from lance_core.index.scalar.places import STEP
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -77,7 +78,7 @@ class Postings:
 
     def _check_keys(self, *, is_ordered: bool) -> None:
         """What can be seen without the column: each key once, in the order the official library writes them."""
-        keys = pa.concat_arrays([batch.column(0) for batch in self._leaves()])
+        keys = self.keys()
         present = keys.drop_null()
         # Not a number may be there several times, of different bits.
         times = 0 if pa.types.is_floating(keys.type) else len(present) - pc.count_distinct(present).as_py()
@@ -104,16 +105,27 @@ class Postings:
                 rows = rows | decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
         return rows
 
-    def pairs(self, among: Any) -> tuple[Any, Any, Any]:
-        """All pairs: (keys, the position of a key, the row that has it); a whole fragment as the rows of `among` in it."""
-        keys = pa.concat_arrays([batch.column(0) for batch in self._leaves()])
-        positions, ids = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    def keys(self) -> Any:
+        """All keys, in their order."""
+        return pa.concat_arrays([batch.column(0) for batch in self._leaves()])
+
+    def pairs(self, among: Any) -> Iterator[tuple[Any, Any]]:
+        """All pairs (position of a key, row that has it), many at once; a whole fragment as the rows of `among` in it."""
+        positions: list[Any] = []
+        ids: list[Any] = []
+        first = waiting = 0
         for batch in self.file.read(self._sets_schema, batch_size=_WRITTEN_KEYS):
-            for data in batch.column(0):
+            for position, data in enumerate(batch.column(0), first):
                 rows = decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
                 ids.append(expanded(rows, among))
-                positions.append(np.full(len(ids[-1]), len(positions) - 1, np.int64))
-        return keys, np.concatenate(positions), np.concatenate(ids)
+                positions.append(np.full(len(ids[-1]), position, np.int64))
+                waiting += len(ids[-1])
+                if waiting >= STEP:
+                    yield np.concatenate(positions), np.concatenate(ids)
+                    positions, ids, waiting = [], [], 0
+            first += batch.num_rows
+        if ids:
+            yield np.concatenate(positions), np.concatenate(ids)
 
     def _leaves(self) -> list[pa.RecordBatch]:
         found = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]

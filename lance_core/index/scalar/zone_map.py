@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
@@ -23,9 +24,16 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import Details, ZoneMapDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather, number_of, read_all
-from lance_core.index.scalar.agreement import in_order, require, require_bounds, require_same_rows, runs_of, zone_numbers
+from lance_core.index.scalar.agreement import (
+    null_mask,
+    require,
+    require_bounds_of_all,
+    require_same_rows,
+    zone_numbers,
+)
 from lance_core.index.scalar.bounds import may_match
 from lance_core.index.scalar.order import extremes, is_ordered
+from lance_core.index.scalar.places import Places
 from lance_core.index.scalar.shapes import is_value_test
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
@@ -92,9 +100,12 @@ def _array(scalars: list[Any], value_type: pa.DataType) -> Any:
 
 
 def _num_nans(values: Any) -> int:
-    if not pa.types.is_floating(values.type):
-        return 0
-    return int(pc.sum(pc.is_nan(values)).as_py() or 0)
+    return int(_is_nan(values).sum()) if pa.types.is_floating(values.type) else 0
+
+
+def _is_nan(values: Any) -> Any:
+    """Whether each float is not a number; null is not."""
+    return pc.is_nan(values).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 class ZoneMap:
@@ -122,24 +133,20 @@ class ZoneMap:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone that allows for its value; the rows told to be null are."""
-        values, ids = in_order(*gather(batches, self._type))
+        values, ids = gather(batches, self._type)
+        zones, is_null = zone_numbers(self._zones, ids), null_mask(values)
         nulls, nans = (self._zones.column(name).to_numpy() for name in ("null_count", "nan_count"))
-        found = []
-        for zone, first, end in runs_of(zone_numbers(self._zones, ids)):
-            part = values.slice(first, end - first)
-            has_nans = _num_nans(part) > 0
-            require(part.null_count <= nulls[zone] and has_nans <= (nans[zone] > 0), "a zone has more nulls than it tells")
-            if self._untold[zone] or not is_ordered(self._type):
-                continue
-            part = part.drop_null()
-            part = part.filter(pc.invert(pc.is_nan(part))) if has_nans else part
-            if len(part):
-                found.append((zone, *extremes(part)))
-        if found:
-            lows, highs = (_array([item[place] for item in found], self._type) for place in (1, 2))
-            require_bounds(self._zones, [zone for zone, _, _ in found], lows, highs)
+        require((np.bincount(zones[is_null], minlength=len(nulls)) <= nulls).all(), "a zone has more nulls than it tells")
         if self._nulls is not None:
-            require_same_rows(self._nulls, ids[values.is_null().to_numpy(zero_copy_only=False)], ids)
+            require_same_rows(self._nulls, Places(ids), ids, is_null)
+        if is_ordered(self._type):
+            kept = ~(is_null | self._untold[zones])
+            if pa.types.is_floating(self._type):
+                is_nan = _is_nan(values)
+                require((nans[zones[is_nan]] > 0).all(), "a zone has values that are no number and does not tell")
+                kept &= ~is_nan
+            values, zones = (values, zones) if kept.all() else (values.filter(pa.array(kept)), zones[kept])
+            require_bounds_of_all(self._zones, zones, values)
 
     def statistics(self) -> dict[str, Any]:
         """The number of zones, and the most rows one has."""
