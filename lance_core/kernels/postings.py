@@ -94,14 +94,15 @@ def encode_postings(
     return block
 
 
-@kernel("in:u1 in:i8 i8 out:u4 out:u4 -> i8")
-def decode_postings(data: Any, starts: Any, length: Any, documents: Any, counts: Any) -> Any:
-    """One list: block b lies at `starts[b]` to `starts[b + 1]`. 0, or less for damaged bytes."""
-    done = np.int64(0)
+@kernel("in:u1 in:i8 in:i8 out:u4 out:u4 -> i8")
+def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> Any:
+    """Blocks of one list or more: block b lies at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
+    `firsts[b + 1]`, 1 to 128. 0, or less for damaged bytes."""
     for block in range(len(starts) - 1):
         at, end = starts[block] + 4, starts[block + 1]
-        many = min(np.int64(128), length - done)
-        if many <= 0 or at > end:
+        done = firsts[block]
+        many = firsts[block + 1] - done
+        if many <= 0 or many > 128 or at > end:
             return -1
         if many == 128:
             if at + 5 > end:
@@ -162,8 +163,7 @@ def decode_postings(data: Any, starts: Any, length: Any, documents: Any, counts:
                 return -7
         if at != end:
             return -8
-        done += many
-    return np.int64(0) if done == length else np.int64(-9)
+    return 0
 
 
 @kernel("in:i8 in:u4 in:u4 in:u1 out:i8 out:i8 out:u1 out:i8 -> i8")
@@ -291,13 +291,14 @@ def encode_positions(
     return block
 
 
-@kernel("in:u1 in:i8 in:u4 i8 out:u4 -> i8")
-def decode_positions(data: Any, starts: Any, counts: Any, length: Any, places: Any) -> Any:
-    """All places of one list, its documents one after the other. 0, or less for damaged bytes."""
+@kernel("in:u1 in:i8 in:i8 in:u4 out:u4 -> i8")
+def decode_positions(data: Any, starts: Any, firsts: Any, counts: Any, places: Any) -> Any:
+    """All places of the blocks of one list or more (see `decode_postings`), of one document after the other. Returns how
+    many there are, or less than 0 for damaged bytes."""
     done = np.int64(0)
     for block in range(len(starts) - 1):
         at, end = starts[block], starts[block + 1]
-        first, last = block * 128, min(length, block * 128 + 128)
+        first, last = firsts[block], firsts[block + 1]
         total = np.int64(0)
         for index in range(first, last):
             total += np.int64(counts[index])
@@ -346,4 +347,4 @@ def decode_positions(data: Any, starts: Any, counts: Any, length: Any, places: A
                 before = before + places[done]
                 places[done] = before
                 done += 1
-    return 0
+    return done

@@ -3,77 +3,66 @@
 ::
 
     stored    doc 0 = row 7 of 2 tokens, "fox": [doc 0 twice]
-    counted   row 7: "fox fox"                                       they agree
+    texts     row 7: "fox fox"                                       they agree
 
-Documents of rows that are gone still count in scores; of those the lists must add up to the length that is told.
+Each document comes down to its length and its mark (see `marks`); those of the texts must be those of the lists. Documents
+of rows that are gone still count in scores; of those the lists must add up to the length that is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from lance_core.index.scalar.agreement import places_of, require
-from lance_core.index.text.partition import Partition, Posting
-from lance_core.index.text.unindexed import MemoryPartition
-
-
-def require_agreement(partitions: Sequence[Partition], counted: MemoryPartition) -> None:
-    """Raises CorruptFileError unless the partitions say of the counted documents what they are."""
-    ids = np.concatenate([part.ids for part in partitions]) if partitions else np.empty(0, np.uint64)
-    lengths = np.concatenate([part.lengths for part in partitions]) if partitions else np.empty(0, np.uint32)
-    places = places_of(ids, counted.ids)
-    require(np.array_equal(lengths[places], counted.lengths), "a document has another length")
-    numbers = np.full(len(ids), -1, np.int64)
-    numbers[places] = np.arange(len(places))
-    found: dict[bytes, list[tuple[Posting, Any]]] = {}
-    first = 0
-    for part in partitions:
-        mine = numbers[first : first + len(part.ids)]
-        first += len(part.ids)
-        for token, posting in _lists(part):
-            found.setdefault(token, []).append((posting, mine[posting.documents]))
-    for name, pieces in found.items():
-        _require_list(name.decode("utf-8", "replace"), pieces, counted)
-    missing = counted.tokens() - {name.decode("utf-8", "replace") for name in found}
-    require(not missing, "a token has no list")
+from lance_core.errors import CorruptFileError
+from lance_core.format.index import IndexDetails
+from lance_core.format.index_details import InvertedDetails
+from lance_core.index.base import ID
+from lance_core.index.scalar.agreement import require
+from lance_core.index.text.marks import TextMarks, Told, slices
+from lance_core.index.text.params import TextParams, params_of_details
+from lance_core.wire.index import decode_details
 
 
-def _lists(part: Partition) -> Iterator[tuple[bytes, Posting]]:
-    """Every token with its list. The lists must add up to the lengths of all documents."""
-    tokens = {number: token for token, number in part.tokens.numbers.items()}
-    require(len(tokens) == len(part.tokens.numbers) == len(part.sizes), "tokens and lists are not one to one")
-    sums = np.zeros(len(part.ids), np.int64)
-    for number, posting in part.every_list():
-        np.add.at(sums, posting.documents, posting.counts)
-        yield tokens[number], posting
-    require(np.array_equal(sums, part.lengths), "the lists do not add up to the lengths of documents")
+def require_documents(told: Told, texts: TextMarks, batches: Iterable[pa.RecordBatch]) -> None:
+    """Raises CorruptFileError unless each row (value, id) is one document of what is told, or none when it has no tokens."""
+    for batch in slices(batches):
+        lengths, marks = texts.of(batch)
+        ids = batch.column(ID).to_numpy()
+        places, is_there = _places(told.ids, ids)
+        has_tokens = lengths > 0
+        require(is_there[has_tokens].all(), "a document is missing")
+        found = places[is_there]
+        require(not told.is_repeated[found].any(), "a document is there twice")
+        require(np.array_equal(told.lengths[found], lengths[is_there]), "a document has another length")
+        same = told.marks[found] == marks[is_there]
+        if not same.all():
+            row = int(ids[is_there][np.flatnonzero(~same)[0]])
+            require(False, f"the document of row {row} has other tokens")
 
 
-def _require_list(token: str, pieces: Sequence[tuple[Posting, Any]], counted: MemoryPartition) -> None:
-    with_places = all(posting.places is not None for posting, _ in pieces)
-    documents, counts, places = _joined(pieces, with_places=with_places)
-    wanted = counted.list_of(token, with_places=with_places)
-    same = np.array_equal(documents, wanted.documents) and np.array_equal(counts, wanted.counts)
-    if with_places and wanted.places is not None:
-        same = same and np.array_equal(places, wanted.places)
-    require(same, f"the list of {token!r} differs")
+def _places(ascending: Any, wanted: Any) -> tuple[Any, Any]:
+    """(the first place where each id is or would be, whether it is there)."""
+    if len(ascending) == 0:
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    places = np.searchsorted(ascending, wanted)
+    places[places == len(ascending)] = 0
+    return places, ascending[places] == wanted
 
 
-def _joined(pieces: Sequence[tuple[Posting, Any]], *, with_places: bool) -> tuple[Any, Any, Any]:
-    """Documents by the numbers they were counted with, ascending; those that were not are left out."""
-    numbers = np.concatenate([mine for _, mine in pieces])
-    counts = np.concatenate([posting.counts for posting, _ in pieces])
-    living = numbers >= 0
-    order = np.argsort(numbers[living], kind="stable")
-    documents, kept = numbers[living][order], counts[living][order]
-    if not with_places:
-        return documents, kept, None
-    places = np.concatenate([posting.places for posting, _ in pieces])
-    if bool(living.all()) and bool((order[1:] > order[:-1]).all()):
-        return documents, kept, places
-    ends = np.cumsum(counts)
-    spans = [slice(int(end - size), int(end)) for end, size in zip(ends[living][order], kept, strict=True)]
-    return documents, kept, np.concatenate([places[span] for span in spans]) if spans else places[:0]
+def require_options(params: TextParams, stored: bytes, details: IndexDetails | None) -> None:
+    """How texts are cut must be told by the index's file as by the manifest, which has all but a user's own stop words."""
+    told = decode_details(details) if details is not None else None
+    if not isinstance(told, InvertedDetails) or told.base_tokenizer is None:
+        return
+    words = params.custom_stop_words
+    if "custom_stop_words" not in json.loads(stored):
+        raise CorruptFileError(f"the options of the index say nothing of stop words: {stored[:80]!r}")
+    wanted = params_of_details(told)
+    for name in TextParams.__dataclass_fields__:
+        mine, theirs = getattr(params, name), words if name == "custom_stop_words" else getattr(wanted, name)
+        require(mine == theirs, f"the option {name} is {mine!r}, the manifest has {theirs!r}")

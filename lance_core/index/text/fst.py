@@ -18,6 +18,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.index.text.crc32c import masked_crc32c
 
 _VERSION = 3
+_UNCHECKED_1, _UNCHECKED_2 = bytes((1,)) + bytes(7), bytes((2,)) + bytes(7)
 _HEADER, _FOOTER = 16, 20
 _INDEXED = 32
 """A node with more transitions than this has a table of 256 bytes: where the transition for a byte is."""
@@ -45,6 +46,13 @@ def decode_fst(data: bytes, *, what: str = "the token map") -> tuple[list[bytes]
         return _walk(data, root, count, version, what)
     except IndexError as error:
         raise CorruptFileError(f"{what}: a node lies outside of it") from error
+
+
+def require_checksum(data: bytes, *, what: str = "the token map") -> None:
+    """Raises CorruptFileError when the map is not what its checksum says; before version 3 there was none."""
+    told = int.from_bytes(data[-4:], "little")
+    if data[:8] not in (_UNCHECKED_1, _UNCHECKED_2) and masked_crc32c(data[:-4]) != told:
+        raise CorruptFileError(f"{what}: it has another checksum than {told:#x}", cure="Build the index anew.")
 
 
 def find_in_fst(data: bytes, key: bytes, *, what: str = "the token map") -> int | None:

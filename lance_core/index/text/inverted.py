@@ -20,13 +20,14 @@ from lance_core.errors import CorruptFileError, NotFoundError, UnsupportedFeatur
 from lance_core.expr.ast import Expr
 from lance_core.format.index_details import Details, InvertedDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of
-from lance_core.index.text.agreement import require_agreement
+from lance_core.index.text.agreement import require_documents, require_options
 from lance_core.index.text.build import train
+from lance_core.index.text.marks import TextMarks, Told, told
 from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
 from lance_core.index.text.partition import Partition
 from lance_core.index.text.parts import METADATA
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
-from lance_core.index.text.unindexed import MemoryPartition
+from lance_core.io.cache import shared_cache
 
 FORMAT_VERSIONS = (b"1", b"2")
 _MOST_PARTITIONS = 1 << 20
@@ -42,17 +43,23 @@ class Inverted:
             raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 2 with blocks of 128")
         if metadata_of(opened, "posting_tail_codec", b"") != b"varint_delta_v1":
             raise UnsupportedFeatureError(f"{opened.path}: the codec of the last block is not known")
-        self.params = params_of_json(metadata_of(opened, "params"), what=opened.path)
+        self._folder, self._stored_params = folder, metadata_of(opened, "params")
+        self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
         kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
         self.partitions = tuple(Partition(folder, number, kind) for number in numbers)
-        if self.params.with_position and not all(part.has_places for part in self.partitions):
+        if self.params.with_position and not self.has_places:
             raise CorruptFileError(f"{opened.path} speaks of positions, which a partition has not", cure="Build it anew.")
 
     @property
     def tokenizer(self) -> Tokenizer:
         """What cuts queries and texts that are not indexed."""
         return tokenizer_of(self.params)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether phrases can be searched."""
+        return all(part.has_places for part in self.partitions)
 
     @property
     def num_documents(self) -> int:
@@ -73,8 +80,16 @@ class Inverted:
         return None
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """The lists are those of the texts, cut again."""
-        require_agreement(self.partitions, MemoryPartition(self.tokenizer, batches))
+        """The lists are those of the texts, cut again; what the lists say is worked out in the first of several calls."""
+        cache, key = shared_cache(), (*self._folder.key, "told")
+        known: tuple[Inverted, Told, TextMarks] | None = cache.get(key)
+        if known is None or known[0] is not self:
+            require_options(self.params, self._stored_params, self._folder.details)
+            with_places = self.has_places
+            known = self, told(self.partitions, with_places=with_places), TextMarks(self.tokenizer, with_places=with_places)
+        _, documents, texts = known
+        require_documents(documents, texts, batches)
+        cache.put(key, known, documents.num_bytes + texts.num_bytes)
 
     def statistics(self) -> dict[str, Any]:
         """Counts and options."""
@@ -94,6 +109,8 @@ def _numbers(data: bytes, what: str) -> list[int]:
     is_list = isinstance(numbers, list) and len(numbers) <= _MOST_PARTITIONS
     if not is_list or not all(isinstance(number, int) and 0 <= number < 1 << 64 for number in numbers):
         raise CorruptFileError(f"{what}: partitions are {data[:80]!r}, expected a list of numbers")
+    if len({*numbers}) != len(numbers):
+        raise CorruptFileError(f"{what}: partitions are {data[:80]!r}, expected each once")
     return list(numbers)
 
 

@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
+from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
 from lance_core.index.text.parts import DOCS, LISTS, TOKENS, part_file
 from lance_core.index.text.token_map import TokenMap
 from lance_core.io.cache import shared_cache
-from lance_core.kernels.postings import decode_positions, decode_postings
+from lance_core.kernels.postings import BLOCK, decode_positions, decode_postings
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,19 @@ class Posting:
     places: Any | None = None
 
 
-_BATCH_LISTS = 4096
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Lists from `first` on: list number first + t has the documents up to `ends[t]`, from where the one before it ends."""
+
+    first: int
+    ends: Any
+    documents: Any
+    counts: Any
+    places: Any | None = None
+
+
+_WINDOW_DOCUMENTS = 1 << 20
+_LIST_COST = 8
 _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint32))
 
 
@@ -88,57 +101,105 @@ class Partition:
     def _cached(self, number: int, what: str, make: Any) -> Any:
         return shared_cache().get_or_make((*self._folder.key, what, self._number, number), make)
 
-    def every_list(self) -> Iterator[tuple[int, Posting]]:
-        """Each list with its number, places too where there are any. Raises CorruptFileError."""
+    def windows(self, *, with_places: bool) -> Iterator[Window]:
+        """All lists in their order, so many at a time as have about a million documents. Raises CorruptFileError."""
         first = 0
-        lists = self._file.read(self._lists, batch_size=_BATCH_LISTS)
-        places = iter(self._file.read(self._places, batch_size=_BATCH_LISTS)) if self._places is not None else None
-        for batch in lists:
-            beside = next(places) if places is not None else None
-            column = batch.column(0)
-            for row in range(len(column)):
-                found, _ = self._decoded(first + row, column.slice(row, 1))
-                if beside is not None:
-                    held = self._decoded_places(first + row, found, beside.slice(row, 1))[0]
-                    found = Posting(found.documents, found.counts, held)
-                yield first + row, found
-            first += len(column)
+        for end in _ends_of_windows(self.sizes):
+            beside = None
+            column = self._read_rows(self._lists, first, end).column(0)
+            if with_places and self._places is not None:
+                beside = self._read_rows(self._places, first, end)
+            yield self._window(first, column, beside)
+            first = end
+
+    def _read_rows(self, schema: Schema, first: int, end: int) -> pa.RecordBatch:
+        return next(self._file.read(schema, ranges=[(first, end)], batch_size=end - first))
 
     def _read(self, number: int) -> tuple[Posting, int]:
-        return self._decoded(number, self._file.take(self._lists, np.array([number])).column(0))
+        found = self._window(number, self._file.take(self._lists, np.array([number])).column(0))
+        return Posting(found.documents, found.counts), found.documents.nbytes * 2 + 200
 
-    def _decoded(self, number: int, row: Any) -> tuple[Posting, int]:
-        blocks = row.values.slice(*_span(row))
-        length = int(self.sizes[number])
-        starts, data = _bytes_of(blocks)
-        if len(starts) - 1 != -(-length // 128) or length > len(self.ids):
-            raise CorruptFileError(f"{self._file.path}: list {number} has {len(starts) - 1} blocks for {length} documents")
-        documents, counts = np.empty(length, np.uint32), np.empty(length, np.uint32)
-        code = decode_postings(data, starts, length, documents, counts)
+    def _window(self, first: int, column: Any, beside: pa.RecordBatch | None = None) -> Window:
+        """The lists from `first` on, of which the file has these columns."""
+        sizes = self.sizes[first : first + len(column)].astype(np.int64)
+        starts, data, num_blocks = _blocks_of(column)
+        if len(num_blocks) != len(sizes) or not np.array_equal(num_blocks, -(-sizes // BLOCK)):
+            raise CorruptFileError(
+                f"{self._file.path}: a list from {first} on has another number of blocks than of documents"
+            )
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        if len(sizes) and int(sizes.max()) > len(self.ids):
+            raise CorruptFileError(f"{self._file.path}: a list has more documents than there are, {len(self.ids)}")
+        firsts = _firsts_of(sizes, num_blocks, ends)
+        documents, counts = np.empty(total, np.uint32), np.empty(total, np.uint32)
+        code = decode_postings(data, starts, firsts, documents, counts)
         steps = documents[1:] > documents[:-1]
-        if code < 0 or (length and int(documents[-1]) >= len(self.ids)) or not steps.all():
-            raise CorruptFileError(f"{self._file.path}: list {number} is damaged ({code})", cure="Build the index anew.")
-        return Posting(documents, counts), documents.nbytes * 2 + 200
+        inner = ends[:-1]
+        steps[inner[(inner > 0) & (inner < total)] - 1] = True
+        if code < 0 or (total and int(documents.max()) >= len(self.ids)) or not steps.all():
+            raise CorruptFileError(
+                f"{self._file.path}: a list from {first} on is damaged ({code})", cure="Build the index anew."
+            )
+        places = None if beside is None else self._decoded_places(first, num_blocks, firsts, counts, beside)
+        return Window(first, ends, documents, counts, places)
 
     def _read_places(self, number: int, found: Posting) -> tuple[Any, int]:
         if self._places is None:
             raise CorruptFileError(f"{self._file.path} has no positions")
-        return self._decoded_places(number, found, self._file.take(self._places, np.array([number])))
-
-    def _decoded_places(self, number: int, found: Posting, row: pa.RecordBatch) -> tuple[Any, int]:
-        data = np.frombuffer(row.column(0)[0].as_buffer(), np.uint8)
-        starts = np.append(np.asarray(row.column(1)[0].values.to_numpy(), np.int64), len(data))
-        total = int(found.counts.sum(dtype=np.uint64))
-        good = len(starts) - 1 == -(-len(found.documents) // 128) and bool((np.diff(starts) >= 0).all())
-        places = np.empty(total if good and total <= 128 * len(data) + 128 else 0, np.uint32)
-        if not good or decode_positions(data, starts, found.counts, len(found.counts), places) < 0:
-            raise CorruptFileError(f"{self._file.path}: the positions of list {number} are damaged")
+        num_blocks = np.array([-(-len(found.documents) // BLOCK)], np.int64)
+        firsts = np.minimum(np.arange(num_blocks[0] + 1) * BLOCK, len(found.documents)).astype(np.int64)
+        row = self._file.take(self._places, np.array([number]))
+        places = self._decoded_places(number, num_blocks, firsts, found.counts, row)
         return places, places.nbytes + 200
 
+    def _decoded_places(self, first: int, num_blocks: Any, firsts: Any, counts: Any, rows: pa.RecordBatch) -> Any:
+        data, starts, has_same = _streams_of(rows, num_blocks)
+        total = int(counts.sum(dtype=np.uint64))
+        good = has_same and bool((np.diff(starts) >= 0).all())
+        places = np.empty(total if good and total <= BLOCK * (len(data) + 1) else 0, np.uint32)
+        if not good or decode_positions(data, starts, firsts, counts, places) != total:
+            raise CorruptFileError(f"{self._file.path}: the positions of a list from {first} on are damaged")
+        return places
 
-def _span(row: Any) -> tuple[int, int]:
-    offsets = row.offsets
-    return int(offsets[0].as_py()), int(offsets[1].as_py()) - int(offsets[0].as_py())
+
+def _ends_of_windows(sizes: Any) -> list[int]:
+    """Where windows of lists end that have about so many documents, or one list with more."""
+    steps = np.cumsum(np.minimum(sizes, _WINDOW_DOCUMENTS).astype(np.int64) + _LIST_COST) // _WINDOW_DOCUMENTS
+    return [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(sizes)] if len(sizes) else []
+
+
+def _firsts_of(sizes: Any, num_blocks: Any, ends: Any) -> Any:
+    """Where the documents of each block begin among those of all lists, and the end."""
+    before = np.cumsum(num_blocks) - num_blocks
+    firsts = np.repeat(ends - sizes - BLOCK * before, num_blocks) + BLOCK * np.arange(int(num_blocks.sum()))
+    return np.append(firsts, ends[-1:] if len(ends) else 0).astype(np.int64)
+
+
+def _blocks_of(column: Any) -> tuple[Any, Any, Any]:
+    """(offsets of blocks int64 from 0, bytes, number of blocks of each list) of lists of large binaries."""
+    if column.null_count or column.values.null_count:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64)
+    ends = column.offsets.to_numpy().astype(np.int64)
+    starts, data = _bytes_of(column.values.slice(int(ends[0]), int(ends[-1] - ends[0])))
+    return starts, data, np.diff(ends)
+
+
+def _streams_of(rows: pa.RecordBatch, num_blocks: Any) -> tuple[Any, Any, bool]:
+    """(bytes, where the blocks of all lists begin and the end, whether they are so many as they should be)."""
+    streams, begins = rows.column(0), rows.column(1)
+    nothing = np.empty(0, np.uint8), np.zeros(1, np.int64), False
+    if streams.null_count or begins.null_count:
+        return nothing
+    offsets, data = _bytes_of(streams)
+    ends = begins.offsets.to_numpy().astype(np.int64)
+    if not np.array_equal(np.diff(ends), num_blocks):
+        return nothing
+    values: Any = begins.values.slice(int(ends[0]), int(ends[-1] - ends[0])).to_numpy()
+    starts = values.astype(np.int64) + np.repeat(offsets[:-1], num_blocks)
+    # What lies before the first block of a list belongs to none.
+    has_gaps = bool((values[(ends[:-1] - ends[0])[num_blocks > 0]] != 0).any())
+    return data, np.append(starts, len(data)), not has_gaps
 
 
 def _bytes_of(blocks: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
@@ -18,7 +19,7 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError
 from lance_core.file.opened import OpenFile
 from lance_core.index.base import read_all
-from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst
+from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst, require_checksum
 from lance_core.kernels.text import mark_similar
 
 
@@ -75,18 +76,35 @@ class TokenMap:
     @cached_property
     def numbers(self) -> dict[bytes, int]:
         """Every token with its number, ascending by bytes."""
-        if self._fst is not None:
-            keys, numbers = decode_fst(self._fst, what=self._what)
-        else:
-            assert self._table is not None
-            pairs = zip(self._table.column(0).to_pylist(), self._table.column(1).to_pylist(), strict=True)
-            keys, numbers = [], []
-            for token, number in sorted((token.encode(), number) for token, number in pairs):
-                keys.append(token)
-                numbers.append(number)
+        keys, numbers = self._entries()
         if keys and not 0 <= int(np.max(np.asarray(numbers, np.int64))) < self._num_lists:
             raise CorruptFileError(f"{self._what}: the number {max(numbers)} is not one of {self._num_lists} lists")
         return dict(zip(keys, numbers, strict=True))
+
+    def _entries(self) -> tuple[list[bytes], list[int]]:
+        if self._fst is not None:
+            return decode_fst(self._fst, what=self._what)
+        assert self._table is not None
+        pairs = zip(self._table.column(0).to_pylist(), self._table.column(1).to_pylist(), strict=True)
+        ordered = sorted((token.encode(), number) for token, number in pairs)
+        return [token for token, _ in ordered], [number for _, number in ordered]
+
+    def in_order_of_lists(self) -> list[bytes]:
+        """The token of each list. CorruptFileError: not each has one, or the map is not in order or was changed."""
+        if self._fst is not None:
+            require_checksum(self._fst, what=self._what)
+        keys, numbers = self._entries()
+        found: list[bytes | None] = [None] * self._num_lists
+        if len(keys) != self._num_lists or any(one >= other for one, other in itertools.pairwise(keys)):
+            raise CorruptFileError(f"{self._what} has {len(keys)} tokens in no order for {self._num_lists} lists")
+        for key, number in zip(keys, numbers, strict=True):
+            if not 0 <= number < self._num_lists:
+                raise CorruptFileError(f"{self._what}: the number {number} is not one of {self._num_lists} lists")
+            found[number] = key
+        tokens = [key for key in found if key is not None]
+        if len(tokens) != self._num_lists:
+            raise CorruptFileError(f"{self._what}: two tokens have the same list")
+        return tokens
 
     @cached_property
     def _spelled(self) -> Spelled:

@@ -21,7 +21,9 @@ class MemoryPartition:
 
     def __init__(self, tokenizer: Tokenizer, batches: Iterable[pa.RecordBatch]) -> None:
         self._vocabulary: dict[str, int] = {}
-        parts = [self._count(tokenizer, batch) for batch in batches]
+        pieces: dict[bytes, int] = {}
+        parts = [self._count(tokenizer, batch, pieces) for batch in batches]
+        del pieces
         tokens, documents, places, self.ids, self.lengths = self._joined(parts)
         self.num_documents, self.total_tokens = len(self.ids), len(tokens)
         size = len(self._vocabulary)
@@ -35,9 +37,14 @@ class MemoryPartition:
         self._places, self._place_starts = by_place, starts
         self._documents, self._counts, self._ends = found, counts, ends
 
-    def _count(self, tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[Any, Any, Any, Any, Any]:
+    def _count(
+        self, tokenizer: Tokenizer, batch: pa.RecordBatch, pieces: dict[bytes, int]
+    ) -> tuple[Any, Any, Any, Any, Any]:
         cut = tokenizer.cut_texts(texts_of(batch.column(VALUE)))
-        known = np.fromiter((self._number(tokenizer.token_of(piece)) for piece in cut.pieces), np.int32, len(cut.pieces))
+        for piece in cut.pieces:
+            if piece not in pieces:
+                pieces[piece] = self._number(tokenizer.token_of(piece))
+        known = np.fromiter(map(pieces.__getitem__, cut.pieces), np.int32, len(cut.pieces))
         size = len(cut.codes)
         tokens, documents, places = np.empty(size, np.int32), np.empty(size, np.uint32), np.empty(size, np.uint32)
         lengths = np.zeros(len(cut.ends), np.uint32)
