@@ -18,20 +18,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_core.dataset.build_index import column_of, folder_of, value_type_of
+from lance_core.dataset.build_index import column_of, value_type_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.reuse import moves_of
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, confirmed, hold_small, is_wanted, left_out
+from lance_core.dataset.trust import UNREADABLE, believe, confirmed, held_folder, is_wanted, left_out, opened_from
 from lance_core.errors import CorruptFileError, FilterError
 from lance_core.expr import Expr, ast
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import Answer, IndexKind, OpenIndex
 from lance_core.index.over_json import is_searched, may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details
-from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.deletion import deletion_vector
 from lance_core.rowids.index import MISSING, FragmentIds, RowIdIndex, build_row_id_index
@@ -123,18 +122,17 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
     return "", kind
 
 
-def open_segment(snapshot: Snapshot, segment: Segment) -> OpenIndex:
+def open_segment(snapshot: Snapshot, segment: Segment, trust: IndexTrust = DEFAULT_TRUST) -> OpenIndex:
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
     index, schema = segment.index, snapshot.manifest.schema
-    folder = folder_of(snapshot, index)
+    folder = held_folder(snapshot, index, trust)
     item = schema.by_id[index.fields[0]]
     path = tuple(column_of(schema, item.id).split("."))
 
     def make() -> tuple[OpenIndex, int]:
-        hold_small(folder)
         return segment.kind.open(folder, value_type_of(schema, item), path), sum(folder.sizes.values()) // 8 + 4096
 
-    return shared_cache().get_or_make((*folder.key, "open", path), make)
+    return opened_from(folder, ("open", path), make)
 
 
 @dataclass
@@ -178,7 +176,7 @@ class _Search:
         try:
             if not is_wanted(self.snapshot, index, segment.coverage, self.trust):
                 return None
-            opened = open_segment(self.snapshot, segment)
+            opened = open_segment(self.snapshot, segment, self.trust)
             answer = opened.search(part)
             if answer is None:
                 return None

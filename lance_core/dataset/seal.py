@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from lance_core.dataset.build_index import column_of, folder_of, segments_named, value_type_of
 from lance_core.dataset.index_use import usable_segments
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import Comparable, Progress, compare
+from lance_core.dataset.trust import Comparable, Progress, compare, forget
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.dataset.vector_use import is_usable
 from lance_core.errors import CorruptFileError, LanceError
@@ -53,7 +53,9 @@ def seal_indices(
     sealed = []
     for index, coverage in _segments(snapshot, names):
         if index.base_id is None and not folder_of(snapshot, index).is_sealed:
-            _compared(snapshot, index, coverage, progress).seal_held()
+            folder = _compared(snapshot, index, coverage, progress)
+            folder.seal_held()
+            forget(folder)
             sealed.append(index.uuid)
     return sealed
 

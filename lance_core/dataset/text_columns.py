@@ -76,7 +76,7 @@ def text_column(
         try:
             if not is_wanted(snapshot, segment.index, segment.coverage, trust):
                 continue
-            index = open_segment(snapshot, segment)
+            index = open_segment(snapshot, segment, trust)
             assert isinstance(index, Inverted)
             believe(snapshot, segment.index, segment.coverage, index, trust)
             opened.append((segment, index, _indexed(snapshot, segment, index)))

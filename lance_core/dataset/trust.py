@@ -17,14 +17,15 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.dataset.build_index import column_of, folder_of, training_batches
 from lance_core.dataset.fragments import reader_of
-from lance_core.dataset.index_trust import IndexTrust
+from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.plan import FragmentTask, Picked, plan_scan
 from lance_core.dataset.projection import plan_projection
 from lance_core.dataset.reuse import behind, moves_of
@@ -35,11 +36,13 @@ from lance_core.errors import CorruptFileError, LanceError
 from lance_core.expr import Expr
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import ID, IndexFolder
+from lance_core.index.checksums import CHUNK
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet
 from lance_core.table.coverage import is_address_based
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 UNREADABLE = (LanceError, OSError, pa.ArrowException)
 """What a damaged segment may raise: Arrow's kernels refuse what its files should never hold, such as a null page number."""
@@ -47,8 +50,7 @@ MOST_ROWS = 1 << 18
 MOST_BYTES = 16 << 20
 _TEXT_ROWS = 1 << 15
 _VECTOR_BYTES = 4 << 20
-_NOTE_BYTES = 256
-_ALL: frozenset[int] = frozenset({-1})
+_NOTE_BYTES, _BYTES_A_SUM = 512, CHUNK // 36
 _TESTED_ROWS = 1 << 16
 _LEAST_PASS, _MOST_PASS = 256 << 20, 2 << 30
 _SLOW_SECONDS = 5.0
@@ -66,19 +68,61 @@ class Comparable(Protocol):
         """
 
 
-def hold_small(folder: IndexFolder) -> None:
-    """Hold a small folder without checksums to the bytes its files have now."""
-    if 0 < sum(folder.sizes.values()) <= MOST_BYTES and not folder.is_sealed:
+@dataclass(frozen=True)
+class _Known:
+    """The folder a segment is opened from, the fragments for which it was found to be right, or what is wrong in it."""
+
+    folder: IndexFolder
+    agreed: frozenset[int] = frozenset()
+    wrong: str = ""
+
+    def put(self) -> None:
+        """For the next one in this process who asks."""
+        shared_cache().put((*self.folder.key, "known"), self, _NOTE_BYTES + sum(self.folder.sizes.values()) // _BYTES_A_SUM)
+
+
+def _known(folder: IndexFolder) -> _Known:
+    known: _Known | None = shared_cache().get((*folder.key, "known"))
+    return known or _Known(folder)
+
+
+def held_folder(snapshot: Snapshot, index: IndexMetadata, trust: IndexTrust = DEFAULT_TRUST) -> IndexFolder:
+    """The folder to open a segment from. One without checksums is held to the bytes that its files have now, so that what
+    is read later, whenever that is, are the bytes that were compared. Raises NotFoundError.
+    """
+    found = folder_of(snapshot, index)
+    folder = _known(found).folder
+    if folder is not found and (folder.is_sealed or folder.is_held):
+        return folder
+    if not folder.is_sealed and (trust.unsealed != "use" or 0 < sum(folder.sizes.values()) <= MOST_BYTES):
+        folder = found
         folder.hold()
+    _Known(folder).put()
+    return folder
+
+
+def forget(folder: IndexFolder) -> None:
+    """What is known of a segment, because its checksums were written just now."""
+    shared_cache().discard((*folder.key, "known"))
+
+
+def opened_from(folder: IndexFolder, what: tuple[object, ...], make: Callable[[], tuple[T, int]]) -> T:
+    """What `make` opens from this very folder, shared by all snapshots of the process; with its size in the cache."""
+    cache, key = shared_cache(), (*folder.key, *what)
+    found: tuple[IndexFolder, T] | None = cache.get(key)
+    if found is not None and found[0] is folder:
+        return found[1]
+    opened, size = make()
+    cache.put(key, (folder, opened), size)
+    return opened
 
 
 def is_wanted(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], trust: IndexTrust) -> bool:
     """Whether a segment may be opened: not when the user skips large ones that nobody has compared."""
     if trust.unsealed != "skip" or _is_small(snapshot, index, coverage):
         return True
-    folder = folder_of(snapshot, index)
-    known: tuple[Comparable, frozenset[int]] | None = shared_cache().get((*folder.key, "agrees"))
-    if (known is not None and (known[1] is _ALL or coverage <= known[1])) or folder.is_sealed:
+    known = _known(folder_of(snapshot, index))
+    if coverage <= known.agreed or known.folder.is_sealed:
         return True
     _LOG.info("index %s (%s) is not used: it has no checksums, and was not compared with its rows", index.name, index.uuid)
     return False
@@ -88,21 +132,22 @@ def believe(
     snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable, trust: IndexTrust
 ) -> bool:
     """Whether what the segment says of some fragments is known to be so. Raises CorruptFileError when it is not so."""
-    cache, folder = shared_cache(), folder_of(snapshot, index)
-    key = (*folder.key, "agrees")
-    known: tuple[Comparable, frozenset[int]] | None = cache.get(key)
-    done = known[1] if known is not None and known[0] is opened else frozenset[int]()
-    if done is _ALL or coverage <= done:
-        return True
-    if folder.is_sealed:
-        cache.put(key, (opened, _ALL), _NOTE_BYTES)
+    folder = held_folder(snapshot, index, trust)
+    known = _known(folder)
+    if known.wrong:
+        raise CorruptFileError(known.wrong)
+    if coverage <= known.agreed or folder.is_sealed:
         return True
     is_small = _is_small(snapshot, index, coverage)
     if trust.unsealed == "use" and not is_small:
         return False
     began = time.monotonic()
-    compare(snapshot, index, coverage, opened)
-    cache.put(key, (opened, coverage | done), _NOTE_BYTES)
+    try:
+        compare(snapshot, index, coverage, opened)
+    except CorruptFileError as error:
+        _Known(folder, known.agreed, str(error)).put()
+        raise
+    _Known(folder, coverage | known.agreed).put()
     if not is_small:
         _tell(index, time.monotonic() - began)
     return True

@@ -16,20 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.dataset.build_index import column_of, folder_of
+from lance_core.dataset.build_index import column_of
 from lance_core.dataset.fragments import reader_of
 from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
 from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.dataset.trust import UNREADABLE, believe, hold_small, is_wanted, left_out
+from lance_core.dataset.trust import UNREADABLE, believe, held_folder, is_wanted, left_out, opened_from
 from lance_core.dataset.vector_build import VECTOR_DETAILS
 from lance_core.errors import CorruptFileError
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
 from lance_core.index.vector.opened import OpenVectorIndex
-from lance_core.io.cache import shared_cache
 from lance_core.rowids.index import RowIdIndex
 from lance_core.table.coverage import FRAGMENT_REUSE
 from lance_core.wire.index import decode_details
@@ -38,6 +37,7 @@ _LOG = logging.getLogger("lance_core.index")
 NEWEST_VERSION = 2
 OLDEST_VERSION = 1
 _OPEN_BYTES = 1 << 16
+_UNCHECKED = IndexTrust(unsealed="use")
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,15 @@ def vector_title(index: IndexMetadata) -> str:
     return f"IVF_{'HNSW_' if details.hnsw is not None else ''}{details.quantizer.kind.upper()}"
 
 
-def open_vector_segment(snapshot: Snapshot, index: IndexMetadata) -> OpenVectorIndex:
+def open_vector_segment(snapshot: Snapshot, index: IndexMetadata, trust: IndexTrust = DEFAULT_TRUST) -> OpenVectorIndex:
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
-    folder = folder_of(snapshot, index)
+    folder = held_folder(snapshot, index, trust)
 
     def make() -> tuple[OpenVectorIndex, int]:
-        hold_small(folder)
         opened = OpenVectorIndex(folder)
         return opened, opened.centroids.nbytes * 2 + _OPEN_BYTES
 
-    return shared_cache().get_or_make((*folder.key, "vectors"), make)
+    return opened_from(folder, ("vectors",), make)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +195,7 @@ def search_segment(
     try:
         if not is_wanted(snapshot, index, segment.coverage, trust):
             return None
-        opened = open_vector_segment(snapshot, index)
+        opened = open_vector_segment(snapshot, index, trust)
         if opened.metric != segment.metric:
             raise CorruptFileError(f"its file measures {opened.metric}, the manifest says {segment.metric}")
         believe(snapshot, index, segment.coverage, opened, trust)
@@ -218,7 +217,7 @@ def search_segment(
 
 def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     """What a segment tells of itself; nothing when it is of a version this release does not read."""
-    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index).statistics()
+    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, _UNCHECKED).statistics()
 
 
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:

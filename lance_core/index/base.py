@@ -79,6 +79,11 @@ class IndexFolder:
         """Whether checksums were written beside the files. Raises CorruptFileError when those are damaged."""
         return self._sums().is_written
 
+    @property
+    def is_held(self) -> bool:
+        """Whether `hold` was called."""
+        return "sums" in self.known and bool(self.known["sums"].files) and not self.known["sums"].is_written
+
     def hold(self) -> None:
         """Take the bytes of today for right: what is read later must be the same. Reads all files."""
         names = [*self.sizes] or [entry.path.rsplit("/", 1)[1] for entry in self.store.list(f"{self.path}/")]

@@ -124,7 +124,7 @@ def test_flips_in_large_indices_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-def test_a_row_in_the_place_of_another(tmp_path: Path) -> None:
+def test_a_row_in_the_place_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = make(tmp_path)
     value = answers(uri, use_scalar_index=False)[1][0]
     value = dataset(uri).to_table(["i"], filter=f"x = {value}", use_scalar_index=False)["i"][0].as_py()
@@ -132,8 +132,10 @@ def test_a_row_in_the_place_of_another(tmp_path: Path) -> None:
     shared_cache().clear()
     with pytest.raises(CorruptFileError, match="cannot be searched"):
         dataset(uri).to_table(filter=f"i = {value}", strict_index=True)
-    with pytest.warns(RuntimeWarning, match="left out"):
+    so_far = calls(monkeypatch)
+    with pytest.warns(RuntimeWarning, match="column says"):
         found = dataset(uri).to_table(["x"], filter=f"i = {value}")
+    assert so_far == [], "what is known to be wrong is not compared again"
     whole = dataset(uri).to_table(["x"], filter=f"i = {value}", use_scalar_index=False)
     assert found.equals(whole)
     # Deletes scan instead of comparing, and are right whatever the index says.
@@ -153,10 +155,29 @@ def test_skipped_until_compared_or_sealed(tmp_path: Path, caplog: pytest.LogCapt
     assert "i_idx" in plan(uri)
     assert "i_idx" in plan(uri, unsealed_indices="skip"), "it was compared"
     shared_cache().clear()
+    assert "i_idx" in plan(uri, unsealed_indices="use") and "i_idx" not in plan(uri, unsealed_indices="skip")
     dataset(uri).seal_indices(["i_idx"])
-    shared_cache().clear()
     assert "i_idx" in plan(uri, unsealed_indices="skip") and "f_idx" not in plan(uri, "f > 18", unsealed_indices="skip")
     assert answers(uri, unsealed_indices="skip") == expected
+
+
+@pytest.mark.usefixtures("large")
+def test_opened_again_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index too large for the cache is opened for every question."""
+    uri, made = make(tmp_path), calls(monkeypatch)
+    answers(uri)
+    once = sum(made)
+    (index,) = (index for index in dataset(uri).snapshot.manifest.indices if index.name == "i_idx")
+    key = (dataset(uri).snapshot.store.uri, f"_indices/{index.uuid}", "open", ("i",))
+    assert shared_cache().get(key) is not None
+    shared_cache().discard(key)
+    assert answers(uri) == answers(uri, use_scalar_index=False) and sum(made) == once > 0
+    # The bytes it is read from must still be those that were compared.
+    swap_rows(uri, dataset(uri).to_table(["i"], filter="i > 350", use_scalar_index=False)["i"][0].as_py())
+    shared_cache().discard(key)
+    with pytest.warns(RuntimeWarning, match="left out"):
+        found = answers(uri)
+    assert found == answers(uri, use_scalar_index=False)
 
 
 @pytest.mark.usefixtures("large")
@@ -229,7 +250,7 @@ def test_vectors_and_texts_are_skipped_too(tmp_path: Path, monkeypatch: pytest.M
         return found, sorted(dataset(uri).to_table(["x"], full_text_query=words, **options)["x"].to_pylist())
 
     def cached() -> int:
-        return sum(shared_cache().get((*key, "agrees")) is not None for key in keys)
+        return sum(shared_cache().get((*key, "known")) is not None for key in keys)
 
     keys = [(dataset(uri).snapshot.store.uri, f"_indices/{item.uuid}") for item in dataset(uri).snapshot.manifest.indices]
     with warnings.catch_warnings():
