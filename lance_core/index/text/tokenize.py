@@ -118,6 +118,9 @@ def texts_of(values: Any) -> Any:
     """The documents of a column: texts as they are, the texts of a list joined by a space."""
     if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
         return values
+    if values.flatten().null_count == 0:
+        # Wide offsets: the texts of a batch of lists may have more than 2 GiB together.
+        return pc.binary_join(values.cast(pa.large_list(pa.large_string())), pa.scalar(" ", pa.large_string()))
     joined = [None if row is None else " ".join(text for text in row if text is not None) for row in values.to_pylist()]
     return pa.array(joined, pa.large_string())
 
