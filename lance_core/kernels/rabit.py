@@ -141,3 +141,89 @@ def signed_dots(query: Any, codes: Any, dim: Any, out: Any) -> Any:
             total += query[at] * np.float32(codes[first + at])
         out[row] = total
     return count
+
+
+@kernel("in:f4 in:f4 in:f4 in:u4 in:u1 in:u1 in:f4 in:f4 f4 i8 i8 i8 out:f4 -> i8", reorders=True)
+def rabit_apart(
+    residuals: Any, squares: Any, centroids: Any, owners: Any, signs: Any, levels: Any, factors: Any, noise: Any, share: Any,
+    dim: Any, bits: Any, is_dot: Any, out: Any,
+) -> Any:  # fmt: skip
+    """How far stored codes are from what rotated residuals make them, in units of what is allowed: up to 1 is good.
+
+    `squares` [n] are lengths of residuals, squared; `signs` [n, dim / 8] are bits, `levels` [n, dim] (empty without bits)
+    sizes, `factors` [n, 5] as `rabit_levels` tells them. `noise` [n] is how unsure each number of a residual is, `share`
+    how unsure a factor, of itself. A sign must be right where the number is more than noise; all levels must come from one
+    scale; factors must be what signs and levels make them. Returns rows, -1: the arrays do not fit.
+    """
+    count, width = len(owners), (dim + 7) // 8
+    if dim <= 0 or len(residuals) != count * dim or len(signs) != count * width or len(factors) != count * 5:
+        return -1
+    if len(noise) != count or len(squares) != count or len(out) != count or (bits > 0 and len(levels) != count * dim):
+        return -1
+    most = np.float32((1 << bits) - 1)
+    slack, least, half = np.float32(1e-3), np.float32(1e-30), np.float32(0.5)
+    for row in range(count):
+        first, center = row * dim, np.int64(owners[row]) * dim
+        if center + dim > len(centroids):
+            return -1
+        unsure = max(noise[row], least)
+        square, away, cross = squares[row], np.float32(0), np.float32(0)
+        sign_dot, sign_center, code_dot, code_center, code_square = (
+            np.float32(0), np.float32(0), np.float32(0), np.float32(0), np.float32(0),
+        )  # fmt: skip
+        wrong, low, high = np.float32(0), np.float32(0), np.float32(np.inf)
+        for at in range(dim):
+            value, mid = residuals[first + at], centroids[center + at]
+            sign = half if (signs[row * width + at // 8] >> (at % 8)) & 1 else -half
+            size = abs(value)
+            if value * sign < 0:
+                wrong = max(wrong, size)
+            away += mid * mid
+            cross += value * mid
+            sign_dot += value * sign
+            sign_center += mid * sign
+            if bits > 0:
+                level = np.float32(levels[first + at])
+                code = sign * (2 * level + 1)
+                code_dot += value * code
+                code_center += mid * code
+                code_square += code * code
+                if level > 0:
+                    low = max(low, (level - slack) / (size + unsure))
+                if level < most and size > unsure:
+                    high = min(high, (level + 1 + slack) / (size - unsure))
+        twice = np.float32(1) if is_dot else np.float32(2)
+        base = np.float32(1) - cross if is_dot else square
+        length, far = np.sqrt(square), np.sqrt(away)
+        vague = unsure * np.sqrt(np.float32(dim))
+        part = share + 4 * vague / max(length, least)
+        known = share * (square + abs(base)) + 8 * vague * (length + far) + least
+        worst = wrong / unsure
+        for kind in range(2 if bits > 0 else 1):
+            dot = code_dot if kind else sign_dot
+            middle = code_center if kind else sign_center
+            norm = np.sqrt(code_square) if kind else np.sqrt(np.float32(dim)) * half
+            add, scale = factors[row * 5 + 3 * kind], factors[row * 5 + 1 + 3 * kind]
+            if not (np.isfinite(add) and np.isfinite(scale)):
+                worst = np.float32(np.inf)
+            elif kind and scale == 0 and square <= np.float32(1.3e-7):
+                # The official library gives so short a rest no levels: its length alone is told.
+                worst = max(worst, abs(add - base) / known)
+            else:
+                if kind and low > high:
+                    worst = np.float32(np.inf)
+                ratio = square / dot if dot != 0 else np.float32(0)
+                allowed = twice * (part * abs(ratio) + 8 * vague / norm) + least
+                worst = max(worst, abs(scale + twice * ratio) / allowed)
+                allowed = known + twice * abs(ratio) * (part * abs(middle) + share * far * norm)
+                worst = max(worst, abs(add - (base + twice * ratio * middle)) / allowed)
+        error = factors[row * 5 + 2]
+        if not error >= 0:
+            worst = np.float32(np.inf)
+        elif sign_dot != 0 and dim > 1:
+            alignment = square * np.float32(dim) * np.float32(0.25) / (sign_dot * sign_dot)
+            unit = twice * twice * np.float32(3.61) * square / np.float32(dim - 1)
+            allowed = unit * (2 * part * alignment + np.float32(1e-5)) + least
+            worst = max(worst, abs(error * error - unit * max(alignment - 1, np.float32(0))) / allowed)
+        out[row] = worst if worst >= 0 else np.float32(np.inf)
+    return count

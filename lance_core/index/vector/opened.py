@@ -27,15 +27,19 @@ from lance_core.index.vector import graph
 from lance_core.index.vector.agreement import require_agreement
 from lance_core.index.vector.clustering import unit
 from lance_core.index.vector.distances import Floats, distances, parse_metric, smallest
+from lance_core.index.vector.flat import Flat
 from lance_core.index.vector.model import open_quantizer
 from lance_core.index.vector.parameters import KINDS
 from lance_core.index.vector.product import tensor_floats
 from lance_core.index.vector.quantizer import Quantizer
+from lance_core.index.vector.scalar import Scalar
 from lance_core.index.vector.segment import HNSW_KEY, INDEX, INDEX_KEY, IVF_KEY, ROW_ID, STORAGE, STORAGE_KEY, Codes, Ids
 from lance_core.io.cache import shared_cache
 from lance_core.wire.index import decode_ivf
 
 DEFAULT_PROBES = 20
+STRETCH_BYTES = 32 << 20
+"""What `codes` reads at once, unless one partition is larger."""
 Allow = Callable[[Ids], npt.NDArray[np.bool_]]
 """Which of some row ids may be in the answer."""
 _AS_DISTANCE: Mapping[Metric, Callable[[Floats], Floats]] = {
@@ -217,12 +221,43 @@ class OpenVectorIndex:
         require_agreement(self.metric, self.quantizer, self.centroids, self.codes(), batches)
 
     def codes(self) -> Iterator[Codes]:
-        """All rows, some partitions at a time, their codes row by row: to be merged or moved."""
-        for first in range(0, len(self._full), 64):
-            numbers = self._full[first : first + 64].tolist()
-            for number, part in zip(numbers, self._read(numbers), strict=True):
-                columns = {name: self.quantizer.restore(name, values) for name, values in part.columns.items()}
-                yield Codes(part.ids, np.full(len(part.ids), number, np.uint32), columns)
+        """All rows, a stretch at a time, their codes row by row: to be merged, moved or compared."""
+        for stretch in self._stretches():
+            numbers, starts, ends = (np.array(item) for item in zip(*stretch, strict=True))
+            offsets = np.array(self._rows.offsets)[numbers]
+            spans = [*zip((offsets + starts).tolist(), (offsets + ends).tolist(), strict=True)]
+            columns = _read_columns(self._storage, self._schema, spans)
+            ids = columns.pop(ROW_ID)
+            cuts = np.cumsum(ends - starts)[:-1]
+            for name, values in columns.items():
+                if not self._is_by_row:
+                    pieces = [self.quantizer.restore(name, piece) for piece in np.split(values, cuts)]
+                    columns[name] = np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+            yield Codes(ids, np.repeat(numbers, ends - starts).astype(np.uint32), columns)
+
+    def _stretches(self) -> Iterator[list[tuple[int, int, int]]]:
+        """(partition, first row, end) that are read at once; only rows that lie one by one are read a part of at a time."""
+        row = 8 + sum(_bytes_of(item.type) for item in self.quantizer.fields())
+        most = max(1, STRETCH_BYTES // row)
+        stretch: list[tuple[int, int, int]] = []
+        count = 0
+        for number in self._full.tolist():
+            length = int(self.lengths[number])
+            step = min(length, most) if self._is_by_row else length
+            for first in range(0, length, step):
+                end = min(first + step, length)
+                if stretch and count + end - first > most:
+                    yield stretch
+                    stretch, count = [], 0
+                stretch.append((number, first, end))
+                count += end - first
+        if stretch:
+            yield stretch
+
+    @property
+    def _is_by_row(self) -> bool:
+        """Whether a partition's codes lie row by row."""
+        return isinstance(self.quantizer, (Flat, Scalar))
 
     def _open_quantizer(self) -> Quantizer:
         where = self._storage.path
@@ -240,6 +275,10 @@ class OpenVectorIndex:
             raise CorruptFileError(f"{where} tells of {len(listed)} graphs for {len(self.centroids)} partitions")
         _lengths(self._nodes, len(self.centroids), self._index)
         return [_object(item.encode(), where) if item else {} for item in listed]
+
+
+def _bytes_of(kind: Any) -> int:
+    return int(kind.list_size * kind.value_type.bit_width if hasattr(kind, "list_size") else kind.bit_width) // 8
 
 
 def _between(values: Floats, low: float | None, high: float | None) -> npt.NDArray[np.bool_] | None:

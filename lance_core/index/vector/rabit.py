@@ -26,7 +26,7 @@ from lance_core.index.vector.graph import Access
 from lance_core.index.vector.product import float_tensor, tensor_floats
 from lance_core.index.vector.quantizer import Columns, list_field
 from lance_core.index.vector.rabit_bits import level_bytes, pack_levels, pack_signs, unpack_levels, unpack_signs
-from lance_core.kernels.rabit import ROUNDS, rabit_levels, rotate_rows, signed_dots
+from lance_core.kernels.rabit import ROUNDS, rabit_apart, rabit_levels, rotate_rows, signed_dots
 from lance_core.wire.index import decode_tensor_bytes, encode_tensor_bytes
 
 SIGNS, LEVELS = "_rabit_codes", "__blocked_ex_codes"
@@ -117,16 +117,48 @@ class Rabit:
 
     def hold(self, columns: Columns) -> Columns:
         """Codes as odd whole numbers [n, dim] (twice what they stand for), and the factors that go with them."""
-        positive = np.unpackbits(unpack_signs(columns[SIGNS]), axis=1, bitorder="little")[:, : self.dimension].astype(bool)
+        signs = unpack_signs(columns[SIGNS])
+        positive = self._positive(signs)
         add, scale = (SIGN_FACTORS if not self.level_bits else LEVEL_FACTORS)[:2]
         kind = np.int8 if self.level_bits <= 6 else np.int16
         codes = np.ones(positive.shape, kind)
         if self.level_bits:
-            stored = unpack_levels(columns[LEVELS], self.level_bits, self.dimension)
-            levels = np.where(positive, stored, stored ^ np.uint8((1 << self.level_bits) - 1))
-            codes += 2 * levels.astype(kind)
+            codes += 2 * self._levels(columns, positive).astype(kind)
         np.negative(codes, out=codes, where=~positive)
         return {HELD: codes, "add": columns[add], "scale": columns[scale]}
+
+    def _positive(self, signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+        return np.unpackbits(signs, axis=1, bitorder="little")[:, : self.dimension].astype(bool)
+
+    def _levels(self, columns: Columns, positive: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+        """Levels as sizes: a negative number's is stored as its complement."""
+        stored = unpack_levels(columns[LEVELS], self.level_bits, self.dimension)
+        return np.where(positive, stored, stored ^ np.uint8((1 << self.level_bits) - 1))
+
+    def apart(
+        self,
+        residuals: Floats,
+        squares: Floats,
+        columns: Columns,
+        owners: npt.NDArray[np.uint32],
+        middles: Floats,
+        noise: Floats,
+        share: np.float32,
+    ) -> Floats:
+        """How far stored codes, row by row, are from those of `residuals` (not rotated): see `rabit_apart`. `middles` are
+        the rotated centroids."""
+        factors = np.zeros((len(residuals), 5), np.float32)
+        for at, name in enumerate(self._factor_names):
+            factors[:, at] = columns[name]
+        signs, levels = np.ascontiguousarray(columns[SIGNS]), np.empty(0, np.uint8)
+        if self.level_bits:
+            levels = self._levels(columns, self._positive(signs)).reshape(-1)
+        found = np.empty(len(residuals), np.float32)
+        rabit_apart(
+            self.rotate(residuals).reshape(-1), squares, middles.reshape(-1), owners, signs.reshape(-1), levels,
+            factors.reshape(-1), noise, share, self.dimension, self.level_bits, int(self.metric == "dot"), found,
+        )  # fmt: skip
+        return found
 
     def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
         """Estimated distances. Cosine: half the squared distance between vectors of length one."""
