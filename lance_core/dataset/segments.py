@@ -18,7 +18,8 @@ from lance_core.dataset.build_index import IndexRequest, build_segment, column_o
 from lance_core.dataset.edit import Edit, run_edit
 from lance_core.dataset.index_upkeep import build_again
 from lance_core.dataset.snapshot import Snapshot
-from lance_core.errors import InputError
+from lance_core.dataset.vector_upkeep import is_vector_segment, merge_vector_segments
+from lance_core.errors import InputError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.table.operations.create_index import CreateIndex
@@ -48,15 +49,24 @@ def fragments_of(snapshot: Snapshot, fragment_ids: Collection[int]) -> list[Frag
 
 
 def merge_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> IndexMetadata:
-    """One segment over what several cover, built from the column again; what it takes the place of is left unpublished."""
+    """One segment over what several cover; what it takes the place of is left unpublished.
+
+    Codes of vectors that are as they were are put together, all else is built from the column again. Raises InputError: no
+    segments, several kinds or columns, the same rows twice, models trained apart, fragments that are gone.
+    """
     _check(segments)
+    if is_vector_segment(segments[0]) and all(_still_covered(snapshot, item) == item for item in segments):
+        return merge_vector_segments(snapshot, segments)
     coverage = frozenset().union(*(segment.fragment_bitmap or frozenset() for segment in segments))
     fragments_of(snapshot, coverage)
     return build_again(snapshot, segments[0], coverage, None)
 
 
 def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
-    """Publish segments as the index of that name, in the place of what it was."""
+    """Publish segments as the index of that name, in the place of what it was.
+
+    A segment covers those of its fragments whose column is what it was when the segment was built. Raises InputError.
+    """
     _check(segments)
     for segment in segments:
         if any(column_of(snapshot.manifest.schema, field) != column for field in segment.fields):
@@ -66,9 +76,31 @@ def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequen
 
     def plan(current: Snapshot) -> Edit:
         old = tuple(index for index in current.manifest.indices if index.name == name)
-        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(named, old)), paths)
+        still = tuple(_still_covered(current, segment) for segment in named)
+        return Edit(Transaction(current.version, str(uuids.uuid4()), CreateIndex(still, old)), paths)
 
     return run_edit(snapshot, plan)[0]
+
+
+def _still_covered(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
+    if segment.dataset_version == snapshot.version:
+        return segment
+    try:
+        before = snapshot.at(segment.dataset_version).manifest
+    except NotFoundError as error:
+        raise InputError(
+            f"segment {segment.uuid} was built of version {segment.dataset_version}, which is gone", cure="Build it again."
+        ) from error
+    fields = {item.id for number in segment.fields for item in snapshot.manifest.schema.descend(number)}
+    then = {item.id: _files_of(item, fields) for item in before.fragments}
+    now = {item.id: _files_of(item, fields) for item in snapshot.manifest.fragments}
+    mine = segment.fragment_bitmap or frozenset()
+    return replace(segment, fragment_bitmap=frozenset(item for item in mine if item in now and now[item] == then.get(item)))
+
+
+def _files_of(fragment: Fragment, fields: Collection[int]) -> tuple[str, ...]:
+    """The data files that have values of some fields."""
+    return tuple(file.path for file in fragment.files if not set(fields).isdisjoint(file.fields))
 
 
 def _check(segments: Sequence[IndexMetadata]) -> None:

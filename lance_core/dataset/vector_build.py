@@ -4,7 +4,7 @@
 
     model   = train_index(snapshot, request)                    anywhere, once
     segment = build_vector_segment(snapshot, request, model, fragments)       per task; published by nobody yet
-    whole   = merge_vector_segments(snapshot, [segment, ...])   optional: one segment of several with the same model
+    whole   = merge_segments(snapshot, [segment, ...])          optional: one segment of several with the same model
     commit_segments(snapshot, request.name, request.column, [whole])
 
 A task's memory is its segment's codes and one batch of vectors.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import uuid as uuids
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -234,39 +234,3 @@ def _replaced(snapshot: Snapshot, name: str, column: str, *, replaces: bool) -> 
     if any(index.fields != (field_id,) for index in old):
         raise InputError(f"the index {name!r} is on another column", cure="Pass another name.")
     return old
-
-
-def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:
-    """Publish built segments as one index, in the place of an index of that name. Raises InputError: they overlap."""
-    field_id = snapshot.manifest.schema.find(column).id
-    seen: set[int] = set()
-    for segment in segments:
-        if segment.fields != (field_id,):
-            raise InputError(f"segment {segment.uuid} is not on column {column!r}")
-        mine = segment.fragment_bitmap or frozenset()
-        if not seen.isdisjoint(mine):
-            raise InputError(f"segment {segment.uuid} covers fragments that another covers too: {sorted(seen & mine)[:5]}")
-        seen |= mine
-    named = tuple(replace(segment, name=name) for segment in segments)
-
-    def plan(current: Snapshot) -> Edit:
-        old = tuple(index for index in current.manifest.indices if index.name == name)
-        still = tuple(_still_covered(current, segment) for segment in named)
-        return Edit(Transaction(current.version, str(uuids.uuid4()), CreateIndex(still, old)), ())
-
-    return run_edit(snapshot, plan)[0]
-
-
-def _still_covered(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
-    """The segment over those of its fragments whose vectors are what they were when it was built."""
-    if segment.dataset_version == snapshot.version:
-        return segment
-    field_id = segment.fields[0]
-    then = {item.id: _file_of(item, field_id) for item in snapshot.at(segment.dataset_version).manifest.fragments}
-    now = {item.id: _file_of(item, field_id) for item in snapshot.manifest.fragments}
-    mine = segment.fragment_bitmap or frozenset()
-    return replace(segment, fragment_bitmap=frozenset(item for item in mine if item in now and now[item] == then.get(item)))
-
-
-def _file_of(fragment: Fragment, field_id: int) -> tuple[str, ...]:
-    return tuple(file.path for file in fragment.files if field_id in file.fields)

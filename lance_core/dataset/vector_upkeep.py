@@ -15,8 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from lance_core.dataset.build_index import column_of
+from lance_core.dataset.index_trust import DEFAULT_TRUST
 from lance_core.dataset.nearest_query import vector_type
 from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.trust import believe
 from lance_core.dataset.vector_build import (
     VECTOR_DETAILS,
     VectorRequest,
@@ -116,7 +118,10 @@ def same_model(one: VectorModel, other: VectorModel) -> bool:
 
 
 def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> IndexMetadata:
-    """One segment of several. Raises InputError: none, of several columns, with different models, over the same rows."""
+    """One segment of several; those without checksums are compared with their rows first, for the new one gets checksums.
+
+    Raises InputError: none, of several columns, with different models, over the same rows; CorruptFileError.
+    """
     if not segments:
         raise InputError("there are no segments to merge")
     first = segments[0]
@@ -137,6 +142,7 @@ def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata])
         if not covered.isdisjoint(mine):
             raise InputError(f"segment {segment.uuid} covers fragments that another covers too")
         covered |= mine
+        believe(snapshot, segment, mine, opened, DEFAULT_TRUST)
         for codes in opened.codes():
             builder.add_codes(codes)
     assert builder is not None

@@ -153,21 +153,6 @@ class VectorVerbs:
         model = train_index(self._snapshot, request)
         return build_vector_segment(self._snapshot, request, model, self._fragments(fragment_ids))
 
-    def merge_existing_index_segments(self, segments: Sequence[IndexMetadata]) -> IndexMetadata:
-        """One segment of several that were built with the same model; what they were made of goes with the next cleanup."""
-        from lance_core.dataset.vector_upkeep import merge_vector_segments
-
-        return merge_vector_segments(self._snapshot, segments)
-
-    def commit_existing_index_segments(
-        self, index_name: str, column: str, segments: Sequence[IndexMetadata]
-    ) -> LanceDataset:
-        """Publish built segments as one index and move to the version that has it."""
-        from lance_core.dataset.vector_build import commit_segments
-
-        self._snapshot = commit_segments(self._snapshot, index_name, column, segments)
-        return self  # type: ignore[return-value]
-
     def _request(self, column: str | list[str], index_type: str, name: str | None, options: dict[str, Any]) -> Any:
         from lance_core.dataset.vector_build import parse_vector_request
 

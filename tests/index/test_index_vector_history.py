@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lance_core.dataset.entry import dataset
-from lance_core.errors import InputError
+from lance_core.dataset.lance_operation import LanceOperation
+from lance_core.errors import CorruptFileError, InputError
 
 DIMENSION = 8
 
@@ -145,3 +147,55 @@ def test_pieces_make_one_index(tmp_path: Path) -> None:
         table.merge_existing_index_segments([whole, apart])
     with pytest.raises(InputError, match="two segments cover fragment 0"):
         table.commit_existing_index_segments("x", "v", [whole, apart])
+
+
+def rewrite(uri: str, fragment: int, column: pa.ChunkedArray) -> None:
+    """Other vectors in the rows of a fragment, in their place."""
+    ids = dataset(uri).get_fragments()[fragment].to_table(["id"])
+    piece = dataset(uri).get_fragments()[fragment]
+    changed, fields = piece.update_columns(ids.append_column("v", column), left_on="id")
+    operation = LanceOperation.Update(updated_fragments=[changed], fields_modified=fields)
+    dataset(uri).commit(uri, operation, read_version=dataset(uri).version)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_pieces_cover_what_is_as_it_was(tmp_path: Path, *, merged: bool) -> None:
+    """Fragment 1 gets other vectors between the build of its segment and the commit: it is no longer believed for them."""
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(rows(600, seed=1), uri, max_rows_per_file=300)
+    table = dataset(uri)
+    model = table.train_index("v", "IVF_FLAT", num_partitions=2)
+    parts = [table.build_segment("v", model, fragment_ids=[number]) for number in (0, 1)]
+    rewrite(uri, 1, rows(300, seed=9)["v"])
+    table = dataset(uri)
+    if merged:
+        parts = [table.merge_existing_index_segments(parts)]
+    table.commit_existing_index_segments("v_idx", "v", parts)
+    assert table.index_statistics("v_idx")["num_indexed_rows"] == (600 if merged else 300)
+    for q in (np.ones(DIMENSION, np.float32), rows(300, seed=9)["v"][7].as_py()):
+        nearest = {"column": "v", "q": q, "k": 20, "nprobes": 2}
+        found = dataset(uri).to_table(["id", "_distance"], nearest=nearest)
+        assert (
+            found["id"].to_pylist()
+            == dataset(uri).to_table(["id"], nearest={**nearest, "use_index": False})["id"].to_pylist()
+        )
+
+
+def test_pieces_without_checksums_are_compared_before_they_are_merged(tmp_path: Path) -> None:
+    """The merged segment gets checksums: what it says must be right."""
+    uris = [str(tmp_path / name) for name in ("t.lance", "other.lance")]
+    for seed, uri in enumerate(uris):
+        lance.write_dataset(rows(600, seed=seed), uri, max_rows_per_file=300)
+    table, other = (dataset(uri) for uri in uris)
+    model = table.train_index("v", "IVF_FLAT", num_partitions=2)
+    parts = [table.build_segment("v", model, fragment_ids=[number]) for number in (0, 1)]
+    for part in parts:
+        Path(uris[0], "_indices", part.uuid, "checksums").unlink()
+    assert table.merge_existing_index_segments(parts).fragment_bitmap == {0, 1}
+    wrong = other.build_segment("v", model, fragment_ids=[1])
+    shutil.copytree(Path(uris[1], "_indices", wrong.uuid), Path(uris[0], "_indices", wrong.uuid))
+    Path(uris[0], "_indices", wrong.uuid, "checksums").unlink()
+    before = sorted(Path(uris[0], "_indices").iterdir())
+    with pytest.raises(CorruptFileError, match="column says"):
+        table.merge_existing_index_segments([parts[0], wrong])
+    assert sorted(Path(uris[0], "_indices").iterdir()) == before
