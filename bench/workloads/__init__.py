@@ -9,6 +9,7 @@ from bench.measure import Case
 from bench.workloads import (
     cold_start,
     embeddings,
+    first_use,
     indices,
     metadata,
     mixed,
@@ -32,6 +33,7 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "verbs": verbs.cases,
     "spark": spark.cases,
     "indices": indices.cases,
+    "first_use": first_use.cases,
     "texts_search": texts_search.cases,
     "vectors": vectors.cases,
 }
