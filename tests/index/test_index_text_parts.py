@@ -176,9 +176,9 @@ def _gone(index: Inverted, batches: Sequence[pa.RecordBatch]) -> tuple[Any, int]
 
 def _tokens_swapped(index: Inverted, batches: Sequence[pa.RecordBatch]) -> None:
     tokens = index.partitions[0].tokens
-    names = tokens.in_order_of_lists()
-    names[0], names[1] = names[1], names[0]
-    tokens.in_order_of_lists = lambda: names  # type: ignore[method-assign]
+    keys = tokens.keys_of_lists()
+    keys[[0, 1]] = keys[[1, 0]]
+    tokens.keys_of_lists = lambda: keys  # type: ignore[method-assign]
 
 
 def _never(index: Inverted, batches: Sequence[pa.RecordBatch]) -> None:

@@ -12,10 +12,15 @@ are shared. (Spec: FORMAT E.4.)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.text.crc32c import masked_crc32c
+from lance_core.kernels.transducer import walk_transducer
 
 _VERSION = 3
 _UNCHECKED_1, _UNCHECKED_2 = bytes((1,)) + bytes(7), bytes((2,)) + bytes(7)
@@ -28,10 +33,19 @@ _COMMON = (
 )[:63]  # fmt: skip
 """Input bytes that a node with one transition may name by a number, from 1."""
 _DEEPEST = 1 << 16
+_MOST_LETTERS, _MOST_STANDING = 1 << 30, 1 << 24
 
 
 def decode_fst(data: bytes, *, what: str = "the token map") -> tuple[list[bytes], list[int]]:
     """All keys in order, and their numbers. Raises CorruptFileError for anything that is no such map."""
+    letters, offsets, numbers = decode_fst_flat(data, what=what)
+    whole, ends = letters.tobytes(), offsets.tolist()
+    return [whole[begin:end] for begin, end in itertools.pairwise(ends)], numbers.tolist()
+
+
+def decode_fst_flat(data: bytes, *, what: str = "the token map") -> tuple[Any, Any, Any]:
+    """All keys in order, one after the other (uint8, with 8 bytes to spare), where they begin and the end (int64), and their
+    numbers (uint64). Raises CorruptFileError for anything that is no such map."""
     if len(data) < _HEADER + _FOOTER - 4:
         raise CorruptFileError(f"{what}: {len(data)} bytes are too few")
     version = int.from_bytes(data[:8], "little")
@@ -42,10 +56,25 @@ def decode_fst(data: bytes, *, what: str = "the token map") -> tuple[list[bytes]
     root = int.from_bytes(data[tail + 8 : tail + 16], "little")
     if root >= tail or (root and root < _HEADER) or count > len(data) * 64:
         raise CorruptFileError(f"{what}: {count} keys, root at {root} of {tail} bytes")
-    try:
-        return _walk(data, root, count, version, what)
-    except IndexError as error:
-        raise CorruptFileError(f"{what}: a node lies outside of it") from error
+    nodes, common = np.frombuffer(data, np.uint8, tail), np.frombuffer(_COMMON, np.uint8)
+    facts, path = np.array([root, version], np.int64), np.empty(_DEEPEST + 1, np.uint8)
+    keys, letters, stack = min(count, tail), 8 * tail + 64, 1 << 12
+    while True:
+        out, ends, numbers = np.empty(letters, np.uint8), np.empty(keys, np.int64), np.empty(keys, np.uint64)
+        standing = np.empty(stack, np.int64), np.empty(stack, np.int64), np.empty(stack, np.uint64)
+        found = walk_transducer(nodes, common, facts, *standing, path, out, ends, numbers)
+        if found == -2 and keys < count:
+            keys = min(4 * keys, count)
+        elif found == -3 and letters < max(_MOST_LETTERS, 64 * tail):
+            letters *= 4
+        elif found == -4 and stack < _MOST_STANDING:
+            stack *= 4
+        else:
+            break
+    if found != count:
+        raise CorruptFileError(f"{what}: its nodes do not make a map of {count} keys ({found})")
+    used = int(ends[count - 1]) if count else 0
+    return np.append(out[:used], np.zeros(8, np.uint8)), np.append(0, ends[:count]), numbers[:count]
 
 
 def require_checksum(data: bytes, *, what: str = "the token map") -> None:
@@ -73,33 +102,6 @@ def find_in_fst(data: bytes, key: bytes, *, what: str = "the token map") -> int 
     except IndexError as error:
         raise CorruptFileError(f"{what}: a node lies outside of it") from error
     return total + output if is_final else None
-
-
-def _walk(data: bytes, root: int, count: int, version: int, what: str) -> tuple[list[bytes], list[int]]:
-    keys: list[bytes] = []
-    numbers: list[int] = []
-    known: dict[int, tuple[bool, int, list[tuple[int, int, int]]]] = {}
-    stack: list[tuple[int, bytes, int]] = [(root, b"", 0)]
-    while stack:
-        address, key, total = stack.pop()
-        node = known.get(address)
-        if node is None:
-            node = known[address] = _node(data, address, version)
-        is_final, output, transitions = node
-        if is_final:
-            keys.append(key)
-            numbers.append(total + output)
-            if len(keys) > count:
-                raise CorruptFileError(f"{what}: more keys than the {count} it says it has")
-        for byte, add, target in reversed(transitions):
-            if (target >= address and target) or len(key) > _DEEPEST:
-                raise CorruptFileError(f"{what}: the node at {address} leads to {target}")
-            stack.append((target, key + bytes((byte,)), total + add))
-        if len(stack) > len(data):
-            raise CorruptFileError(f"{what}: its nodes do not make a tree")
-    if len(keys) != count:
-        raise CorruptFileError(f"{what}: {len(keys)} keys, it says {count}")
-    return keys, numbers
 
 
 def _node(data: bytes, address: int, version: int) -> tuple[bool, int, list[tuple[int, int, int]]]:

@@ -21,21 +21,12 @@ import pyarrow as pa
 from lance_core.index.base import VALUE
 from lance_core.index.scalar.agreement import require
 from lance_core.index.text.partition import Partition
+from lance_core.index.text.token_map import flat_tokens, keys_of
 from lance_core.index.text.tokenize import Tokenizer, texts_of
-from lance_core.kernels.marks import key_tokens, mark_lists, mark_texts
+from lance_core.kernels.marks import mark_lists, mark_texts
 
-_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _MOST_KNOWN, _MOST_BYTES = 64 << 20, 16 << 20
 _PIECE_BYTES = 150
-
-
-def keys_of(tokens: Sequence[bytes]) -> Any:
-    """uint64, odd."""
-    offsets = np.zeros(len(tokens) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)), out=offsets[1:])
-    keys = np.empty(len(tokens), np.uint64)
-    key_tokens(np.frombuffer(b"".join(tokens) + bytes(8), np.uint8), offsets, _MASKS, keys)
-    return keys
 
 
 class TextMarks:
@@ -61,7 +52,7 @@ class TextMarks:
         new = [place for place, key in enumerate(found) if key < 0]
         if new:
             tokens = [self._tokenizer.token_of(pieces[place]) for place in new]
-            keys = keys_of([b"" if token is None else token.encode() for token in tokens]).tolist()
+            keys = keys_of(*flat_tokens([b"" if token is None else token.encode() for token in tokens])).tolist()
             if self.num_bytes > _MOST_KNOWN:
                 self._known, self.num_bytes = {}, 0
                 known = self._known
@@ -108,7 +99,7 @@ def told(partitions: Sequence[Partition], *, with_places: bool) -> Told:
 
 
 def _marks_of(part: Partition, *, with_places: bool) -> Any:
-    keys = keys_of(part.tokens.in_order_of_lists())
+    keys = part.tokens.keys_of_lists()
     lengths, marks = np.zeros(len(part.ids), np.uint64), np.zeros(len(part.ids), np.uint64)
     for window in part.windows(with_places=with_places):
         many = len(window.ends)

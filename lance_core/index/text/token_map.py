@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,25 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError
 from lance_core.file.opened import OpenFile
 from lance_core.index.base import read_all
-from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst, require_checksum
+from lance_core.index.text.fst import decode_fst, decode_fst_flat, encode_fst, find_in_fst, require_checksum
+from lance_core.kernels.marks import key_tokens
 from lance_core.kernels.text import mark_similar
+
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
+
+
+def flat_tokens(tokens: Sequence[bytes]) -> tuple[Any, Any]:
+    """Tokens one after the other (uint8, with 8 bytes to spare), where they begin and the end (int64)."""
+    offsets = np.zeros(len(tokens) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)), out=offsets[1:])
+    return np.frombuffer(b"".join(tokens) + bytes(8), np.uint8), offsets
+
+
+def keys_of(letters: Any, offsets: Any) -> Any:
+    """The key of each of such tokens: uint64, odd."""
+    keys = np.empty(len(offsets) - 1, np.uint64)
+    key_tokens(letters, offsets, _MASKS, keys)
+    return keys
 
 
 def token_table(vocabulary: Mapping[str, int]) -> pa.Table:
@@ -89,22 +107,23 @@ class TokenMap:
         ordered = sorted((token.encode(), number) for token, number in pairs)
         return [token for token, _ in ordered], [number for _, number in ordered]
 
-    def in_order_of_lists(self) -> list[bytes]:
-        """The token of each list. CorruptFileError: not each has one, or the map is not in order or was changed."""
+    def keys_of_lists(self) -> Any:
+        """What each list's token comes down to (see `key_tokens`). CorruptFileError: not each has one token of its own, or
+        the map is not in order or not what its checksum says."""
         if self._fst is not None:
             require_checksum(self._fst, what=self._what)
-        keys, numbers = self._entries()
-        found: list[bytes | None] = [None] * self._num_lists
-        if len(keys) != self._num_lists or any(one >= other for one, other in itertools.pairwise(keys)):
-            raise CorruptFileError(f"{self._what} has {len(keys)} tokens in no order for {self._num_lists} lists")
-        for key, number in zip(keys, numbers, strict=True):
-            if not 0 <= number < self._num_lists:
-                raise CorruptFileError(f"{self._what}: the number {number} is not one of {self._num_lists} lists")
-            found[number] = key
-        tokens = [key for key in found if key is not None]
-        if len(tokens) != self._num_lists:
-            raise CorruptFileError(f"{self._what}: two tokens have the same list")
-        return tokens
+            letters, offsets, numbers = decode_fst_flat(self._fst, what=self._what)
+        else:
+            tokens, plain = self._entries()
+            if any(one == other for one, other in itertools.pairwise(tokens)):
+                raise CorruptFileError(f"{self._what} has a token twice")
+            letters, offsets, numbers = *flat_tokens(tokens), np.array(plain, np.uint64)
+        times = np.bincount(np.minimum(numbers, self._num_lists).astype(np.int64), minlength=self._num_lists)
+        if len(times) != self._num_lists or bool((times != 1).any()):
+            raise CorruptFileError(f"{self._what}: {len(numbers)} tokens do not share out {self._num_lists} lists")
+        keys = np.empty(self._num_lists, np.uint64)
+        keys[numbers.astype(np.int64)] = keys_of(letters, offsets)
+        return keys
 
     @cached_property
     def _spelled(self) -> Spelled:
