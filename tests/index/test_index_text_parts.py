@@ -266,6 +266,18 @@ def test_a_part_is_judged_alone(tmp_path_factory: pytest.TempPathFactory) -> Non
     assert told == [False, *[True] * (len(told) - 1)]
 
 
+def test_partitions_in_any_order(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Several writers make partitions whose rows do not ascend."""
+    index, batches = opened(_shared_table(tmp_path_factory))
+    index.partitions = index.partitions[::-1]
+    for part in parts(batches, 3):
+        index.agree_with(part)
+    _twice(index, batches)
+    shared_cache().clear()
+    with pytest.raises(CorruptFileError, match="there twice"):
+        index.agree_with(batches)
+
+
 def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
     """An option that no text tells apart would still cut the words of queries otherwise."""
     uri = str(tmp_path / "t.lance")

@@ -113,7 +113,10 @@ class Partition:
             first = end
 
     def _read_rows(self, schema: Schema, first: int, end: int) -> pa.RecordBatch:
-        return next(self._file.read(schema, ranges=[(first, end)], batch_size=end - first))
+        batch = next(self._file.read(schema, ranges=[(first, end)], batch_size=end - first), None)
+        if batch is None or batch.num_rows != end - first:
+            raise CorruptFileError(f"{self._file.path}: the lists {first} to {end} cannot be read")
+        return batch
 
     def _read(self, number: int) -> tuple[Posting, int]:
         found = self._window(number, self._file.take(self._lists, np.array([number])).column(0))
