@@ -22,10 +22,11 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import require
+from lance_core.index.scalar.agreement import in_order, require
 from lance_core.index.scalar.order import is_ordered
-from lance_core.index.scalar.places import Places
+from lance_core.index.scalar.places import STEP, Places
 from lance_core.index.scalar.postings import Postings, write_postings
+from lance_core.index.scalar.row_sets import Holding
 from lance_core.index.scalar.shapes import HAS_ALL, elements_of, made_of
 from lance_core.kernels.sort import distinct
 from lance_core.rowids.selection import AddressSet, address_set, encode_address_set
@@ -70,17 +71,38 @@ class LabelList:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in the sets of its labels and in no others."""
-        lists, ids = gather(batches, self._type)
-        labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-        rows, keys, have = Places(ids), self._postings.keys(), [np.empty(0, np.int64)]
+        lists, ids = in_order(*gather(batches, self._type))
+        sets = self._postings.row_sets()
+        if sets is None:
+            self._compare_pairs(lists, ids)
+            return
+        # As many pairs as the sets have, each of them in a set: then there are no others.
+        rows, holding, total, num_keys = Places(ids), Holding(sets), 0, max(self._postings.num_keys, 1)
+        for first in range(0, len(ids), STEP):
+            numbers, parents = self._numbered(lists.slice(first, STEP))
+            owners, numbers = np.divmod(distinct(parents * num_keys + numbers), num_keys)
+            count = holding.count(numbers.astype(np.int32), ids[first : first + STEP][owners])
+            require(count == len(numbers), "a row is not in the set of its label")
+            total += count
+        told = sum(int((rows.of(stored) >= 0).sum()) for _, stored in sets.pairs())
+        require(told == total, "a row is in the set of a label that it has not")
+
+    def _compare_pairs(self, lists: Any, ids: Any) -> None:
+        numbers, parents = self._numbered(lists)
+        rows, have = Places(ids), [np.empty(0, np.int64)]
         for positions, stored in self._postings.pairs(ids):
             found = rows.of(stored)
             is_here = found >= 0
             have.append(positions[is_here] * len(ids) + found[is_here])
-        numbers = pc.index_in(labels, keys.cast(labels.type), skip_nulls=False)
-        require(numbers.null_count == 0, "a label has no set")
-        wanted = distinct(numbers.to_numpy() * np.int64(len(ids)) + parents)
+        wanted = distinct(numbers * len(ids) + parents)
         require(np.array_equal(np.sort(np.concatenate(have)), wanted), "the rows of a label are others than in the table")
+
+    def _numbered(self, lists: Any) -> tuple[Any, Any]:
+        """The number of each label, and of the list it is in; int64."""
+        labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+        numbers = pc.index_in(labels, self._postings.keys().cast(labels.type), skip_nulls=False)
+        require(numbers.null_count == 0, "a label has no set")
+        return numbers.to_numpy().astype(np.int64), parents
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct labels."""

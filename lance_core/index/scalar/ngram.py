@@ -12,7 +12,7 @@ Texts are lower-cased, letters with marks lose them. Answers `contains(column, t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,10 @@ from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, gather
 from lance_core.index.scalar.agreement import expanded, in_order, require
 from lance_core.index.scalar.folding import fold
+from lance_core.index.scalar.places import STEP, Places
+from lance_core.index.scalar.row_sets import Holding, RowSets
 from lance_core.index.scalar.shapes import made_of, text_inside
+from lance_core.kernels.sort import distinct
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_treemap, encode_address_treemap
 
 FILE = "ngram_postings.lance"
@@ -40,8 +43,10 @@ _SCHEMA = pa.schema(
     ]
 )
 _WRITTEN_TOKENS = 4096
+_NUM_TOKENS = 37**3
+_PART_BYTES = 1 << 20
 _DIGITS = np.array(
-    [n - 47 if 48 <= n < 58 else (n | 32) - 86 if 97 <= (n | 32) < 123 and n < 128 else 0 for n in range(256)], np.uint32
+    [n - 47 if 48 <= n < 58 else (n | 32) - 86 if 97 <= (n | 32) < 123 and n < 128 else 0 for n in range(256)], np.uint16
 )
 """What a byte counts in a token; 0: it is no plain letter or digit."""
 
@@ -95,11 +100,22 @@ def pieces_of(texts: Any) -> tuple[Any, Any]:
     offsets = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, texts.offset * 8) if len(texts) else np.zeros(1)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
     if len(data) < 3:
-        return np.empty(0, np.uint32), np.empty(0, np.int64)
+        return np.empty(0, np.uint16), np.empty(0, np.int32)
     digits = _DIGITS[data]
-    rows = np.repeat(np.arange(len(texts)), np.diff(offsets))
+    rows = np.repeat(np.arange(len(texts), dtype=np.int32), np.diff(offsets))
     whole = (digits[:-2] > 0) & (digits[1:-1] > 0) & (digits[2:] > 0) & (rows[:-2] == rows[2:])
     return ((digits[:-2] * 37 + digits[1:-1]) * 37 + digits[2:])[whole], rows[:-2][whole]
+
+
+def _parts_of(texts: Any) -> Iterator[tuple[int, int]]:
+    """(first row, rows) of parts of large strings that have about as many bytes."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, texts.offset * 8) if len(texts) else np.zeros(1)
+    first = 0
+    while first < len(texts):
+        end = int(np.searchsorted(offsets, offsets[first] + _PART_BYTES, side="right")) - 1
+        end = min(max(end, first + 1), first + STEP)
+        yield first, end - first
+        first = end
 
 
 class NGram:
@@ -155,17 +171,35 @@ class NGram:
         """Each row is in the lists of all pieces of plain letters that its text has; more rows do no harm."""
         values, ids = in_order(*gather(batches, self._type))
         texts = values.cast(pa.large_string())
+        columns = [batch.column(0) for batch in self._file.read(self._lists)]
+        require(sum(len(column) for column in columns) == len(self._rows_of), "a piece is there twice")
+        sets = RowSets.of(columns, has_sizes=False)
+        if sets is None:
+            self._compare_pairs(texts, ids, columns)
+            return
+        number_of, holding = np.full(_NUM_TOKENS, -1, np.int32), Holding(sets)
+        for token, number in self._rows_of.items():
+            if token < _NUM_TOKENS:
+                number_of[token] = number
+        for first, count in _parts_of(texts):
+            tokens, rows = pieces_of(texts.slice(first, count))
+            numbers = number_of[tokens]
+            require((numbers >= 0).all(), "there is no list of a piece that a row has")
+            held = holding.count(numbers, ids[first : first + count][rows])
+            require(held >= 0, "a row is not in the list of a piece that it has")
+
+    def _compare_pairs(self, texts: Any, ids: Any, columns: list[Any]) -> None:
         tokens, rows = pieces_of(texts)
-        wanted = np.unique(tokens.astype(np.int64) * len(ids) + rows)
-        have = [np.empty(0, np.int64)]
+        wanted = distinct(tokens.astype(np.int64) * len(ids) + rows)
+        places, have = Places(ids), [np.empty(0, np.int64)]
         numbers = sorted(self._rows_of, key=self._rows_of.__getitem__)
-        lists = (data for batch in self._file.read(self._lists) for data in batch.column(0))
-        for token, data in zip(numbers, lists, strict=True):
+        for token, data in zip(numbers, (data for column in columns for data in column), strict=True):
             held = decode_address_treemap(data.as_buffer() or b"", what=f"a posting list of {self._file.path}")
-            stored = expanded(held, ids)
-            at = np.minimum(np.searchsorted(ids, stored), max(len(ids) - 1, 0))
-            have.append(token * len(ids) + at[ids[at] == stored] if len(ids) else have[0])
-        require(np.isin(wanted, np.concatenate(have)).all(), "a row is not in the list of a piece that it has")
+            found = places.of(expanded(held, ids))
+            have.append(token * len(ids) + found[found >= 0])
+        both = np.sort(np.concatenate([*have, wanted]))
+        is_held = int((both[1:] == both[:-1]).sum()) == len(wanted)
+        require(is_held, "a row is not in the list of a piece that it has")
 
     def statistics(self) -> dict[str, Any]:
         """The number of tokens."""

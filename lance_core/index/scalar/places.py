@@ -72,7 +72,7 @@ class _Runs:
         if len(self._firsts) == 1:
             places = stored - self._firsts[0]
             is_here = places < self._lengths[0]
-            found = places.view(np.int64)
+            found: Int64s = places.view(np.int64)
         else:
             run = np.maximum(np.searchsorted(self._firsts, stored, side="right") - 1, 0)
             places = stored - self._firsts[run]

@@ -23,6 +23,7 @@ from lance_core.index.base import IndexFolder, column_batch
 from lance_core.index.scalar.agreement import expanded, not_above, require
 from lance_core.index.scalar.order import is_change, order_of
 from lance_core.index.scalar.places import STEP
+from lance_core.index.scalar.row_sets import RowSets
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -111,21 +112,30 @@ class Postings:
 
     def pairs(self, among: Any) -> Iterator[tuple[Any, Any]]:
         """All pairs (position of a key, row that has it), many at once; a whole fragment as the rows of `among` in it."""
+        first = 0
+        for batch in self.file.read(self._sets_schema, batch_size=_WRITTEN_KEYS):
+            sets = RowSets.of([batch.column(0)], has_sizes=True)
+            found = sets.pairs() if sets is not None else self._decoded_pairs(batch.column(0), among)
+            for positions, ids in found:
+                yield positions + first, ids
+            first += batch.num_rows
+
+    def _decoded_pairs(self, sets: Any, among: Any) -> Iterator[tuple[Any, Any]]:
         positions: list[Any] = []
         ids: list[Any] = []
-        first = waiting = 0
-        for batch in self.file.read(self._sets_schema, batch_size=_WRITTEN_KEYS):
-            for position, data in enumerate(batch.column(0), first):
-                rows = decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
-                ids.append(expanded(rows, among))
-                positions.append(np.full(len(ids[-1]), position, np.int64))
-                waiting += len(ids[-1])
-                if waiting >= STEP:
-                    yield np.concatenate(positions), np.concatenate(ids)
-                    positions, ids, waiting = [], [], 0
-            first += batch.num_rows
-        if ids:
-            yield np.concatenate(positions), np.concatenate(ids)
+        waiting = 0
+        for position, data in enumerate(sets):
+            ids.append(expanded(decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}"), among))
+            positions.append(np.full(len(ids[-1]), position, np.int64))
+            waiting += len(ids[-1])
+            if waiting >= STEP or position + 1 == len(sets):
+                yield np.concatenate(positions), np.concatenate(ids)
+                positions, ids, waiting = [], [], 0
+
+    def row_sets(self) -> RowSets | None:
+        """All sets, where it is worth it; see `RowSets.of`."""
+        batches = self.file.read(self._sets_schema, batch_size=_WRITTEN_KEYS)
+        return RowSets.of([batch.column(0) for batch in batches], has_sizes=True)
 
     def _leaves(self) -> list[pa.RecordBatch]:
         found = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]
