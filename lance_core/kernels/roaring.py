@@ -26,8 +26,8 @@ def find_containers(
     """The containers of set s, which lies in data[ends[s]:ends[s + 1]], are numbers firsts[s] to firsts[s + 1].
 
     `has_sizes`: an address map (u32 number of parts, each u32 fragment, u32 bytes), else a treemap (u64 number of parts,
-    each u32 fragment). `counts` are the members of an array, the runs of runs. Returns how many containers there are; empty
-    outputs only count them. -1: the bytes are damaged, a fragment is there twice, or stands for all its rows.
+    each u32 fragment). `counts` are their rows; the number of runs stands before these. Returns how many containers there
+    are; empty outputs only count them. -1: the bytes are damaged, a fragment is there twice, or stands for all its rows.
     """
     found = np.int64(0)
     is_kept = len(blocks) > 0
@@ -97,17 +97,18 @@ def find_containers(
                     kind = 3
                     if at + 2 > limit:
                         return -1
-                    members = np.int64(load_u64(data, at) & np.uint64(0xFFFF))
+                    runs = np.int64(load_u64(data, at) & np.uint64(0xFFFF))
                     place = at + 2
-                    at = place + 4 * members
+                    at = place + 4 * runs
                     if at > limit:
                         return -1
-                    last = np.int64(-1)
-                    for run in range(members):
+                    last, members = np.int64(-1), np.int64(0)
+                    for run in range(runs):
                         word = np.int64(load_u64(data, place + 4 * run) & np.uint64(0xFFFFFFFF))
                         if word & 0xFFFF <= last or (word & 0xFFFF) + (word >> 16) > 0xFFFF:
                             return -1
                         last = (word & 0xFFFF) + (word >> 16)
+                        members += (word >> 16) + 1
                 elif members <= 4096:
                     at += 2 * members
                     if at > limit:
@@ -178,7 +179,7 @@ def expand_containers(
                     bits >>= np.uint64(1)
                     low += 1
         else:
-            for run in range(count):
+            for run in range(np.int64(load_u64(data, place - 2) & np.uint64(0xFFFF))):
                 word = np.int64(load_u64(data, place + 4 * run) & np.uint64(0xFFFFFFFF))
                 if found + (word >> 16) + 1 > len(out):
                     return -1
@@ -230,7 +231,7 @@ def count_held(
                 if cursor >= count or value != low:
                     return -1
             else:
-                begin = np.int64(0)
+                begin, count = np.int64(0), np.int64(load_u64(data, place - 2) & np.uint64(0xFFFF))
                 while cursor < count:
                     word = np.int64(load_u64(data, place + 4 * cursor) & np.uint64(0xFFFFFFFF))
                     begin = word & 0xFFFF

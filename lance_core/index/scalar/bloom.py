@@ -30,13 +30,14 @@ from lance_core.index.scalar.places import Places
 from lance_core.index.scalar.shapes import made_of
 from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
-from lance_core.kernels.bloom import set_block_bits
+from lance_core.kernels.bloom import hash_texts, lacks_block_bits, set_block_bits
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 FILE = "bloomfilter.lance"
 NUM_BYTES = 32768
 _BLOCK_BYTES = 32
 _COMPARED_ROWS = 1 << 14
+_WORK_PER_TEXT = 16
 _SALTS = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
@@ -103,8 +104,12 @@ def hashes_of(values: Any) -> Hashes:
     wide = present.cast(pa.large_binary())
     offsets = np.frombuffer(wide.buffers()[1], np.int64, len(wide) + 1, wide.offset * 8)
     data = np.frombuffer(wide.buffers()[2] or b"", np.uint8)
-    lengths = np.diff(offsets)
     found = np.empty(len(wide), np.uint64)
+    if hash_texts.is_worth_loading(len(wide) * _WORK_PER_TEXT + int(offsets[-1] - offsets[0])):
+        part = np.concatenate([data[int(offsets[0]) : int(offsets[-1])], np.zeros(8, np.uint8)])
+        hash_texts(offsets - offsets[0], part, found)
+        return found
+    lengths = np.diff(offsets)
     for length in np.unique(lengths).tolist():
         which = np.flatnonzero(lengths == length)
         found[which] = hash_rows(data[offsets[which][:, None] + np.arange(length)])
@@ -212,6 +217,8 @@ class Filters:
 
     def hold(self, zones: npt.NDArray[np.int64], hashes: Hashes) -> bool:
         """Whether each hash is in the filter of its zone."""
+        if lacks_block_bits.is_worth_loading(_WORK_PER_TEXT * len(hashes)):
+            return lacks_block_bits(hashes, _SALTS, self.words.reshape(-1), zones, self.firsts, self.counts) == 0
         blocks = blocks_of(hashes, self.counts[zones]) + self.firsts[zones]
         masks = masks_of(hashes)
         return bool(((self.words[blocks] & masks) == masks).all())

@@ -61,7 +61,7 @@ class RowSets:
 
     def pairs(self) -> Iterator[tuple[Int64s, UInt64s]]:
         """All (number of a set, row in it), many at once."""
-        sizes = self._sizes()
+        sizes = self.counts.astype(np.int64)
         totals = np.append(0, np.cumsum(sizes))
         owners = np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
         first = 0
@@ -71,17 +71,6 @@ class RowSets:
             expand_containers(self.data, self.blocks, self.kinds, self.counts, self.places, first, end, rows)
             yield np.repeat(owners[first:end], sizes[first:end]), rows
             first = end
-
-    def _sizes(self) -> Int64s:
-        """How many rows each container has."""
-        sizes = self.counts.astype(np.int64)
-        for at in np.flatnonzero(self.kinds == _RUNS).tolist():
-            place, count = int(self.places[at]), int(self.counts[at])
-            sizes[at] = int(self.data[place : place + 4 * count].view("<u2")[1::2].astype(np.int64).sum()) + count
-        return sizes
-
-
-_RUNS = 3
 
 
 def _joined(columns: Sequence[Any]) -> tuple[npt.NDArray[np.uint8], Int64s]:
