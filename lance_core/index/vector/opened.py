@@ -28,6 +28,7 @@ from lance_core.index.vector.agreement import require_agreement
 from lance_core.index.vector.clustering import unit
 from lance_core.index.vector.distances import Floats, distances, parse_metric, smallest
 from lance_core.index.vector.flat import Flat
+from lance_core.index.vector.graph_check import MEASURED, Ends, require_sound
 from lance_core.index.vector.model import open_quantizer
 from lance_core.index.vector.parameters import KINDS
 from lance_core.index.vector.product import tensor_floats
@@ -91,6 +92,7 @@ class OpenVectorIndex:
         self._hnsw = self._graph_metadata() if KINDS[self.kind][1] else None
         self._distances_to = np.einsum("ij,ij->i", self.centroids, self.centroids)
         self._full = np.flatnonzero(self.lengths)
+        self._graphs_are_sound = False
 
     @property
     def num_rows(self) -> int:
@@ -217,8 +219,22 @@ class OpenVectorIndex:
         return out
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Every vector is there once, with codes that stand for it. Raises CorruptFileError."""
+        """Every vector handed over is there once, with codes that stand for it. Raises CorruptFileError.
+
+        The first time graphs are looked at, too.
+        """
         require_agreement(self.metric, self.quantizer, self.centroids, self.codes(), batches)
+        if self._hnsw is not None and not self._graphs_are_sound:
+            self._check_graphs()
+            self._graphs_are_sound = True
+
+    def _check_graphs(self) -> None:
+        for number in self._full.tolist():
+            (part,) = self._read([number])
+            assert part.graph is not None
+            columns = {name: self.quantizer.restore(name, values) for name, values in part.columns.items()}
+            ends = Ends(self.quantizer, self.metric, columns, self.centroids.shape[1])
+            require_sound(part.graph, ends, measured=MEASURED * len(part.ids) / self.num_rows)
 
     def codes(self) -> Iterator[Codes]:
         """All rows, a stretch at a time, their codes row by row: to be merged, moved or compared."""

@@ -115,6 +115,23 @@ def _product(quantizer: Product, columns: Columns, facts: Facts) -> Any:
     lengths = np.einsum("ij,ij->i", facts.rows, facts.rows)[which] / quantizer.parts
     allowed = (2e-2 if facts.is_rounded else 1e-3) * nearest + (1e-4 if facts.is_rounded else 1e-6) * lengths
     np.maximum.at(found, which, (chosen - nearest) / (allowed + np.float32(1e-38)))
+    others = np.flatnonzero(~(found <= 1)) if facts.metric == "dot" else which[:0]
+    if len(others):
+        found[others] = _largest_products(book, have[others], rows[others])
+    return found
+
+
+def _largest_products(book: Any, codes: npt.NDArray[np.uint8], rows: Floats) -> Any:
+    """With dot, the official library codes rows that it adds to an index later by the largest product."""
+    found = np.zeros(len(rows), np.float32)
+    pieces = rows.reshape(len(rows), len(book), -1)
+    for part, words in enumerate(book):
+        products = pieces[:, part] @ words.T
+        lengths = np.sqrt(np.square(pieces[:, part]).sum(axis=1)) * np.sqrt(np.square(words).sum(axis=1).max())
+        missing = (
+            products.max(axis=1) - np.take_along_axis(products, codes[:, part : part + 1].astype(np.int64), axis=1)[:, 0]
+        )
+        np.maximum(found, missing / (1e-4 * lengths + np.float32(1e-38)), out=found)
     return found
 
 
