@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,13 +24,15 @@ from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureEr
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.expr.coerce import plain
-from lance_core.expr.json_path import MISSING, parse_path, select
+from lance_core.expr.json_path import MISSING, Path, parse_path, select
 from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details, JsonDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, OpenIndex, gather
 from lance_core.wire.index import decode_details, encode_details
 
 _COLUMN = "value"
+_STEP = 1 << 16
+_DECODER: Any = json.JSONDecoder()  # the stubs do not know its scanner
 _GETTERS: tuple[tuple[str, pa.DataType], ...] = (
     ("json_get_int", pa.int64()),
     ("json_get_float", pa.float64()),
@@ -160,7 +163,9 @@ class JsonIndex:
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """What is at the path in each row is what the index under it says."""
         documents, ids = gather(batches, pa.json_())
-        values = extract(documents, self._path).cast(self._type)
+        parts = (extract(documents.slice(first, _STEP), self._path) for first in range(0, max(1, len(ids)), _STEP))
+        # Which type the values are of is for all rows to say: whole numbers of some are floats of the others.
+        values = pa.concat_arrays([part.cast(self._type, safe=self._type != pa.float64()) for part in parts])
         schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
         self._open.agree_with([pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)])
 
@@ -171,15 +176,13 @@ class JsonIndex:
 
 def extract(documents: Any, path: str) -> Any:
     """What is at a path in each document, as int64, float64, bool or string. Raises InputError for mixed or other values."""
-    steps = parse_path(path)
-    texts = plain(documents).to_pylist()
-    found = [MISSING if text is None else select(json.loads(text), steps) for text in texts]
-    values = [None if value is MISSING else value for value in found]
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float} and kinds:
-        is_whole = kinds == {int} and all(value is None or -(1 << 63) <= value < 1 << 63 for value in values)
-        return pa.array([None if value is None else int(value) if is_whole else float(value) for value in values],
-                        pa.int64() if is_whole else pa.float64())  # fmt: skip
+    values = _found(plain(documents).to_pylist(), parse_path(path))
+    kinds = {*map(type, values)} - {type(None)}
+    if kinds == {int}:
+        with suppress(OverflowError, pa.ArrowInvalid):
+            return pa.array(values, pa.int64())
+    if kinds and kinds <= {int, float}:
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
     if kinds <= {str}:
@@ -189,6 +192,26 @@ def extract(documents: Any, path: str) -> Any:
         f"the values at {path!r} are of the types {names}; expected numbers, texts or truth values alone",
         cure="Index a path whose values are of one type.",
     )
+
+
+def _found(texts: list[str | None], steps: Path) -> list[Any]:
+    """What is at a path in each text; None where there is nothing."""
+    found: list[Any] = []
+    for text in texts:
+        value: Any = None
+        if text is not None:
+            try:
+                value, end = _DECODER.scan_once(text, 0)
+            except StopIteration:
+                end = -1
+            if end != len(text):
+                value = json.loads(text)
+        if len(steps) == 1 and type(steps[0]) is str:
+            value = value.get(steps[0]) if type(value) is dict else None
+        elif value is not None:
+            value = select(value, steps)
+        found.append(None if value is MISSING else value)
+    return found
 
 
 def _value_type(folder: IndexFolder, target: IndexKind) -> pa.DataType:
