@@ -100,12 +100,12 @@ def find_containers(
                     runs = np.int64(load_u64(data, at) & np.uint64(0xFFFF))
                     place = at + 2
                     at = place + 4 * runs
-                    if at > limit:
+                    if at > limit or runs == 0:
                         return -1
-                    last, members = np.int64(-1), np.int64(0)
+                    last, members = np.int64(-2), np.int64(0)
                     for run in range(runs):
                         word = np.int64(load_u64(data, place + 4 * run) & np.uint64(0xFFFFFFFF))
-                        if word & 0xFFFF <= last or (word & 0xFFFF) + (word >> 16) > 0xFFFF:
+                        if (word & 0xFFFF) <= last + 1 or (word & 0xFFFF) + (word >> 16) > 0xFFFF:
                             return -1
                         last = (word & 0xFFFF) + (word >> 16)
                         members += (word >> 16) + 1

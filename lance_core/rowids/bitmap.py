@@ -121,7 +121,15 @@ def decode_bitmap(data: bytes | memoryview, *, what: str = "bitmap") -> BitMap:
     size = portable_size(data, what=what)
     if size != len(data):
         raise _damaged(what, f"{len(data) - size} bytes follow it")
-    return BitMap.deserialize(bytes(data))
+    return _read(bytes(data), what=what)
+
+
+def _read(data: bytes, *, what: str) -> BitMap:
+    try:
+        return BitMap.deserialize(data)
+    except ValueError as error:
+        # It refuses more than could hurt it, such as runs that touch.
+        raise _damaged(what, str(error)) from error
 
 
 def encode_bitmap(values: Iterable[int] | BitMap, *, runs: bool = False) -> bytes:
@@ -166,7 +174,7 @@ def decode_treemap(data: bytes | memoryview, *, what: str = "treemap") -> dict[i
             raise _damaged(what, "it ends inside a key")
         (key,) = _HEAD32.unpack_from(view, position)
         size = portable_size(view[position + 4 :], what=what)
-        parts[key] = BitMap.deserialize(bytes(view[position + 4 : position + 4 + size]))
+        parts[key] = _read(bytes(view[position + 4 : position + 4 + size]), what=what)
         position += 4 + size
     if position != len(view):
         raise _damaged(what, f"{len(view) - position} bytes follow it")

@@ -72,14 +72,14 @@ class LabelList:
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in the sets of its labels and in no others."""
         lists, ids = in_order(*gather(batches, self._type))
-        sets = self._postings.row_sets()
+        sets, keys = self._postings.row_sets(), self._postings.keys()
         if sets is None:
-            self._compare_pairs(lists, ids)
+            self._compare_pairs(lists, ids, keys)
             return
         # As many pairs as the sets have, each of them in a set: then there are no others.
         rows, holding, total, num_keys = Places(ids), Holding(sets), 0, max(self._postings.num_keys, 1)
         for first in range(0, len(ids), STEP):
-            numbers, parents = self._numbered(lists.slice(first, STEP))
+            numbers, parents = self._numbered(lists.slice(first, STEP), keys)
             owners, numbers = np.divmod(distinct(parents * num_keys + numbers), num_keys)
             count = holding.count(numbers.astype(np.int32), ids[first : first + STEP][owners])
             require(count == len(numbers), "a row is not in the set of its label")
@@ -87,8 +87,8 @@ class LabelList:
         told = sum(int((rows.of(stored) >= 0).sum()) for _, stored in sets.pairs())
         require(told == total, "a row is in the set of a label that it has not")
 
-    def _compare_pairs(self, lists: Any, ids: Any) -> None:
-        numbers, parents = self._numbered(lists)
+    def _compare_pairs(self, lists: Any, ids: Any, keys: Any) -> None:
+        numbers, parents = self._numbered(lists, keys)
         rows, have = Places(ids), [np.empty(0, np.int64)]
         for positions, stored in self._postings.pairs(ids):
             found = rows.of(stored)
@@ -97,10 +97,10 @@ class LabelList:
         wanted = distinct(numbers * len(ids) + parents)
         require(np.array_equal(np.sort(np.concatenate(have)), wanted), "the rows of a label are others than in the table")
 
-    def _numbered(self, lists: Any) -> tuple[Any, Any]:
+    def _numbered(self, lists: Any, keys: Any) -> tuple[Any, Any]:
         """The number of each label, and of the list it is in; int64."""
         labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-        numbers = pc.index_in(labels, self._postings.keys().cast(labels.type), skip_nulls=False)
+        numbers = pc.index_in(labels, keys.cast(labels.type), skip_nulls=False)
         require(numbers.null_count == 0, "a label has no set")
         return numbers.to_numpy().astype(np.int64), parents
 
