@@ -221,7 +221,7 @@ def rabit_apart(
         if not error >= 0:
             worst = np.float32(np.inf)
         elif sign_dot != 0 and dim > 1:
-            alignment = square * np.float32(dim) * np.float32(0.25) / (sign_dot * sign_dot)
+            alignment = square / sign_dot * (np.float32(dim) * np.float32(0.25)) / sign_dot
             unit = twice * twice * np.float32(3.61) * square / np.float32(dim - 1)
             allowed = unit * (2 * part * alignment + np.float32(1e-5)) + least
             worst = max(worst, abs(error * error - unit * max(alignment - 1, np.float32(0))) / allowed)

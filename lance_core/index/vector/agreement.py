@@ -38,6 +38,7 @@ _STEP_BYTES = 4 << 20
 """Vectors compared in one step, as float32."""
 _AHEAD = 32
 _HALF_MOST = 6e4
+_MISPLACED = "a centroid is not where its rows are"
 _NEAR_WORK = 4e11
 """Multiplications spent on finding the nearest centroids; where all rows would take more, some of each partition do."""
 
@@ -98,33 +99,38 @@ class _Near:
 
     def __init__(self, metric: Metric, centroids: Floats, num_rows: int) -> None:
         self._metric = metric
+        # The official library leaves what is no number where a partition is empty.
+        good = np.flatnonzero(np.isfinite(centroids).all(axis=1))
         self._shift = np.zeros(centroids.shape[1], np.float32)
-        good: Bits = np.asarray(np.isfinite(centroids).all(axis=1))
-        if metric in ("l2", "cosine") and good.any():
+        if metric in ("l2", "cosine") and len(good):
             # Distances stay, and where all rows are far from zero they are not drowned by the rounding of their squares.
-            self._shift = centroids[good].mean(axis=0)
-        self._centroids = np.where(good[:, None], centroids - self._shift, np.float32(1e18))
-        self._is_checked = metric != "hamming" and len(centroids) > 1
+            self._shift = np.median(centroids[good], axis=0)
+        self._centroids = centroids - self._shift
+        self._others = self._centroids[good]
+        self._is_checked = metric != "hamming" and len(good) > 0
         self._stride = max(1, int(num_rows * centroids.size / _NEAR_WORK))
         self._checked, self._far = np.zeros(len(centroids), np.int64), np.zeros(len(centroids), np.int64)
 
     def far(self, facts: Facts) -> tuple[npt.NDArray[np.uint32], Bits]:
-        """(partitions of some of the rows, which of these rows are much nearer to another centroid)."""
+        """(partitions of some of the rows, which of these rows are nearer to another centroid). CorruptFileError: much."""
         if not self._is_checked:
             return facts.owners[:0], np.zeros(0, np.bool_)
         rows, owners = facts.rows[:: self._stride], facts.owners[:: self._stride]
         is_spherical = self._metric == "dot"
         if not is_spherical:
             rows = rows - self._shift
-        _, best = owners_of(rows, self._centroids, is_spherical=is_spherical)
+        _, best = owners_of(rows, self._others, is_spherical=is_spherical)
         mine = self._centroids[owners]
         own = -np.einsum("ij,ij->i", rows, mine) if is_spherical else ((rows - mine) ** 2).sum(axis=1)
         # Where rows are almost their centroid the rest is noise, hence the share of their own length.
-        near = own <= best + 0.05 * np.abs(best) + 1e-3 * np.einsum("ij,ij->i", rows, rows)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        near = own <= best + 0.05 * np.abs(best) + 1e-3 * squares
         if is_spherical:
             # Others compare 1 less the product, in halves where the column is: then what is too large is all the same.
             near |= own <= best + 1e-6
             near |= (best < -_HALF_MOST) & facts.is_half
+        elif not facts.is_half:
+            require((own <= 4 * best + squares).all(), _MISPLACED)
         return owners, ~near
 
     def note(self, owners: npt.NDArray[np.uint32], far: Bits) -> None:
@@ -135,7 +141,7 @@ class _Near:
 
     def require_few_far(self) -> None:
         """Raises CorruptFileError when rows of a partition are not where its centroid is."""
-        require((self._far <= 2 + _FAR_SHARE * self._checked).all(), "a centroid is not where its rows are")
+        require((self._far <= 2 + _FAR_SHARE * self._checked).all(), _MISPLACED)
 
 
 def _in_turn(

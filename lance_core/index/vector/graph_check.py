@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lance_core.format.index_details import Metric
 from lance_core.index.scalar.agreement import require
 from lance_core.index.vector.distances import Floats
+from lance_core.index.vector.flat import Flat
 from lance_core.index.vector.graph import Graph
 from lance_core.index.vector.product import Product
 from lance_core.index.vector.quantizer import Quantizer
@@ -121,9 +122,12 @@ def _are_apart(left: Floats, right: Floats, told: Floats, ends: Ends) -> npt.NDA
             good |= np.abs(told - (1 - lower)) <= allowed + 2e-6 * ends.dimension * largest**2
     else:
         far = ((left - right) ** 2).sum(axis=1)
-        allowed = 1e-3 * far + 1e-5 * squares
+        allowed = 1e-3 * far + 1e-5 * squares + 1e-30
         good = np.abs(told - far) <= allowed
         if ends.metric == "cosine":
             good |= np.abs(2 * told - far) <= allowed
+        if ends.metric == "cosine" and isinstance(ends.quantizer, Flat):
+            # What could not be scaled to length one, being so short.
+            good |= squares < 1.5
     # What single precision cannot tell is not judged.
     return np.asarray(good | ~np.isfinite(squares), np.bool_)

@@ -112,7 +112,7 @@ def _product(quantizer: Product, columns: Columns, facts: Facts) -> Any:
     book = quantizer.codebook.transpose(0, 2, 1)
     target = rows.reshape(len(rows), quantizer.parts, -1)[which, part]
     chosen, nearest = (((book[part, codes[which, part]] - target) ** 2).sum(axis=1) for codes in (have, want))
-    lengths = np.einsum("ij,ij->i", facts.rows, facts.rows)[which] / quantizer.parts
+    lengths = _squares(facts)[which] / quantizer.parts
     allowed = (2e-2 if facts.is_rounded else 1e-3) * nearest + (1e-4 if facts.is_rounded else 1e-6) * lengths
     np.maximum.at(found, which, (chosen - nearest) / (allowed + np.float32(1e-38)))
     others = np.flatnonzero(~(found <= 1)) if facts.metric == "dot" else which[:0]
@@ -143,10 +143,15 @@ def _rabit(quantizer: Rabit, columns: Columns, facts: Facts) -> Any:
     # The length is taken before rounding to halves, but with dot: it comes from the search for the nearest centroid.
     told = rest if facts.metric == "dot" else whole
     unsure = 1e-3 if facts.is_rounded else 5e-6 if facts.metric == "cosine" else 2e-6
-    squares = np.einsum("ij,ij->i", facts.rows, facts.rows) + np.einsum("ij,ij->i", own, own)
-    noise = np.sqrt(squares / np.float32(quantizer.dimension)) * np.float32(unsure)
+    noise = np.sqrt(_squares(facts) / np.float32(quantizer.dimension)) * np.float32(unsure)
     share = np.float32(1e-4 if facts.is_rounded else 2e-5)
     return quantizer.apart(rest, np.einsum("ij,ij->i", told, told), columns, facts.owners, facts.rotated, noise, share)
+
+
+def _squares(facts: Facts) -> Any:
+    """What may have been rounded: squared lengths of rows and of their centroids."""
+    own = facts.centroids[facts.owners]
+    return np.einsum("ij,ij->i", facts.rows, facts.rows) + np.einsum("ij,ij->i", own, own)
 
 
 def _residuals(facts: Facts) -> Any:
