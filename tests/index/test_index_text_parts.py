@@ -299,6 +299,17 @@ def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
         require_options(params_of_json(changed, what="t"), changed, None)
 
 
+@pytest.mark.parametrize("options", [{"stem": False}, {"base_tokenizer": "whitespace", "stem": False}])
+def test_letters_of_all_scripts(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Capitals, marks and what makes a word, of Unicode newer than Python's too: one letter apart would refuse an index."""
+    points = [*range(0x20, 0xD800), *range(0xF900, 0x11000), *range(0x16E00, 0x17000), *range(0x1D400, 0x1E000)]
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"s": [f"a{chr(point)}b {chr(point)}" for point in points]}), uri)
+    lance.dataset(uri).create_scalar_index("s", "INVERTED", **options)
+    index, batches = opened(uri)
+    index.agree_with(batches)
+
+
 def test_texts_of_lists() -> None:
     rows = [["a", "b"], None, [], ["c"], ["", "d"]]
     for kind in (pa.list_(pa.string()), pa.large_list(pa.large_string())):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.text.folding import fold
+from lance_core.index.text.folding import fold, lower
 from lance_core.index.text.letters import classes_of_anything, classes_of_words
 from lance_core.index.text.params import TextParams
 from lance_core.index.text.stop_words import stop_words_of
@@ -65,8 +65,7 @@ class Tokenizer:
             return None
         text = piece.decode("utf-8", "replace")
         if self.params.lower_case:
-            # Letter by letter: the official tokenizer has no final sigma.
-            text = text.lower() if text.isascii() else "".join(letter.lower() for letter in text)
+            text = lower(text)
         if self.params.stem:
             text = self._stem(text)
         if text in self._stops:
