@@ -23,7 +23,7 @@ _YOUNG_CAPITALS = (
     (0xA7D8, 0xA7D8, 1), (0xA7DA, 0xA7DA, 1), (0xA7DC, 0xA7DC, -42561), (0x10570, 0x1057A, 39), (0x1057C, 0x1058A, 39),
     (0x1058C, 0x10592, 39), (0x10594, 0x10595, 39), (0x10D50, 0x10D65, 32), (0x16EA0, 0x16EB8, 27),
 )  # fmt: skip
-"""First, last, how far their small letters are: capitals of Unicode 14 to 17, which this or that Python leaves as they are."""
+"""First, last, how far their small letters are: capitals of Unicode 14 to 17, some of which no Python makes small yet."""
 _OUTLINED = 0x1CCD6
 """Outlined capitals and digits, which older Python does not decompose."""
 
