@@ -128,6 +128,6 @@ def _are_apart(left: Floats, right: Floats, told: Floats, ends: Ends) -> npt.NDA
             good |= np.abs(2 * told - far) <= allowed
         if ends.metric == "cosine" and isinstance(ends.quantizer, Flat):
             # What could not be scaled to length one, being so short.
-            good |= squares < 1.5
+            good |= np.abs(squares - 2) > 1e-3
     # What single precision cannot tell is not judged.
     return np.asarray(good | ~np.isfinite(squares), np.bool_)
