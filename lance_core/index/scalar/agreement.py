@@ -10,6 +10,8 @@ Each row of the column must be there once with its own value; then nothing can b
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.format.address import OFFSET_BITS
+from lance_core.index.base import gather
 from lance_core.index.scalar.order import float_keys, integer_keys
 from lance_core.index.scalar.places import STEP, Places
 from lance_core.index.scalar.places import places_of as places_of
@@ -29,6 +32,8 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(OFFSET_BITS)
+_PIECE, _MANY_BATCHES = 1 << 16, 256
+_OTHER_NULLS = "other rows are null than in the table"
 
 
 def require_same_values(stored: Any, values: Any) -> None:
@@ -45,14 +50,28 @@ def require_same_values(stored: Any, values: Any) -> None:
     require(same, "a value is another than in the table")
 
 
-def require_same_rows(stored: AddressSet, rows: Places, ids: UInt64s, is_wanted: npt.NDArray[np.bool_]) -> None:
-    """Of the rows `ids`, a stored set must hold those that are wanted (bool for each) and no others."""
-    if not stored and not is_wanted.any():
-        return
-    held = np.zeros(rows.count, np.bool_)
-    found = rows.of(expanded(stored, ids))
-    held[found[found >= 0]] = True
-    require(np.array_equal(held, is_wanted), "other rows are null than in the table")
+class ToldNulls:
+    """Of the rows handed in, a stored set (None: there is none) must hold those that are null and no others."""
+
+    def __init__(self, stored: AddressSet | None) -> None:
+        self._stored = stored
+        self._found: list[tuple[UInt64s, npt.NDArray[np.bool_]]] = []
+
+    def note(self, ids: UInt64s, is_null: npt.NDArray[np.bool_]) -> None:
+        """Take in rows, and whether each is null."""
+        if self._stored:
+            self._found.append((ids, is_null))
+        elif self._stored is not None:
+            require(not is_null.any(), _OTHER_NULLS)
+
+    def require_same(self) -> None:
+        """CorruptFileError: it holds others."""
+        if self._stored and self._found:
+            ids, is_null = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
+            held = np.zeros(len(ids), np.bool_)
+            found = Places(ids).of(expanded(self._stored, ids))
+            held[found[found >= 0]] = True
+            require(np.array_equal(held, is_null), _OTHER_NULLS)
 
 
 def expanded(rows: AddressSet, ids: UInt64s) -> UInt64s:
@@ -107,17 +126,42 @@ def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: An
     require((integer_keys(least.drop_null()) <= lows).all(), "a page has a value below its smallest")
 
 
-def zone_numbers(places: pa.RecordBatch, ids: UInt64s) -> Int64s:
-    """The zone of each row. CorruptFileError: a row lies in none."""
-    owners, starts, lengths = (places.column(name).to_numpy() for name in ("fragment_id", "zone_start", "zone_length"))
-    require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone lies outside of the table")
-    firsts = (owners << _SHIFT) | starts
-    order = np.argsort(firsts, kind="stable")
-    at = np.searchsorted(firsts[order], ids, side="right") - 1
-    require(not len(ids) or (len(order) and int(at.min()) >= 0), "a row lies in no zone")
-    zones: Int64s = order[at] if len(ids) else np.empty(0, np.int64)
-    require(((ids - firsts[zones]) < lengths[zones]).all(), "a row lies in no zone")
-    return zones
+class Zones:
+    """Which zone of a table of zones (fragment_id, zone_start, zone_length) each row lies in."""
+
+    def __init__(self, places: pa.RecordBatch) -> None:
+        names = ("fragment_id", "zone_start", "zone_length")
+        owners, starts, self._lengths = (places.column(name).to_numpy() for name in names)
+        require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone lies outside of the table")
+        self._firsts = (owners << _SHIFT) | starts
+        self._order = np.argsort(self._firsts, kind="stable")
+        self._ascending = self._firsts[self._order]
+
+    def of(self, ids: UInt64s) -> Int64s:
+        """The number of the zone of each row. CorruptFileError: a row lies in none."""
+        if len(ids) == 0:
+            return np.empty(0, np.int64)
+        at = np.searchsorted(self._ascending, ids, side="right") - 1
+        require(len(self._order) and int(at.min()) >= 0, "a row lies in no zone")
+        zones: Int64s = self._order[at]
+        require(((ids - self._firsts[zones]) < self._lengths[zones]).all(), "a row lies in no zone")
+        return zones
+
+
+def in_pieces(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> Iterator[tuple[Any, UInt64s]]:
+    """Training data (value, id) about so many rows at a time as stay in the processor's caches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in itertools.chain.from_iterable(_slices(batch) for batch in batches):
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= _PIECE or len(waiting) >= _MANY_BATCHES:
+            yield gather(waiting, value_type)
+            waiting = []
+    if waiting:
+        yield gather(waiting, value_type)
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(first, _PIECE) for first in range(0, batch.num_rows, _PIECE))
 
 
 def null_mask(values: Any) -> npt.NDArray[np.bool_]:

@@ -24,9 +24,8 @@ from lance_core.expr.ast import Expr
 from lance_core.expr.split import bound_of
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, gather, read_all
-from lance_core.index.scalar.agreement import null_mask, require, require_same_rows, zone_numbers
-from lance_core.index.scalar.places import Places
+from lance_core.index.base import Answer, IndexFolder, IndexKind, read_all
+from lance_core.index.scalar.agreement import ToldNulls, Zones, in_pieces, null_mask, require
 from lance_core.index.scalar.shapes import made_of
 from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
@@ -36,7 +35,6 @@ from lance_core.rowids.selection import AddressSet, address_set, decode_address_
 FILE = "bloomfilter.lance"
 NUM_BYTES = 32768
 _BLOCK_BYTES = 32
-_COMPARED_ROWS = 1 << 14
 _WORK_PER_TEXT = 16
 _SALTS = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
@@ -172,15 +170,13 @@ class BloomFilter:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone whose filter has its value; the rows told to be null are."""
-        values, ids = gather(batches, self._type)
-        zones, is_null = zone_numbers(self._places, ids), null_mask(values)
-        require(self._has_null[zones[is_null]].all(), "a zone has nulls and does not tell")
-        if self._nulls is not None:
-            require_same_rows(self._nulls, Places(ids), ids, is_null)
-        for first in range(0, len(ids), _COMPARED_ROWS):
-            part = slice(first, first + _COMPARED_ROWS)
-            hashes = hashes_of(values.slice(first, _COMPARED_ROWS))
-            require(self._filters.hold(zones[part][~is_null[part]], hashes), "a filter lacks a value")
+        zones_of_rows, told = Zones(self._places), ToldNulls(self._nulls)
+        for values, ids in in_pieces(batches, self._type):
+            zones, is_null = zones_of_rows.of(ids), null_mask(values)
+            require(self._has_null[zones[is_null]].all(), "a zone has nulls and does not tell")
+            told.note(ids, is_null)
+            require(self._filters.hold(zones[~is_null], hashes_of(values)), "a filter lacks a value")
+        told.require_same()
 
     def statistics(self) -> dict[str, Any]:
         """The number of zones."""

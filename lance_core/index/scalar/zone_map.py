@@ -23,17 +23,17 @@ from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import Details, ZoneMapDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, gather, number_of, read_all
+from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
 from lance_core.index.scalar.agreement import (
+    ToldNulls,
+    Zones,
+    in_pieces,
     null_mask,
     require,
     require_bounds_of_all,
-    require_same_rows,
-    zone_numbers,
 )
 from lance_core.index.scalar.bounds import may_match
 from lance_core.index.scalar.order import extremes, is_ordered
-from lance_core.index.scalar.places import Places
 from lance_core.index.scalar.shapes import is_value_test
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
@@ -133,20 +133,27 @@ class ZoneMap:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone that allows for its value; the rows told to be null are."""
-        values, ids = gather(batches, self._type)
-        zones, is_null = zone_numbers(self._zones, ids), null_mask(values)
+        zones_of_rows, told = Zones(self._zones), ToldNulls(self._nulls)
         nulls, nans = (self._zones.column(name).to_numpy() for name in ("null_count", "nan_count"))
-        require((np.bincount(zones[is_null], minlength=len(nulls)) <= nulls).all(), "a zone has more nulls than it tells")
-        if self._nulls is not None:
-            require_same_rows(self._nulls, Places(ids), ids, is_null)
-        if is_ordered(self._type):
-            kept = ~(is_null | self._untold[zones])
-            if pa.types.is_floating(self._type):
-                is_nan = _is_nan(values)
-                require((nans[zones[is_nan]] > 0).all(), "a zone has values that are no number and does not tell")
-                kept &= ~is_nan
-            values, zones = (values, zones) if kept.all() else (values.filter(pa.array(kept)), zones[kept])
-            require_bounds_of_all(self._zones, zones, values)
+        counted = np.zeros(len(nulls), np.int64)
+        for values, ids in in_pieces(batches, self._type):
+            zones, is_null = zones_of_rows.of(ids), null_mask(values)
+            if is_null.any():
+                np.add.at(counted, zones[is_null], 1)
+            told.note(ids, is_null)
+            if is_ordered(self._type):
+                self._require_bounds(values, zones, is_null, nans)
+        require((counted <= nulls).all(), "a zone has more nulls than it tells")
+        told.require_same()
+
+    def _require_bounds(self, values: Any, zones: Any, is_null: Any, nans: Any) -> None:
+        kept = ~(is_null | self._untold[zones])
+        if pa.types.is_floating(self._type):
+            is_nan = _is_nan(values)
+            require((nans[zones[is_nan]] > 0).all(), "a zone has values that are no number and does not tell")
+            kept &= ~is_nan
+        values, zones = (values, zones) if kept.all() else (values.filter(pa.array(kept)), zones[kept])
+        require_bounds_of_all(self._zones, zones, values)
 
     def statistics(self) -> dict[str, Any]:
         """The number of zones, and the most rows one has."""
