@@ -18,10 +18,10 @@ import pyarrow as pa
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import require_same_values
+from lance_core.index.base import ID, Answer, IndexFolder, IndexKind, gather
+from lance_core.index.scalar.agreement import in_pieces, require_same_values
 from lance_core.index.scalar.order import is_ordered
-from lance_core.index.scalar.places import STEP, Once, Places
+from lance_core.index.scalar.places import Once, Places
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.shapes import is_value_test
 
@@ -45,7 +45,8 @@ class Bitmap:
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in one set, that of its value."""
-        values, ids = gather(batches, self._type)
+        batches = [*batches]
+        ids = np.concatenate([np.empty(0, np.uint64), *(batch.column(ID).to_numpy() for batch in batches)])
         rows, once = Places(ids), Once(len(ids))
         keys, key_of = self._postings.keys(), np.full(len(ids), -1, np.int32)
         for positions, stored in self._postings.pairs(ids):
@@ -54,8 +55,10 @@ class Bitmap:
             once.note(found[is_here])
             key_of[found[is_here]] = positions[is_here]
         once.require_all()
-        for first in range(0, len(ids), STEP):
-            require_same_values(keys.take(pa.array(key_of[first : first + STEP])), values.slice(first, STEP))
+        first = 0
+        for values, _ in in_pieces(batches, self._type):
+            require_same_values(keys.take(pa.array(key_of[first : first + len(values)])), values)
+            first += len(values)
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct values."""

@@ -29,6 +29,7 @@ from lance_core.rowids.selection import AddressSet, address_set, decode_address_
 pc: Any = compute  # the stubs know only some of what the kernels take
 LOOKUP = "bitmap_page_lookup.lance"
 _WRITTEN_KEYS = 4096
+_SETS_AT_ONCE = 512
 
 
 def write_postings(
@@ -114,11 +115,12 @@ class Postings:
         """All pairs (position of a key, row that has it), many at once; a whole fragment as the rows of `among` in it."""
         first = 0
         for batch in self.file.read(self._sets_schema, batch_size=_WRITTEN_KEYS):
-            sets = RowSets.of([batch.column(0)], has_sizes=True)
-            found = sets.pairs() if sets is not None else self._decoded_pairs(batch.column(0), among)
-            for positions, ids in found:
-                yield positions + first, ids
-            first += batch.num_rows
+            for part in (batch.column(0).slice(at, _SETS_AT_ONCE) for at in range(0, batch.num_rows, _SETS_AT_ONCE)):
+                sets = RowSets.of([part], has_sizes=True)
+                found = sets.pairs() if sets is not None else self._decoded_pairs(part, among)
+                for positions, ids in found:
+                    yield positions + first, ids
+                first += len(part)
 
     def _decoded_pairs(self, sets: Any, among: Any) -> Iterator[tuple[Any, Any]]:
         positions: list[Any] = []
