@@ -17,6 +17,7 @@ import numpy as np
 from lance_core.kernels.jit import kernel
 
 ROUNDS = 4
+LANES = 32
 
 
 @kernel("out:f4 in:u1 i8 -> i8", reorders=True)
@@ -55,6 +56,56 @@ def rotate_rows(rows: Any, signs: Any, dim: Any) -> Any:
         if whole != dim:
             for at in range(base, base + dim):
                 rows[at] *= np.float32(0.25)
+    return len(rows) // dim
+
+
+@kernel("out:f4 in:u1 i8 -> i8", reorders=True)
+def rotate_many(rows: Any, signs: Any, dim: Any) -> Any:
+    """`rotate_rows` for a multiple of LANES rows: the same numbers, several times as fast."""
+    width = (dim + 7) // 8
+    if dim <= 0 or len(rows) % (dim * LANES) != 0 or len(signs) != ROUNDS * width:
+        return -1
+    whole = 1
+    while whole * 2 <= dim:
+        whole *= 2
+    scale = np.float32(1.0 / np.sqrt(np.float64(whole)))
+    last = np.float32(1) if whole == dim else np.float32(0.25)
+    work = np.empty(dim * LANES, np.float32)
+    for group in range(len(rows) // (dim * LANES)):
+        # Number by number, rows side by side: then even the shortest steps are those of whole registers.
+        mine = rows[group * dim * LANES : (group + 1) * dim * LANES]
+        for lane in range(LANES):
+            for at in range(dim):
+                work[at * LANES + lane] = mine[lane * dim + at]
+        for turn in range(ROUNDS):
+            for at in range(dim):
+                if (signs[turn * width + at // 8] >> (at % 8)) & 1:
+                    cells = work[at * LANES : (at + 1) * LANES]
+                    for lane in range(LANES):
+                        cells[lane] = -cells[lane]
+            start = 0 if turn % 2 == 0 or whole == dim else (dim - whole) * LANES
+            away = LANES
+            while away < whole * LANES:
+                for low in range(start, start + whole * LANES, 2 * away):
+                    lower, upper = work[low : low + away], work[low + away : low + 2 * away]
+                    for cell in range(away):
+                        left, right = lower[cell], upper[cell]
+                        lower[cell] = left + right
+                        upper[cell] = left - right
+                away *= 2
+            cells = work[start : start + whole * LANES]
+            for cell in range(whole * LANES):
+                cells[cell] *= scale
+            if whole != dim:
+                away = dim // 2 * LANES
+                lower, upper = work[:away], work[away : 2 * away]
+                for cell in range(away):
+                    left, right = lower[cell], upper[cell]
+                    lower[cell] = left + right
+                    upper[cell] = left - right
+        for lane in range(LANES):
+            for at in range(dim):
+                mine[lane * dim + at] = work[at * LANES + lane] * last
     return len(rows) // dim
 
 

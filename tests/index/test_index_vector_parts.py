@@ -12,8 +12,9 @@ from lance_core.index.vector import graph
 from lance_core.index.vector.clustering import encode, owners_of, train, train_products
 from lance_core.index.vector.model import model_from_bytes, train_model
 from lance_core.index.vector.parameters import VectorParameters
+from lance_core.index.vector.rabit import train as train_rabit
 from lance_core.index.vector.rabit_bits import pack_levels, pack_signs, unpack_levels, unpack_signs
-from lance_core.kernels.rabit import rotate_rows
+from lance_core.kernels.rabit import LANES, rotate_rows
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,3 +102,12 @@ def test_models_travel() -> None:
     for damaged in (b"", b"nonsense", model.to_bytes()[:200]):
         with pytest.raises(CorruptFileError):
             model_from_bytes(damaged)
+
+
+@pytest.mark.parametrize("dim", [8, 104, 256])
+def test_many_rows_are_rotated_as_one_is(dim: int) -> None:
+    quantizer = train_rabit(dim, 1, "l2", np.random.default_rng(1))
+    rows = np.random.default_rng(2).normal(size=(2 * LANES + 7, dim)).astype(np.float32)
+    one_by_one = np.concatenate([quantizer.rotate(row[None, :]) for row in rows])
+    np.testing.assert_array_equal(quantizer.rotate(rows), one_by_one)
+    np.testing.assert_allclose(np.linalg.norm(one_by_one, axis=1), np.linalg.norm(rows, axis=1), rtol=1e-5)

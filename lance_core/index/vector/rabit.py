@@ -26,7 +26,7 @@ from lance_core.index.vector.graph import Access
 from lance_core.index.vector.product import float_tensor, tensor_floats
 from lance_core.index.vector.quantizer import Columns, list_field
 from lance_core.index.vector.rabit_bits import level_bytes, pack_levels, pack_signs, unpack_levels, unpack_signs
-from lance_core.kernels.rabit import ROUNDS, rabit_apart, rabit_levels, rotate_rows, signed_dots
+from lance_core.kernels.rabit import LANES, ROUNDS, rabit_apart, rabit_levels, rotate_many, rotate_rows, signed_dots
 from lance_core.wire.index import decode_tensor_bytes, encode_tensor_bytes
 
 SIGNS, LEVELS = "_rabit_codes", "__blocked_ex_codes"
@@ -59,7 +59,10 @@ class Rabit:
         if self.matrix is not None:
             return np.ascontiguousarray(rows @ self.matrix.T, np.float32)
         turned = np.array(rows, np.float32, order="C", copy=True)
-        rotate_rows(turned.reshape(-1), self.signs, self.dimension)
+        many = len(turned) // LANES * LANES
+        if many:
+            rotate_many(turned[:many].reshape(-1), self.signs, self.dimension)
+        rotate_rows(turned[many:].reshape(-1), self.signs, self.dimension)
         return turned
 
     def fields(self) -> list[pa.Field[Any]]:
