@@ -221,12 +221,12 @@ class OpenVectorIndex:
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Every vector handed over is there once, with codes that stand for it. Raises CorruptFileError.
 
-        The first time graphs are looked at, too.
+        The first time graphs are looked at, too, before there is any batch in memory that is not there already.
         """
-        require_agreement(self.metric, self.quantizer, self.centroids, self.codes(), batches)
         if self._hnsw is not None and not self._graphs_are_sound:
             self._check_graphs()
             self._graphs_are_sound = True
+        require_agreement(self.metric, self.quantizer, self.centroids, self.codes(), batches)
 
     def _check_graphs(self) -> None:
         for number in self._full.tolist():
