@@ -177,6 +177,7 @@ class NGram:
         if sets is None:
             self._compare_pairs(texts, ids, columns)
             return
+        del columns  # the sets have a copy
         number_of, holding = np.full(_NUM_TOKENS, -1, np.int32), Holding(sets)
         for token, number in self._rows_of.items():
             if token < _NUM_TOKENS:
