@@ -64,7 +64,7 @@ _HOMES = {
     "write_dataset": "lance_core.dataset.entry",
     "LanceError": "lance_core.errors",
 }
-_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "jobs", "optimize", "watch")
+_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "indices", "jobs", "optimize", "query", "watch")
 
 __all__ = [
     "BatchUDF",
