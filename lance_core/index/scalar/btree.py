@@ -35,6 +35,7 @@ from lance_core.rowids.selection import AddressSet, address_set
 
 PAGE_ROWS = 4096
 DATA, LOOKUP = "page_data.lance", "page_lookup.lance"
+_READ_BYTES = 64 << 20
 _CACHED_PAGES = 16
 """Look-ups that touch no more pages than this keep them in the shared cache."""
 
@@ -139,7 +140,8 @@ class BTree:
         rows, once = Places(ids), Once(len(ids))
         pages = PageEnds(self._pages, self._page_rows)
         # Whole pages, so that each lies in one batch.
-        step = max(1, STEP // self._page_rows) * self._page_rows
+        most = min(STEP, _READ_BYTES // (values.nbytes // max(1, len(values)) + 1))
+        step = max(1, most // self._page_rows) * self._page_rows
         for batch in self._data.read(batch_size=min(step, max(1, self._num_rows))):
             stored, stored_ids = _columns(batch)
             require(stored.type == self._type or len(stored) == 0, "its values are of another type")
