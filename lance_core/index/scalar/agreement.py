@@ -23,7 +23,6 @@ from lance_core.format.address import OFFSET_BITS
 from lance_core.index.base import gather
 from lance_core.index.scalar.order import float_keys, integer_keys
 from lance_core.index.scalar.places import STEP, Places
-from lance_core.index.scalar.places import places_of as places_of
 from lance_core.index.scalar.places import require as require
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet

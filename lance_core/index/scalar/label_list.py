@@ -76,6 +76,7 @@ class LabelList:
         if sets is None:
             self._compare_pairs(lists, ids, keys)
             return
+        require(len(sets.firsts) == len(keys) + 1, "there are more labels than sets, or fewer")
         # As many pairs as the sets have, each of them in a set: then there are no others.
         rows, holding, total, num_keys = Places(ids), Holding(sets), 0, max(self._postings.num_keys, 1)
         for first in range(0, len(ids), STEP):

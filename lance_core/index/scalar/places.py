@@ -157,16 +157,3 @@ class Once:
     def require_all(self) -> None:
         """CorruptFileError: a row did not come up, or twice."""
         require(self._times == len(self._seen) and self._seen.all(), "a row is missing, or there twice")
-
-
-def places_of(stored: UInt64s, wanted: UInt64s) -> Int64s:
-    """Where each of the `wanted` ids (each once) is among the `stored`. CorruptFileError: one is not there, or twice."""
-    rows, once = Places(wanted), Once(len(wanted))
-    places = np.full(len(wanted), -1, np.int64)
-    for first in range(0, len(stored), STEP):
-        found = rows.of(stored[first : first + STEP])
-        here = np.flatnonzero(found >= 0)
-        once.note(found[here])
-        places[found[here]] = here + first
-    once.require_all()
-    return places

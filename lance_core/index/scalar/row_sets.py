@@ -48,6 +48,8 @@ class RowSets:
         if not wide or not find_containers.is_worth_loading(work) or any(column.null_count for column in wide):
             return None
         data, ends = _joined(wide)
+        if (ends[1:] < ends[:-1]).any() or int(ends[-1]) != len(data) - _SPARE:
+            return None
         nothing = np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64)
         count = find_containers(data, ends, int(has_sizes), *nothing, np.empty(0, np.int64))
         if count < 0:
@@ -80,7 +82,7 @@ def _joined(columns: Sequence[Any]) -> tuple[npt.NDArray[np.uint8], Int64s]:
         offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, column.offset * 8)
         parts.append(np.frombuffer(column.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])])
         ends.append(offsets[1:] - offsets[0] + first)
-        first += len(parts[-1])
+        first += int(offsets[-1] - offsets[0])
     return np.concatenate([*parts, np.zeros(_SPARE, np.uint8)]), np.concatenate(ends)
 
 
