@@ -12,9 +12,10 @@ checked when it is first read, and the ranges read are widened to whole chunks o
 
 from __future__ import annotations
 
+import bisect
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -104,14 +105,23 @@ class CheckedStore(WrappedStore):
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """The ranges, of bytes that are as they were written."""
-        if all(self._known.issuperset(self._chunks(item)) for item in ranges):
+        fresh = [not self._known.issuperset(self._chunks(item)) for item in ranges]
+        if not any(fresh):
             return self.inner.get_ranges(path, ranges)
-        whole = [self._widened(path, item) for item in ranges]
-        found = []
-        for item, wide, data in zip(ranges, whole, self.inner.get_ranges(path, whole), strict=True):
-            view = memoryview(data).cast("B")
-            self._check(path, wide, view)
-            found.append(view[item.start - wide.start : item.end - wide.start])
+        # Each chunk is read once, however many of the ranges lie in it.
+        wide = _joined(self._widened(path, item) for item, is_fresh in zip(ranges, fresh, strict=True) if is_fresh)
+        known = [item for item, is_fresh in zip(ranges, fresh, strict=True) if not is_fresh]
+        parts = [memoryview(data).cast("B") for data in self.inner.get_ranges(path, [*wide, *known])]
+        for item, view in zip(wide, parts, strict=False):
+            self._check(path, item, view)
+        starts, others = [item.start for item in wide], iter(parts[len(wide) :])
+        found: list[Buffer] = []
+        for item, is_fresh in zip(ranges, fresh, strict=True):
+            if not is_fresh:
+                found.append(next(others))
+                continue
+            at = bisect.bisect_right(starts, item.start) - 1
+            found.append(parts[at][item.start - starts[at] : item.end - starts[at]])
         return found
 
     def _chunks(self, item: ByteRange) -> range:
@@ -140,6 +150,17 @@ class CheckedStore(WrappedStore):
 
     def _call(self, name: str, path: str, action: Callable[[], T]) -> T:
         return action()
+
+
+def _joined(ranges: Iterable[ByteRange]) -> list[ByteRange]:
+    """The bytes of all ranges, those that touch as one."""
+    found: list[ByteRange] = []
+    for item in sorted(ranges, key=lambda item: item.start):
+        if found and item.start <= found[-1].end:
+            found[-1] = ByteRange(found[-1].start, max(found[-1].end, item.end))
+        else:
+            found.append(item)
+    return found
 
 
 def sums_of_file(store: Store, path: str) -> FileSums:

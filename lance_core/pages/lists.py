@@ -35,6 +35,7 @@ from lance_core.pages.slots import take_slots
 
 _MAX_ITEMS = 1 << 17
 """Dictionaries of more items in all are not joined."""
+_MANY_SLOTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,8 +156,11 @@ def _values(
 ) -> Block:
     ends = np.cumsum(chunks.counts)
     owners = np.searchsorted(ends, slots, "right").astype(np.int64)
-    picks = Picks(owners, slots - (ends - chunks.counts)[owners])
-    values = codecs.decode_picks(layout.value_compression, found.buffers, chunks.counts, picks)
+    values = None
+    # Picking costs many times what a value takes: where a good part of many is wanted, all are decoded.
+    if len(slots) < _MANY_SLOTS or 8 * len(slots) < int(ends[-1]):
+        picks = Picks(owners, slots - (ends - chunks.counts)[owners])
+        values = codecs.decode_picks(layout.value_compression, found.buffers, chunks.counts, picks)
     if values is None:
         all_values = codecs.decode(layout.value_compression, found.buffers, chunks.counts)
         if all_values.count != int(ends[-1] if len(ends) else 0):
