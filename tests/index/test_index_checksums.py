@@ -134,6 +134,11 @@ def test_chunks() -> None:
     checked = CheckedStore(inner, files["f"], chunk=chunk)
     for _ in range(2):
         assert [bytes(part) for part in checked.get_ranges("f", asked)] == [data[item.start : item.end] for item in asked]
+    rng, mixed = np.random.default_rng(1), CheckedStore(inner, files["f"], chunk=chunk)
+    for count in (3, 40, 7):
+        starts = rng.integers(0, len(data) - 50, count).tolist()
+        wanted = [ByteRange(start, start + int(rng.integers(0, 50))) for start in starts]
+        assert [bytes(part) for part in mixed.get_ranges("f", wanted)] == [data[item.start : item.end] for item in wanted]
     inner.put("f", data[: CHUNK + 9] + b"?" + data[CHUNK + 10 :])
     again = CheckedStore(inner, files["f"], chunk=chunk)
     assert bytes(again.get_ranges("f", asked[:1])[0]) == data[10:20]
