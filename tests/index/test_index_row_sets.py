@@ -98,12 +98,13 @@ def test_hashes_are_the_same_in_both_ways(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(*found) and len(found[0]) == 794
 
 
-@pytest.mark.parametrize("kind", ["run", "runs", "holes", "fragments", "far", "none"])
+@pytest.mark.parametrize("kind", ["run", "few", "runs", "holes", "fragments", "far", "none"])
 def test_places(kind: str) -> None:
     rng = np.random.default_rng(4)
     high = np.uint64(1 << 32)
     ids = {
         "run": np.arange(100, 5000, dtype=np.uint64),
+        "few": np.concatenate([np.arange(n, n + 900, dtype=np.uint64) + n * high for n in (2, 0, 1)]),
         "runs": np.concatenate([np.arange(n * 100, n * 100 + 50, dtype=np.uint64) + n % 3 * high for n in range(20)]),
         "holes": rng.permutation(6000)[:4000].astype(np.uint64) + high,
         "fragments": rng.permutation(6000)[:4000].astype(np.uint64) + rng.integers(3, 40, 4000).astype(np.uint64) * high,

@@ -22,7 +22,7 @@ Int64s = npt.NDArray[np.int64]
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(OFFSET_BITS)
 STEP = 1 << 18
 """How many ids are looked up at a time: what comes of them stays in the processor's caches."""
-_FEW_RUNS = 32
+_FEW_RUNS, _VERY_FEW_RUNS = 32, 8
 _MOST_OWNERS = 1 << 20
 _SPARE_SLOTS = 1 << 20
 
@@ -69,17 +69,16 @@ class _Runs:
         self._lengths = np.diff(np.append(starts, len(ids)))[order].astype(np.uint64)
 
     def of(self, stored: UInt64s) -> Int64s:
-        if len(self._firsts) == 1:
-            places = stored - self._firsts[0]
-            is_here = places < self._lengths[0]
-            found: Int64s = places.view(np.int64)
-        else:
+        if len(self._firsts) > _VERY_FEW_RUNS:
             run = np.maximum(np.searchsorted(self._firsts, stored, side="right") - 1, 0)
             places = stored - self._firsts[run]
             is_here = places < self._lengths[run]
-            found = places.view(np.int64)
-            found += self._starts[run]
-        found[~is_here] = -1
+            return np.where(is_here, places.view(np.int64) + self._starts[run], -1)
+        found = np.full(len(stored), -1, np.int64)
+        for first, length, start in zip(self._firsts, self._lengths, self._starts, strict=True):
+            places = stored - first
+            is_here = places < length
+            np.copyto(found, places.view(np.int64) + start, where=is_here)
         return found
 
 
