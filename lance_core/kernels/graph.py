@@ -181,6 +181,67 @@ def build_graph(
     return entry
 
 
+@kernel("in:f4 i8 i8 in:i8 i8 i8 out:i4 out:i4 out:f4 -> i8", reorders=True)
+def connect_graph(
+    rows: Any, dim: Any, is_dot: Any, slots: Any, m: Any, entry: Any, counts: Any, neighbours: Any, apart: Any
+) -> Any:
+    """Give nodes of level 0 that no path from the entry leads to an edge from a near one that has; returns how many stay.
+
+    Cutting edges leaves such nodes, many where products are the distance: everybody's edges go to the few longest rows.
+    """
+    num = len(slots)
+    cap = 2 * m
+    seen = np.zeros(num, np.uint8)
+    queue = np.empty(num, np.int32)
+    seen[entry], queue[0], filled, at = 1, entry, 1, 0
+    for node in range(-1, num):
+        if node >= 0:
+            if seen[node]:
+                continue
+            mine = slots[node] * cap
+            from_node, far = -1, np.float32(0)
+            for edge in range(counts[slots[node]]):
+                other = neighbours[mine + edge]
+                if seen[other] and counts[slots[other]] < cap:
+                    from_node, far = other, apart[mine + edge]
+                    break
+            if from_node < 0:
+                # Its neighbours are as lost as it is, or have no room: whoever is nearest and has.
+                for other in range(num):
+                    if not seen[other] or counts[slots[other]] >= cap:
+                        continue
+                    step_far = np.float32(0)
+                    for axis in range(dim):
+                        if is_dot:
+                            step_far -= rows[node * dim + axis] * rows[other * dim + axis]
+                        else:
+                            step = rows[node * dim + axis] - rows[other * dim + axis]
+                            step_far += step * step
+                    if from_node < 0 or step_far < far:
+                        from_node, far = other, step_far
+            if from_node < 0:
+                return num - filled
+            slot = slots[from_node]
+            base = slot * cap
+            place = counts[slot]
+            counts[slot] += 1
+            while place > 0 and apart[base + place - 1] > far:
+                neighbours[base + place], apart[base + place] = neighbours[base + place - 1], apart[base + place - 1]
+                place -= 1
+            neighbours[base + place], apart[base + place] = node, far
+            seen[node], queue[filled] = 1, node
+            filled += 1
+        while at < filled:
+            slot = slots[queue[at]]
+            at += 1
+            for edge in range(counts[slot]):
+                other = neighbours[slot * cap + edge]
+                if not seen[other]:
+                    seen[other], queue[filled] = 1, other
+                    filled += 1
+    return num - filled
+
+
 @kernel("in:f4 in:f4 in:u1 i8 i8 i8 f4 f4 in:i8 in:u4 in:i4 i8 i8 i8 in:u1 out:i4 out:f4 -> i8", reorders=True)
 def search_graph(
     query: Any,

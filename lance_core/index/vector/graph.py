@@ -27,7 +27,7 @@ from lance_core.format.index_details import Metric
 from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.parameters import VectorParameters
 from lance_core.io.pool import in_work_pool, work_pool
-from lance_core.kernels.graph import build_graph, search_graph
+from lance_core.kernels.graph import build_graph, connect_graph, search_graph
 
 SCHEMA = pa.schema(
     [
@@ -147,6 +147,9 @@ def build(rows: Floats | None, metric: Metric, parameters: VectorParameters, *, 
             flat, rows.shape[1], int(metric == "dot"), levels, slots[:-1].copy(), parameters.m,
             parameters.ef_construction, counts, neighbours, apart,
         )  # fmt: skip
+        connect_graph(
+            flat, rows.shape[1], int(metric == "dot"), slots[:-1].copy(), parameters.m, entry, counts, neighbours, apart
+        )
     order = [np.flatnonzero(levels >= level) for level in range(parameters.max_level)]
     level_offsets = tuple(np.concatenate(([0], np.cumsum([len(nodes) for nodes in order]))).tolist())
     rows_of = [slots[nodes] + level for level, nodes in enumerate(order)]
