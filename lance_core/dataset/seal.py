@@ -34,7 +34,7 @@ def check_indices(
     """Compare segments with the rows they cover; all of them are read. Returns how many there were.
 
     Left out are segments `without` names by uuid, and indices of kinds this release does not search.
-    `progress(rows compared, rows to compare)` starts again with each segment.
+    `progress(rows read, rows to read)` starts again with each segment.
     Raises CorruptFileError, naming the first that is wrong; InputError for a name no index has.
     """
     chosen = [(index, coverage) for index, coverage in _segments(snapshot, names) if index.uuid not in without]

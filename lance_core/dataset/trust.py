@@ -61,11 +61,7 @@ class Comparable(Protocol):
     """An open segment."""
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Raises CorruptFileError when it does not say what the rows (value, id) do.
-
-        Rows come in several calls when they are many, each row in one of them: a call judges the rows it is given, and what
-        is not about single rows.
-        """
+        """Raises CorruptFileError when it does not say what the rows (value, id) do; see `OpenIndex`."""
 
 
 @dataclass(frozen=True)
@@ -182,16 +178,14 @@ def compare(
 ) -> None:
     """Compare a segment with all living rows it covers, a bounded part of them at a time. Raises CorruptFileError.
 
-    `progress(rows compared, rows to compare)` is called after each part.
+    `progress(rows read, rows to read)` is called now and then.
     """
     total = sum(fragment.num_rows for fragment in snapshot.manifest.fragments if fragment.id in coverage)
     most = min(max(sum(file.size_bytes for file in index.files) // 4, _LEAST_PASS), _MOST_PASS)
-    done = 0
     try:
-        for part in _parts(_rows_of(snapshot, index, coverage), most):
+        batches = _told(_rows_of(snapshot, index, coverage), total, progress)
+        for part in [batches] if getattr(opened, "reads_on", False) else _parts(batches, most):
             opened.agree_with(part)
-            done += sum(batch.num_rows for batch in part)
-            progress(done, total)
     except (ValueError, LookupError, ArithmeticError, TypeError, pa.ArrowException) as error:
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.
         if isinstance(error, CorruptFileError):
@@ -213,6 +207,14 @@ def _rows_of(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int])
     for batch in batches:
         before = moves.before(batch.column(ID).to_numpy(), index.dataset_version)
         yield batch.set_column(1, ID, pa.array(before, pa.uint64()))
+
+
+def _told(batches: Iterator[pa.RecordBatch], total: int, progress: Progress) -> Iterator[pa.RecordBatch]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        progress(done, total)
 
 
 def _parts(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[list[pa.RecordBatch]]:

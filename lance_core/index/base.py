@@ -151,9 +151,10 @@ class OpenIndex(Protocol):
         """Figures for `index_statistics`."""
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Compare all the segment says with the living rows it covers, as training data (value, id), whole in memory.
+        """Compare what the segment says with living rows it covers, as training data (value, id), and what no row says.
 
-        When it returns, a search finds every row it should. Raises CorruptFileError.
+        When rows are many they come in several calls, each row in one; a kind with `reads_on = True` gets them all in one
+        and holds few at a time. When all calls returned, a search finds every row it should. Raises CorruptFileError.
         """
 
 

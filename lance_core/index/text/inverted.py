@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -78,6 +78,8 @@ class Inverted:
     def search(self, part: Expr) -> Answer | None:
         """Filters are not answered."""
         return None
+
+    reads_on: ClassVar[bool] = True
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """The lists are those of the texts, cut again; what the lists say is worked out in the first of several calls."""
