@@ -144,7 +144,8 @@ def test_parts_find_what_the_whole_finds(tmp_path: Path, kind: str) -> None:
             # Graphs are looked at once only.
             segment._graphs_are_sound = False
             in_parts = [refuses(segment, [part]) for part in parts]
-            assert at_once == any(in_parts)
+            # Among few rows fewer may be nearer to another centroid.
+            assert any(in_parts) or not at_once
             found += at_once
         path.write_bytes(whole)
     assert found >= 4
@@ -209,11 +210,28 @@ def test_rows_that_should_not_be_there(tmp_path: Path) -> None:
 def test_centroids_that_moved(tmp_path: Path) -> None:
     uri = built(tmp_path, shaped("far", COUNT, 16, "f4", np.random.default_rng(1)), "IVF_SQ", "l2")
     ((segment, batches),) = opened(uri)
-    for value in (3.0, 1e6, np.nan, np.inf):
+    for value in (0.5, -0.5, 3.0, 1e6, np.nan, np.inf):
         centroids = segment.centroids.copy()
         centroids[1, 2] = centroids[1, 2] + np.float32(value)
         with pytest.raises(CorruptFileError, match="centroid"):
             require_agreement("l2", segment.quantizer, centroids, segment.codes(), batches)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("shape", ["normal", "clustered"])
+def test_centroids_that_the_official_library_does_not_find(tmp_path: Path, shape: str, metric: str) -> None:
+    """With a million numbers of centroids it looks for the nearest along a graph: half of the rows lie elsewhere."""
+    rows = shaped(shape, 24_000, 256, "f4", np.random.default_rng(1))
+    uri = built(tmp_path, rows, "IVF_SQ", metric, num_partitions=4500, sample_rate=5, max_iters=3)
+    ((segment, batches),) = opened(uri)
+    segment.agree_with(batches)
+    segment.agree_with(batches[3:7])
+    if metric != "dot":
+        centroids = segment.centroids.copy()
+        centroids[int(segment._full[9]), 2] = 1e6
+        with pytest.raises(CorruptFileError, match="centroid"):
+            require_agreement(parse_metric(metric), segment.quantizer, centroids, segment.codes(), batches)
 
 
 def test_graphs_that_changed(tmp_path: Path) -> None:
