@@ -11,7 +11,7 @@ that: the tolerances are a few times what was measured over the official library
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,11 @@ def _flat(quantizer: Flat, columns: Columns, facts: Facts) -> Any:
     """The vectors themselves; those scaled to length one differ by rounding."""
     have = columns[FLAT_COLUMN]
     if facts.metric != "cosine":
-        same = have == facts.given.astype(have.dtype, copy=False)
-        return np.where(same.all(axis=1), 0, np.inf)
+        same = (have == facts.given.astype(have.dtype, copy=False)).all(axis=1)
+        if have.dtype == np.float64:
+            # Our own were rounded to single precision on their way.
+            same |= (have == facts.rows).all(axis=1)
+        return np.where(same, 0, np.inf)
     step = 2e-3 if facts.is_half else 2e-6
     far = np.abs(have.astype(np.float32, copy=False) - facts.rows).max(axis=1)
     return far / (step * np.abs(facts.rows).max(axis=1))
@@ -139,7 +142,17 @@ def _rabit(quantizer: Rabit, columns: Columns, facts: Facts) -> Any:
     """Signs, levels of one scale, and factors that follow from them."""
     own = facts.centroids[facts.owners]
     whole = facts.rows - own
-    rest = whole.astype(np.float16).astype(np.float32) if facts.is_half else whole
+    found = _rabit_apart(quantizer, columns, facts, whole, _residuals(facts))
+    others = np.flatnonzero(~(found <= 1)) if facts.is_half else found[:0].astype(np.int64)
+    if len(others):
+        # Our own do not round what is left of a row to halves.
+        mine = {name: values[others] for name, values in columns.items()}
+        few = replace(facts, given=facts.given[others], rows=facts.rows[others], owners=facts.owners[others])
+        found[others] = np.fmin(found[others], _rabit_apart(quantizer, mine, few, whole[others], whole[others]))
+    return found
+
+
+def _rabit_apart(quantizer: Rabit, columns: Columns, facts: Facts, whole: Floats, rest: Floats) -> Any:
     # The length is taken before rounding to halves, but with dot: it comes from the search for the nearest centroid.
     told = rest if facts.metric == "dot" else whole
     unsure = 1e-3 if facts.is_rounded else 5e-6 if facts.metric == "cosine" else 2e-6
