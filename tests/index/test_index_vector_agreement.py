@@ -303,3 +303,15 @@ def test_whole_indices_are_never_refused(tmp_path: Path, kind: str, dtype: str) 
                     continue
                 ((segment, batches),) = opened(uri)
                 segment.agree_with(batches)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_our_own_indices_agree(tmp_path: Path, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    uri = str(tmp_path / "t.lance")
+    for number, kind in enumerate(KINDS):
+        for shape in ("far", "heavy"):
+            lance.write_dataset(table(shaped(shape, 300, 16, dtype, rng)), uri, mode="overwrite")
+            options = options_of(kind, metric=METRICS[(number + (shape == "far")) % 3])
+            dataset(uri).create_index("v", kind, **options)
+            assert dataset(uri).check_indices() == 1
