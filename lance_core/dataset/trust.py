@@ -52,7 +52,7 @@ _TEXT_ROWS = 1 << 15
 _VECTOR_BYTES = 4 << 20
 _NOTE_BYTES, _BYTES_A_SUM = 512, CHUNK // 36
 _TESTED_ROWS = 1 << 16
-_LEAST_PASS, _MOST_PASS = 256 << 20, 2 << 30
+_LEAST_PASS, _MOST_PASS = 256 << 20, 1 << 30
 _SLOW_SECONDS = 5.0
 _LOG = logging.getLogger("lance_core.index")
 

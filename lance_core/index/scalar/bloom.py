@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -167,6 +167,8 @@ class BloomFilter:
             return pa.array([value for value in values if value is not None], self._type)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             return None
+
+    reads_on: ClassVar[bool] = True
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone whose filter has its value; the rows told to be null are."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -130,6 +130,8 @@ class ZoneMap:
         if isinstance(part, ast.IsNull) and self._nulls is not None:
             return Answer(self._nulls, is_exact=True)
         return Answer(zone_rows(self._zones, may_match(part, self._zones) | self._untold), is_exact=False)
+
+    reads_on: ClassVar[bool] = True
 
     def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone that allows for its value; the rows told to be null are."""
