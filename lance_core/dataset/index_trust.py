@@ -39,3 +39,5 @@ def parse_unsealed(value: str | None) -> Unsealed:
 
 
 DEFAULT_TRUST = IndexTrust()
+UNCHECKED = IndexTrust(unsealed="use")
+"""For what is told of an index without asking it."""

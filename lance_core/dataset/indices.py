@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lance_core.dataset.build_index import column_of, create_scalar_index, drop_index, parse_index_request, segments_named
-from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.index_trust import DEFAULT_TRUST, UNCHECKED
 from lance_core.dataset.index_use import Segment, open_segment, usable_segments
 from lance_core.dataset.seal import check_indices, seal_indices
 from lance_core.dataset.segments import build_part, commit_segments, merge_segments
@@ -137,7 +137,7 @@ def _told(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     if kind is None or (index.index_version or 0) > kind.version:
         return {}
-    return open_segment(snapshot, Segment(index, kind, frozenset()), IndexTrust(unsealed="use")).statistics()
+    return open_segment(snapshot, Segment(index, kind, frozenset()), UNCHECKED).statistics()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from lance_core.dataset.vector_upkeep import is_vector_segment, merge_vector_seg
 from lance_core.errors import InputError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
+from lance_core.format.manifest import Manifest
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 
@@ -55,7 +56,7 @@ def merge_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> Ind
     segments, several kinds or columns, the same rows twice, models trained apart, fragments that are gone.
     """
     _check(segments)
-    if is_vector_segment(segments[0]) and all(_still_covered(snapshot, item) == item for item in segments):
+    if is_vector_segment(segments[0]) and _still_covered(snapshot, segments) == tuple(segments):
         return merge_vector_segments(snapshot, segments)
     coverage = frozenset().union(*(segment.fragment_bitmap or frozenset() for segment in segments))
     fragments_of(snapshot, coverage)
@@ -76,31 +77,40 @@ def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequen
 
     def plan(current: Snapshot) -> Edit:
         old = tuple(index for index in current.manifest.indices if index.name == name)
-        still = tuple(_still_covered(current, segment) for segment in named)
-        return Edit(Transaction(current.version, str(uuids.uuid4()), CreateIndex(still, old)), paths)
+        operation = CreateIndex(_still_covered(current, named), old)
+        return Edit(Transaction(current.version, str(uuids.uuid4()), operation), paths)
 
     return run_edit(snapshot, plan)[0]
 
 
-def _still_covered(snapshot: Snapshot, segment: IndexMetadata) -> IndexMetadata:
-    if segment.dataset_version == snapshot.version:
-        return segment
+def _still_covered(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> tuple[IndexMetadata, ...]:
+    """The segments over those of their fragments whose column is what it was when they were built."""
+    versions = {item.dataset_version: item for item in segments if item.dataset_version != snapshot.version}
+    before = {version: _manifest_of(snapshot, segment) for version, segment in versions.items()}
+    return tuple(_unchanged(item, before.get(item.dataset_version), snapshot.manifest) for item in segments)
+
+
+def _manifest_of(snapshot: Snapshot, segment: IndexMetadata) -> Manifest:
     try:
-        before = snapshot.at(segment.dataset_version).manifest
+        return snapshot.at(segment.dataset_version).manifest
     except NotFoundError as error:
         raise InputError(
             f"segment {segment.uuid} was built of version {segment.dataset_version}, which is gone", cure="Build it again."
         ) from error
-    fields = {item.id for number in segment.fields for item in snapshot.manifest.schema.descend(number)}
-    then = {item.id: _files_of(item, fields) for item in before.fragments}
-    now = {item.id: _files_of(item, fields) for item in snapshot.manifest.fragments}
+
+
+def _unchanged(segment: IndexMetadata, before: Manifest | None, current: Manifest) -> IndexMetadata:
+    if before is None:
+        return segment
+    fields = {item.id for number in segment.fields for item in before.schema.descend(number)}
+    then, now = ({item.id: _files_of(item, fields) for item in manifest.fragments} for manifest in (before, current))
     mine = segment.fragment_bitmap or frozenset()
     return replace(segment, fragment_bitmap=frozenset(item for item in mine if item in now and now[item] == then.get(item)))
 
 
-def _files_of(fragment: Fragment, fields: Collection[int]) -> tuple[str, ...]:
+def _files_of(fragment: Fragment, fields: set[int]) -> tuple[str, ...]:
     """The data files that have values of some fields."""
-    return tuple(file.path for file in fragment.files if not set(fields).isdisjoint(file.fields))
+    return tuple(file.path for file in fragment.files if not fields.isdisjoint(file.fields))
 
 
 def _check(segments: Sequence[IndexMetadata]) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lance_core.dataset.build_index import column_of
 from lance_core.dataset.fragments import reader_of
-from lance_core.dataset.index_trust import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.index_trust import DEFAULT_TRUST, UNCHECKED, IndexTrust
 from lance_core.dataset.index_use import row_id_index
 from lance_core.dataset.nearest_query import NearestQuery
 from lance_core.dataset.scored import Scored
@@ -37,7 +37,6 @@ _LOG = logging.getLogger("lance_core.index")
 NEWEST_VERSION = 2
 OLDEST_VERSION = 1
 _OPEN_BYTES = 1 << 16
-_UNCHECKED = IndexTrust(unsealed="use")
 
 
 @dataclass(frozen=True)
@@ -217,7 +216,7 @@ def search_segment(
 
 def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     """What a segment tells of itself; nothing when it is of a version this release does not read."""
-    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, _UNCHECKED).statistics()
+    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, UNCHECKED).statistics()
 
 
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:

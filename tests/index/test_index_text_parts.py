@@ -22,6 +22,7 @@ from lance_core.index.text.inverted import Inverted
 from lance_core.index.text.params import params_of_json
 from lance_core.index.text.tokenize import texts_of, tokenizer_of
 from lance_core.io.cache import shared_cache
+from tests.index.bit_flips import flipped
 from tests.index.text_tables import texts
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -115,12 +116,8 @@ def _compare_flips(tmp_path: Path, name: str, count: int) -> None:
     rng, found = random.Random(name), 0
     for number in range(count):
         path = files[number % len(files)]
-        whole = path.read_bytes()
-        data = bytearray(whole)
-        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
-        at_once, in_parts = agrees(uri, 1), agrees(uri, 7)
-        path.write_bytes(whole)
+        with flipped(path, rng):
+            at_once, in_parts = agrees(uri, 1), agrees(uri, 7)
         assert at_once == in_parts, path.name
         found += not at_once
     assert agrees(uri, 7)

@@ -69,10 +69,6 @@ class MemoryPartition:
     def _number(self, token: str | None) -> int:
         return -1 if token is None else self._vocabulary.setdefault(token, len(self._vocabulary))
 
-    def tokens(self) -> set[str]:
-        """Every token."""
-        return {*self._vocabulary}
-
     def count_of(self, token: str) -> int:
         """How many documents have a token."""
         return len(self.list_of(token).documents)
