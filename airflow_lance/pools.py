@@ -20,7 +20,7 @@ import re
 
 def pool_of(uri: str) -> str:
     """The conventional pool name of a table: the same for the same table, also with a trailing slash or `file://`."""
-    from lance_core.jobs.identity import canonical_uri
+    from lance_core.jobs.specs.identity import canonical_uri
 
     bare = canonical_uri(uri)
     name = re.sub(r"[^A-Za-z0-9]+", "_", bare.rsplit("/", 1)[-1].removesuffix(".lance")).strip("_")[:40] or "table"

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from lance_core.arrow.blob import Blob as Blob
     from lance_core.arrow.blob import blob_array as blob_array
     from lance_core.arrow.blob import blob_field as blob_field
-    from lance_core.dataset.blob_files import BlobFile as BlobFile
-    from lance_core.dataset.cleanup import CleanupStats as CleanupStats
-    from lance_core.dataset.dataset import LanceDataset as LanceDataset
-    from lance_core.dataset.entry import dataset as dataset
-    from lance_core.dataset.entry import write_dataset as write_dataset
-    from lance_core.dataset.fragment import LanceFragment as LanceFragment
-    from lance_core.dataset.lance_operation import LanceOperation as LanceOperation
-    from lance_core.dataset.lance_operation import Transaction as Transaction
-    from lance_core.dataset.merge_builder import MergeInsertBuilder as MergeInsertBuilder
-    from lance_core.dataset.ordering import ColumnOrdering as ColumnOrdering
-    from lance_core.dataset.places import DatasetBasePath as DatasetBasePath
-    from lance_core.dataset.scan_statistics import ScanStatistics as ScanStatistics
-    from lance_core.dataset.scanner import LanceScanner as LanceScanner
-    from lance_core.dataset.stats import DataStatistics as DataStatistics
-    from lance_core.dataset.stats import FieldStatistics as FieldStatistics
-    from lance_core.dataset.udf import BatchUDF as BatchUDF
-    from lance_core.dataset.udf import batch_udf as batch_udf
+    from lance_core.dataset.columns.udf import BatchUDF as BatchUDF
+    from lance_core.dataset.columns.udf import batch_udf as batch_udf
+    from lance_core.dataset.handle.dataset import LanceDataset as LanceDataset
+    from lance_core.dataset.handle.fragment import LanceFragment as LanceFragment
+    from lance_core.dataset.handle.merge_builder import MergeInsertBuilder as MergeInsertBuilder
+    from lance_core.dataset.handle.open import dataset as dataset
+    from lance_core.dataset.handle.open import write_dataset as write_dataset
+    from lance_core.dataset.handle.operation_aliases import LanceOperation as LanceOperation
+    from lance_core.dataset.handle.operation_aliases import Transaction as Transaction
+    from lance_core.dataset.maintain.statistics import DataStatistics as DataStatistics
+    from lance_core.dataset.maintain.statistics import FieldStatistics as FieldStatistics
+    from lance_core.dataset.query.scanner import LanceScanner as LanceScanner
+    from lance_core.dataset.scan.blobs import BlobFile as BlobFile
+    from lance_core.dataset.scan.order_by import ColumnOrdering as ColumnOrdering
+    from lance_core.dataset.scan.statistics import ScanStatistics as ScanStatistics
+    from lance_core.dataset.versions.cleanup import CleanupStats as CleanupStats
+    from lance_core.dataset.write.base_paths import DatasetBasePath as DatasetBasePath
     from lance_core.errors import LanceError as LanceError
     from lance_core.fragment import FragmentMetadata as FragmentMetadata
 
@@ -43,25 +43,25 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "FragmentMetadata": "lance_core.fragment",
-    "Transaction": "lance_core.dataset.lance_operation",
-    "ScanStatistics": "lance_core.dataset.scan_statistics",
-    "MergeInsertBuilder": "lance_core.dataset.merge_builder",
-    "LanceOperation": "lance_core.dataset.lance_operation",
-    "FieldStatistics": "lance_core.dataset.stats",
-    "DataStatistics": "lance_core.dataset.stats",
-    "CleanupStats": "lance_core.dataset.cleanup",
-    "BatchUDF": "lance_core.dataset.udf",
+    "Transaction": "lance_core.dataset.handle.operation_aliases",
+    "ScanStatistics": "lance_core.dataset.scan.statistics",
+    "MergeInsertBuilder": "lance_core.dataset.handle.merge_builder",
+    "LanceOperation": "lance_core.dataset.handle.operation_aliases",
+    "FieldStatistics": "lance_core.dataset.maintain.statistics",
+    "DataStatistics": "lance_core.dataset.maintain.statistics",
+    "CleanupStats": "lance_core.dataset.versions.cleanup",
+    "BatchUDF": "lance_core.dataset.columns.udf",
     "Blob": "lance_core.arrow.blob",
-    "BlobFile": "lance_core.dataset.blob_files",
-    "ColumnOrdering": "lance_core.dataset.ordering",
-    "DatasetBasePath": "lance_core.dataset.places",
-    "batch_udf": "lance_core.dataset.udf",
+    "BlobFile": "lance_core.dataset.scan.blobs",
+    "ColumnOrdering": "lance_core.dataset.scan.order_by",
+    "DatasetBasePath": "lance_core.dataset.write.base_paths",
+    "batch_udf": "lance_core.dataset.columns.udf",
     "blob_array": "lance_core.arrow.blob",
     "blob_field": "lance_core.arrow.blob",
-    "LanceDataset": "lance_core.dataset.dataset",
-    "LanceFragment": "lance_core.dataset.fragment",
-    "LanceScanner": "lance_core.dataset.scanner",
-    "write_dataset": "lance_core.dataset.entry",
+    "LanceDataset": "lance_core.dataset.handle.dataset",
+    "LanceFragment": "lance_core.dataset.handle.fragment",
+    "LanceScanner": "lance_core.dataset.query.scanner",
+    "write_dataset": "lance_core.dataset.handle.open",
     "LanceError": "lance_core.errors",
 }
 _MODULES = ("blob", "cli", "dataset", "errors", "fragment", "indices", "jobs", "optimize", "query", "watch")
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _MODULES:
-        # `dataset` is a module that can be called: both `lance_core.dataset(uri)` and `lance_core.dataset.write` work.
+        # `dataset` is a module that can be called: both `lance_core.dataset(uri)` and `lance_core.dataset.write.stage` work.
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -10,6 +10,6 @@
 from __future__ import annotations
 
 from lance_core.arrow.blob import Blob, BlobType, blob_array, blob_field
-from lance_core.dataset.blob_files import BlobFile
+from lance_core.dataset.scan.blobs import BlobFile
 
 __all__ = ["Blob", "BlobFile", "BlobType", "blob_array", "blob_field"]

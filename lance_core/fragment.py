@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.fragment import LanceFragment
-from lance_core.dataset.write_fragments import write_fragments
+from lance_core.dataset.handle.fragment import LanceFragment
+from lance_core.dataset.handle.write_fragments import write_fragments
 from lance_core.format.fragment import DataFile, DeletionFile
 from lance_core.format.fragment import Fragment as FragmentMetadata
 

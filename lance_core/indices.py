@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.indices import IndexConfig, IndexDescription, IndexSegmentDescription
+from lance_core.dataset.handle.index_verbs import IndexConfig
+from lance_core.dataset.indexing.describe import IndexDescription, IndexSegmentDescription
 
 __all__ = ["IndexConfig", "IndexDescription", "IndexSegmentDescription"]

@@ -10,9 +10,8 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.compact import CompactionMetrics
-from lance_core.dataset.compact_options import CompactionOptions
-from lance_core.dataset.compact_plan import CompactionPlan
-from lance_core.dataset.compact_task import Compaction, CompactionTask, RewriteResult
+from lance_core.dataset.handle.compaction_tasks import Compaction, CompactionPlan, CompactionTask, RewriteResult
+from lance_core.dataset.maintain.compact import CompactionMetrics
+from lance_core.dataset.maintain.compact_options import CompactionOptions
 
 __all__ = ["Compaction", "CompactionMetrics", "CompactionOptions", "CompactionPlan", "CompactionTask", "RewriteResult"]

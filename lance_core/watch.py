@@ -2,7 +2,7 @@
 
 ::
 
-    facts = table_facts("/t.lance")                      # lance_core.dataset.inspect
+    facts = table_facts("/t.lance")                      # lance_core.dataset.maintain.table_facts
     condition = VersionAtLeast(3)
     condition.is_met(facts), condition.explain(facts)    -> True, "version 4, waiting for at least 3"
     condition_from_dict(condition.to_dict())             -> VersionAtLeast(version=3)

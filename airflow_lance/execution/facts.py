@@ -15,8 +15,8 @@ def look(
     uri: str, *, condition: Condition, lance_conn_id: str, storage_options: Mapping[str, Any] | None = None
 ) -> TableFacts:
     """The facts that a condition asks for, of the table named as in an operator."""
-    from lance_core.dataset.inspect import table_facts
-    from lance_core.jobs.secret import reveal_all
+    from lance_core.dataset.maintain.table_facts import table_facts
+    from lance_core.jobs.specs.secret import reveal_all
 
     hook = LanceHook(lance_conn_id)
     options = reveal_all({**hook.storage_options(uri), **(storage_options or {})})

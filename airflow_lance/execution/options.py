@@ -1,6 +1,6 @@
 """Storage options on their way to a Spark driver: never on a command line, never in a log.
 
-The spec that travels as an application argument holds references only (`lance_core.jobs.secret`)::
+The spec that travels as an application argument holds references only (`lance_core.jobs.specs.secret`)::
 
     {"env": "LANCE_STORAGE_OPTIONS", "key": "o0"}      client mode: an environment variable of the driver's process
     {"file": "lance-options-5c.json", "key": "o0"}     cluster mode: a file shipped with `--files` to the driver's folder

@@ -29,7 +29,7 @@ from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
 from lance_core.spark.archive import write_application, write_archive
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 __all__ = ["SparkSettings", "SparkSubmitRun", "application_path"]
 

@@ -19,17 +19,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lance_core.commit.ledger import recorded_version
-from lance_core.commit.registry import list_staged, read_finished
+from lance_core.commit.registry.attempts import list_staged, read_finished
+from lance_core.commit.registry.ledger import recorded_version
 from lance_core.errors import InputError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs import stage
-from lance_core.jobs.compact_report import report_lines
-from lance_core.jobs.failure_record import clear_failure, read_failure
 from lance_core.jobs.run import run_job
-from lance_core.jobs.secret import as_secret, reveal_all
-from lance_core.jobs.spec import CommitSpec, JobSpec, read_spec
+from lance_core.jobs.runtime import lifecycle as stage
+from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
+from lance_core.jobs.specs.secret import as_secret, reveal_all
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec, read_spec
+from lance_core.jobs.staging.compact_report import report_lines
 
 __all__ = [
     "Found",

@@ -9,7 +9,7 @@ from airflow_lance.operators.base import LanceStageOperator, given, whole
 from airflow_lance.operators.write import plain_source
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec, SourceSpec
+    from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 
 
 class LanceAddColumnsOperator(LanceStageOperator):
@@ -76,8 +76,8 @@ class LanceAddColumnsOperator(LanceStageOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """An AddColumnsSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.edit_specs import AddColumnsSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.edits import AddColumnsSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             columns=self.columns,

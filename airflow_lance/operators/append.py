@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceAppendOperator(LanceWriteOperator):
@@ -22,6 +22,6 @@ class LanceAppendOperator(LanceWriteOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """An AppendSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import AppendSpec, read_spec
+        from lance_core.jobs.specs.spec import AppendSpec, read_spec
 
         return read_spec(AppendSpec, {**self.write_fields(uri=uri, identity=identity), "create": self.create})

@@ -30,7 +30,7 @@ from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from airflow_lance.execution.spark_submit import SparkSubmitRun
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 Execution = Literal["spark-submit", "spark-connect", "local"]
 _EXECUTIONS: tuple[str, ...] = ("spark-submit", "spark-connect", "local")
@@ -287,7 +287,7 @@ def given(**fields: Any) -> dict[str, Any]:
 
 def identity_of(context: Context, *, uri: str, key: str = "") -> str:
     """The identity of a task instance's write: the same for every try, clear and restart."""
-    from lance_core.jobs.identity import make_identity
+    from lance_core.jobs.specs.identity import make_identity
 
     ti = context["ti"]
     return make_identity(

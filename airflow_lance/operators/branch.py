@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_lance.operators.base import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceBranchOperator(LanceVerbOperator):
@@ -43,8 +43,8 @@ class LanceBranchOperator(LanceVerbOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A BranchSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import read_spec
-        from lance_core.jobs.upkeep_specs import BranchSpec
+        from lance_core.jobs.specs.maintenance import BranchSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             name=self.branch,

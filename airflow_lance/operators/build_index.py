@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.operators.base import LanceStageOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceBuildIndexOperator(LanceStageOperator):
@@ -55,8 +55,8 @@ class LanceBuildIndexOperator(LanceStageOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A BuildIndexSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.index_specs import BuildIndexSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.indices import BuildIndexSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             column=self.column,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.operators.base import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceCleanupOperator(LanceVerbOperator):
@@ -43,8 +43,8 @@ class LanceCleanupOperator(LanceVerbOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A CleanupSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import read_spec
-        from lance_core.jobs.upkeep_specs import CleanupSpec
+        from lance_core.jobs.specs.maintenance import CleanupSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             older_than_seconds=None if self.older_than_days is None else self.older_than_days * 86_400,

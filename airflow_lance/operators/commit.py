@@ -103,7 +103,7 @@ class LanceCommitOperator(LanceTableOperator):
         record_seconds("lance.commit.duration", float(result["seconds"]))
 
     def _only_table(self, references: Sequence[Mapping[str, Any]]) -> str:
-        from lance_core.jobs.identity import canonical_uri
+        from lance_core.jobs.specs.identity import canonical_uri
 
         uris = {canonical_uri(str(reference["uri"])) for reference in references}
         if self.uri:

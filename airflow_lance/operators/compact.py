@@ -10,7 +10,7 @@ from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.operators.base import LanceStageOperator, given, identity_of, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceCompactOperator(LanceStageOperator):
@@ -90,8 +90,8 @@ class LanceCompactOperator(LanceStageOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A CompactSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.edit_specs import CompactSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.edits import CompactSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         share = self.materialize_deletions_threshold
         fields = given(

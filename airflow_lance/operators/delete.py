@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.operators.base import LanceStageOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceDeleteOperator(LanceStageOperator):
@@ -39,8 +39,8 @@ class LanceDeleteOperator(LanceStageOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A DeleteSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.edit_specs import DeleteSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.edits import DeleteSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(predicate=self.predicate, rows_per_task=whole(self.rows_per_task), properties=self.properties)
         return read_spec(DeleteSpec, {"uri": uri, "identity": identity, **fields})

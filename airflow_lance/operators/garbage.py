@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.operators.base import LanceVerbOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceGarbageOperator(LanceVerbOperator):
@@ -22,7 +22,7 @@ class LanceGarbageOperator(LanceVerbOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A GarbageSpec."""
-        from lance_core.jobs.spec import read_spec
-        from lance_core.jobs.upkeep_specs import GarbageSpec
+        from lance_core.jobs.specs.maintenance import GarbageSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         return read_spec(GarbageSpec, {"uri": uri, "identity": identity, "dry_run": self.only_report})

@@ -9,7 +9,7 @@ from airflow_lance.operators.base import given, whole
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceMergeOperator(LanceWriteOperator):
@@ -61,8 +61,8 @@ class LanceMergeOperator(LanceWriteOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A MergeSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.merge_spec import MergeSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.merge import MergeSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             on=[self.on] if isinstance(self.on, str) else list(self.on),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.operators.base import LanceStageOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceOptimizeIndicesOperator(LanceStageOperator):
@@ -46,8 +46,8 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """An OptimizeIndicesSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.index_specs import OptimizeIndicesSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.indices import OptimizeIndicesSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             index_names=None if self.index_names is None else list(self.index_names),

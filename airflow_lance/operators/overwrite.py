@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceOverwriteOperator(LanceWriteOperator):
@@ -23,6 +23,6 @@ class LanceOverwriteOperator(LanceWriteOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """An OverwriteSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import OverwriteSpec, read_spec
+        from lance_core.jobs.specs.spec import OverwriteSpec, read_spec
 
         return read_spec(OverwriteSpec, {**self.write_fields(uri=uri, identity=identity), "if_moved": self.if_moved})

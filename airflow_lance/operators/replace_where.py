@@ -9,7 +9,7 @@ from airflow_lance.operators.base import given, whole
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceReplaceWhereOperator(LanceWriteOperator):
@@ -38,8 +38,8 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A ReplaceWhereSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.edit_specs import ReplaceWhereSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.edits import ReplaceWhereSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(predicate=self.predicate, create=self.create, rows_per_task=whole(self.rows_per_task))
         return read_spec(ReplaceWhereSpec, {**self.write_fields(uri=uri, identity=identity), **fields})

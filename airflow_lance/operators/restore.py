@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_lance.operators.base import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceRestoreOperator(LanceVerbOperator):
@@ -40,8 +40,8 @@ class LanceRestoreOperator(LanceVerbOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A RestoreSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import read_spec
-        from lance_core.jobs.upkeep_specs import RestoreSpec
+        from lance_core.jobs.specs.maintenance import RestoreSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(
             version=whole(self.version),

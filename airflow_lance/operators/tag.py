@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_lance.operators.base import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceTagOperator(LanceVerbOperator):
@@ -36,8 +36,8 @@ class LanceTagOperator(LanceVerbOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A TagSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import read_spec
-        from lance_core.jobs.upkeep_specs import TagSpec
+        from lance_core.jobs.specs.maintenance import TagSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(name=self.tag, action=self.action, version=whole(self.version))
         return read_spec(TagSpec, {"uri": uri, "identity": identity, **fields})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.operators.base import LanceStageOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceUpdateOperator(LanceStageOperator):
@@ -42,8 +42,8 @@ class LanceUpdateOperator(LanceStageOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """An UpdateSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.edit_specs import UpdateSpec
-        from lance_core.jobs.spec import read_spec
+        from lance_core.jobs.specs.edits import UpdateSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         fields = given(where=self.where, rows_per_task=whole(self.rows_per_task), properties=self.properties)
         return read_spec(UpdateSpec, {"uri": uri, "identity": identity, "updates": self.updates, **fields})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.operators.base import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 class LanceValidateOperator(LanceVerbOperator):
@@ -41,8 +41,8 @@ class LanceValidateOperator(LanceVerbOperator):
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A ValidateSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.spec import read_spec
-        from lance_core.jobs.upkeep_specs import ValidateSpec
+        from lance_core.jobs.specs.maintenance import ValidateSpec
+        from lance_core.jobs.specs.spec import read_spec
 
         wanted = {"deep": self.deep, "indices": self.indices, "seal_indices": self.seal_indices}
         return read_spec(ValidateSpec, {"uri": uri, "identity": identity, **wanted, **given(version=whole(self.version))})

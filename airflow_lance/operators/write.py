@@ -1,4 +1,4 @@
-"""What append and overwrite share: a source of rows and the size of files, as in `lance_core.jobs.spec.WriteSpec`."""
+"""What append and overwrite share: a source of rows and the size of files, as in `lance_core.jobs.specs.spec.WriteSpec`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_lance.operators.base import LanceStageOperator, whole
 
 if TYPE_CHECKING:
-    from lance_core.jobs.spec import SourceSpec
+    from lance_core.jobs.specs.spec import SourceSpec
 
 
 class LanceWriteOperator(LanceStageOperator):
@@ -89,7 +89,7 @@ class LanceWriteOperator(LanceStageOperator):
 
 def plain_source(source: Mapping[str, Any] | SourceSpec) -> dict[str, Any]:
     """A source as plain data, without the fields that say nothing."""
-    from lance_core.jobs.plain import to_plain
+    from lance_core.jobs.specs.serde import to_plain
 
     plain: dict[str, Any] = to_plain(source) if is_dataclass(source) else dict(source)
     return plain

@@ -26,16 +26,16 @@ import lance_core
 from bench.measure import Case
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.naming import new_attempt
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import begin_attempt, finish_attempt
-from lance_core.dataset.write_fragments import write_fragments
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.dataset.handle.write_fragments import write_fragments
 from lance_core.io.resolve import resolve_store
 from lance_core.table.transaction import Transaction
 
 _OPEN = r"""
 import json, re, time
 began = time.perf_counter()
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 started = time.perf_counter()
 count = dataset({uri!r}).count_rows()
 seconds = time.perf_counter() - started

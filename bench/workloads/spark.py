@@ -82,7 +82,7 @@ def _append(spark: Any, source: Path, folder: Path, num_bytes: int, rows: int) -
 
     def ours() -> int:
         from lance_core.jobs.run import run_job
-        from lance_core.jobs.spec import AppendSpec, CommitSpec, SourceSpec
+        from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
         from lance_core.spark.runner import SparkRunner
 
         spec = AppendSpec(uri=str(lance), source=SourceSpec(format="parquet", paths=(str(source),)))

@@ -102,3 +102,9 @@ def _dimension(field: Field) -> int:
     if not text.isdigit() or int(text) == 0:
         raise FormatError(f"column {field.name!r}: malformed logical type {field.logical_type!r}")
     return int(text)
+
+
+def value_type_of(schema: Schema, item: Field) -> pa.DataType:
+    """The Arrow type of a field's values."""
+    found: pa.DataType = field_to_arrow(schema, item).type
+    return found

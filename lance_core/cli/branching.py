@@ -24,7 +24,7 @@ def branches() -> None:
 @table_command("list", versioned=False)
 def list_all(table: Table, output: Output) -> None:
     """All branches and the versions they began from."""
-    from lance_core.dataset.branches import MAIN, list_branches
+    from lance_core.dataset.refs.branches import MAIN, list_branches
 
     found = list_branches(table.open().root).values()
     output.rows(
@@ -46,7 +46,7 @@ def list_all(table: Table, output: Output) -> None:
 @click.argument("version", type=int, required=False)
 def create(table: Table, output: Output, name: str, version: int | None) -> None:
     """Begin a branch at a version, by default the newest."""
-    from lance_core.dataset.fork import create_branch
+    from lance_core.dataset.versions.clone import create_branch
 
     snapshot = table.open()
     made = create_branch(snapshot if version is None else snapshot.at(version), name)
@@ -59,7 +59,7 @@ def create(table: Table, output: Output, name: str, version: int | None) -> None
 @click.argument("name")
 def delete(table: Table, output: Output, name: str) -> None:
     """Remove a branch and its files; not while a tag or another branch stands on it."""
-    from lance_core.dataset.fork import delete_branch
+    from lance_core.dataset.versions.clone import delete_branch
 
     delete_branch(table.open().root, name)
     output.message(f"{name} is no branch any more", branch=name)

@@ -28,8 +28,8 @@ def _age(_: click.Context, __: click.Parameter, value: str | None) -> dt.timedel
 @click.option("--dry-run", is_flag=True, help="Only count the rows.")
 def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
     """Delete the rows that match."""
-    from lance_core.dataset.delete import delete_rows
-    from lance_core.dataset.inspect import count_matching
+    from lance_core.dataset.edit.delete import delete_rows
+    from lance_core.dataset.scan.count import count_matching
 
     snapshot = table.open()
     if dry_run:
@@ -45,7 +45,7 @@ def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
 @click.argument("version")
 def restore(table: Table, output: Output, version: str) -> None:
     """Make an old version (a number or a tag) the newest again, as a new version."""
-    from lance_core.dataset.restore import restore_snapshot
+    from lance_core.dataset.versions.restore import restore_snapshot
 
     old = Table(table.uri, table.options, int(version) if version.isdigit() else version).open()
     landed = restore_snapshot(old)
@@ -70,8 +70,8 @@ def compact(
     dry_run: bool,
 ) -> None:
     """Rewrite small and much deleted fragments into fewer ones."""
-    from lance_core.dataset.compact import compact_files, plan_snapshot
-    from lance_core.dataset.compact_plan import TARGET_ROWS, CompactionOptions
+    from lance_core.dataset.maintain.compact import compact_files, plan_snapshot
+    from lance_core.dataset.maintain.compact_options import TARGET_ROWS, CompactionOptions
 
     options = CompactionOptions(
         target_rows_per_fragment=TARGET_ROWS if target_rows is None else target_rows,
@@ -122,7 +122,7 @@ def cleanup(
     dry_run: bool,
 ) -> None:
     """Remove old versions and the files only they need."""
-    from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
+    from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 
     snapshot = table.open()
     store = snapshot.store
@@ -158,7 +158,7 @@ def tags() -> None:
 @table_command("list", versioned=False)
 def list_tags(table: Table, output: Output) -> None:
     """All tags and the versions they point at."""
-    from lance_core.dataset.tags import list_tags as read_all
+    from lance_core.dataset.refs.tags import list_tags as read_all
 
     found = read_all(table.open().store).values()
     output.rows(({"tag": tag.name, "version": tag.version, "updated": tag.updated_at} for tag in found), empty="no tags")
@@ -169,7 +169,7 @@ def list_tags(table: Table, output: Output) -> None:
 @click.argument("version", type=int, required=False)
 def create_tag(table: Table, output: Output, name: str, version: int | None) -> None:
     """Name a version, by default the newest."""
-    from lance_core.dataset.tags import create_tag as create
+    from lance_core.dataset.refs.tags import create_tag as create
 
     snapshot = table.open()
     tag = create(snapshot.store, name, snapshot.version if version is None else version)
@@ -181,7 +181,7 @@ def create_tag(table: Table, output: Output, name: str, version: int | None) -> 
 @click.argument("version", type=int)
 def update_tag(table: Table, output: Output, name: str, version: int) -> None:
     """Point a tag at another version."""
-    from lance_core.dataset.tags import update_tag as update
+    from lance_core.dataset.refs.tags import update_tag as update
 
     tag = update(table.open().store, name, version)
     output.message(f"{name} is version {tag.version}", tag=name, version=tag.version)
@@ -191,7 +191,7 @@ def update_tag(table: Table, output: Output, name: str, version: int) -> None:
 @click.argument("name")
 def delete_tag(table: Table, output: Output, name: str) -> None:
     """Forget a tag; the version stays."""
-    from lance_core.dataset.tags import delete_tag as remove
+    from lance_core.dataset.refs.tags import delete_tag as remove
 
     remove(table.open().store, name)
     output.message(f"{name} is no tag any more", tag=name)

@@ -30,7 +30,7 @@ def job(spec: str, commit: bool, as_json: bool) -> None:
     from lance_core.commit.model import StagedTransaction
     from lance_core.jobs.registry import spec_from_json
     from lance_core.jobs.run import run_job
-    from lance_core.jobs.spec import CommitSpec
+    from lance_core.jobs.specs.spec import CommitSpec
 
     parsed = spec_from_json(_text(spec))
     result: Any = run_job(parsed)

@@ -15,8 +15,8 @@ from lance_core.cli.table import Table, table_command
 @click.option("--indices", is_flag=True, help="Compare every index with the rows it covers; reads both whole.")
 def validate(table: Table, output: Output, shallow: bool, indices: bool) -> None:
     """Check a version: ids, row counts, every data and deletion file. Exit code 1 names the first thing wrong."""
-    from lance_core.dataset.seal import check_indices
-    from lance_core.dataset.validate import check_snapshot
+    from lance_core.dataset.indexing.seal import check_indices
+    from lance_core.dataset.maintain.validate import check_snapshot
 
     snapshot = table.open()
     with output.progress("checking") as progress:
@@ -36,7 +36,7 @@ def validate(table: Table, output: Output, shallow: bool, indices: bool) -> None
 @click.option("--name", "names", multiple=True, help="Only this index; may be given again.")
 def seal(table: Table, output: Output, names: tuple[str, ...]) -> None:
     """Write checksums for indices that have none (the official library's), after comparing each with its rows."""
-    from lance_core.dataset.seal import seal_indices
+    from lance_core.dataset.indexing.seal import seal_indices
 
     with output.progress("comparing") as progress:
         sealed = seal_indices(table.open(), names or None, progress=progress)

@@ -19,7 +19,7 @@ def _utc(seconds: float) -> str:
 @table_command("info")
 def info(table: Table, output: Output) -> None:
     """What a table is: version, rows, fragments, size, schema, indices, tags."""
-    from lance_core.dataset.inspect import snapshot_facts
+    from lance_core.dataset.maintain.table_facts import snapshot_facts
 
     snapshot = table.open()
     manifest, facts = snapshot.manifest, snapshot_facts(snapshot)
@@ -49,7 +49,7 @@ def info(table: Table, output: Output) -> None:
 @table_command("versions", versioned=False)
 def versions(table: Table, output: Output) -> None:
     """Every version that is kept, oldest first."""
-    from lance_core.dataset.history import list_history
+    from lance_core.dataset.versions.history import list_history
 
     table.open()
     output.rows(
@@ -66,7 +66,7 @@ def versions(table: Table, output: Output) -> None:
 @click.option("-n", "--number", default=20, show_default=True, help="How many versions, newest first.")
 def log(table: Table, output: Output, number: int) -> None:
     """What was done: the transaction of each version, newest first."""
-    from lance_core.dataset.log import read_log
+    from lance_core.dataset.versions.transaction_log import read_log
 
     table.open()
     output.rows(
@@ -104,7 +104,8 @@ def schema(table: Table, output: Output, ids: bool) -> None:
 @click.option("--where", help="An SQL filter.")
 def head(table: Table, output: Output, number: int, columns: str | None, where: str | None) -> None:
     """The first rows, of all or of those that match."""
-    from lance_core.dataset.scanner import LanceScanner, ScanRequest
+    from lance_core.dataset.query.scanner import LanceScanner
+    from lance_core.dataset.scan.request import ScanRequest
 
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     request = ScanRequest(columns=names, filter=where, limit=number, batch_size=max(1, min(number, 1024)))
@@ -115,7 +116,8 @@ def head(table: Table, output: Output, number: int, columns: str | None, where: 
 @click.option("--where", help="An SQL filter.")
 def count(table: Table, output: Output, where: str | None) -> None:
     """How many rows, all or those that match."""
-    from lance_core.dataset.scanner import LanceScanner, ScanRequest
+    from lance_core.dataset.query.scanner import LanceScanner
+    from lance_core.dataset.scan.request import ScanRequest
 
     rows = LanceScanner(table.open(), ScanRequest(filter=where)).count_rows()
     output.message(str(rows), rows=rows)
@@ -147,7 +149,7 @@ def files(table: Table, output: Output) -> None:
 
 
 def _files(table: Table) -> Iterator[dict[str, Any]]:
-    from lance_core.commit.deletions import deletion_file_path
+    from lance_core.commit.log.deletion_files import deletion_file_path
     from lance_core.commit.naming import data_path, transaction_path
 
     manifest = table.open().manifest
@@ -198,7 +200,7 @@ def diff(table: Table, output: Output, old: str, new: str | None) -> None:
     """What changed from one version to another (by default the newest): rows, fragments, columns, indices."""
     from dataclasses import asdict
 
-    from lance_core.dataset.diff import diff_manifests
+    from lance_core.dataset.versions.manifest_diff import diff_manifests
 
     first, second = (_at(table, text).open().manifest for text in (old, new))
     found = diff_manifests(first, second)

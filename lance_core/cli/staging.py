@@ -28,7 +28,7 @@ def _time(seconds: float) -> str:
 @table_command("list", versioned=False)
 def list_(table: Table, output: Output) -> None:
     """Every attempt: running, expired (its lease is over), or finished (waits for its commit)."""
-    from lance_core.commit.registry import list_staged
+    from lance_core.commit.registry.attempts import list_staged
 
     output.rows((_line(entry) for entry in list_staged(table.store())), empty="nothing is staged")
 
@@ -49,7 +49,7 @@ def _line(entry: StagedEntry) -> dict[str, Any]:
 
 
 def _entries(store: Store, identity: str, attempt: str | None) -> list[StagedEntry]:
-    from lance_core.commit.registry import list_staged
+    from lance_core.commit.registry.attempts import list_staged
 
     found = [entry for entry in list_staged(store) if entry.identity == identity and attempt in (None, entry.attempt)]
     if not found:
@@ -76,7 +76,7 @@ def show(table: Table, output: Output, identity: str) -> None:
 @click.option("--certain", is_flag=True, help="You looked: its rows are not in the table, though the history cannot tell.")
 def abort(table: Table, output: Output, identity: str, attempt: str | None, certain: bool) -> None:
     """Remove the files and the record of attempts that have not landed."""
-    from lance_core.commit.abort import abort_attempt
+    from lance_core.commit.staging.abort import abort_attempt
 
     store = table.store()
     removed = [
@@ -92,7 +92,7 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 @click.option("--version", "landed", type=int, required=True, help="The version its rows came with.")
 def settle(table: Table, output: Output, identity: str, landed: int) -> None:
     """Record that an identity has landed, where the history that would show it is gone and you looked."""
-    from lance_core.commit.ledger import record_landed
+    from lance_core.commit.registry.ledger import record_landed
 
     record_landed(table.store(), identity, version=landed, transaction="settled by hand")
     output.message(f"{identity} is recorded as landed in version {landed}", identity=identity, version=landed)
@@ -102,7 +102,7 @@ def settle(table: Table, output: Output, identity: str, landed: int) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 def gc(table: Table, output: Output, dry_run: bool) -> None:
     """Remove what dead attempts left: nothing that any version, staged transaction or living lease needs."""
-    from lance_core.commit.garbage import collect_garbage
+    from lance_core.commit.staging.garbage import collect_garbage
 
     report = collect_garbage(table.store(), dry_run=dry_run)
     if output.as_json:

@@ -17,7 +17,7 @@ import click
 from lance_core.cli.output import Output
 
 if TYPE_CHECKING:
-    from lance_core.dataset.snapshot import Snapshot
+    from lance_core.dataset.snapshot.snapshot import Snapshot
     from lance_core.io.store import Store
 
 
@@ -31,7 +31,7 @@ class Table:
 
     def open(self) -> Snapshot:
         """The version, opened. Raises NotFoundError and others."""
-        from lance_core.dataset.snapshot import open_snapshot
+        from lance_core.dataset.snapshot.snapshot import open_snapshot
 
         return open_snapshot(self.uri, version=self.version, storage_options=self.options)
 

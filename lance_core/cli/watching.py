@@ -49,7 +49,7 @@ def wait(table: Table, output: Output, timeout: float | None, interval: float, *
 
 
 def _look(table: Table, conditions: list[Condition]) -> TableFacts:
-    from lance_core.dataset.inspect import table_facts
+    from lance_core.dataset.maintain.table_facts import table_facts
 
     return table_facts(
         table.uri,

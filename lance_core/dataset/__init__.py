@@ -1,4 +1,4 @@
-"""The verbs of a table, one file each; and, called, the function that opens a table.
+"""The public face of the dataset API. Calling the module opens a table.
 
 ::
 
@@ -17,8 +17,8 @@ from typing import Any
 
 class _CallableModule(ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Open a table: see `lance_core.dataset.entry.dataset`."""
-        from lance_core.dataset.entry import dataset
+        """Open a table: see `lance_core.dataset.handle.open.dataset`."""
+        from lance_core.dataset.handle.open import dataset
 
         return dataset(*args, **kwargs)
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
-from lance_core.dataset.ordering import parse_order
 from lance_core.errors import InputError
 
 SCAN_HINTS = frozenset(
@@ -63,18 +61,6 @@ COMMIT_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "commit_lock": (), "namespace_client": (), "table_id": (), "namespace_client_managed_versioning": (False,),
     }
 )  # fmt: skip
-
-
-def shape_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a scan that shape its result, as fields of a `ScanRequest`."""
-    return {
-        "order_by": parse_order(options.get("order_by")),
-        "include_deleted_rows": bool(options.get("include_deleted_rows")),
-        "blob_handling": options.get("blob_handling"),
-        "strict_batch_size": bool(options.get("strict_batch_size")),
-        "batch_size_bytes": options.get("batch_size_bytes"),
-        "scan_stats_callback": options.get("scan_stats_callback"),
-    }
 
 
 def check_options(

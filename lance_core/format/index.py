@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +52,14 @@ class IndexMetadata:
     clustering_id: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenIndex:
+    """An index segment whose row addresses were translated into a new segment."""
+
+    old_id: str
+    new_id: str
+    new_index_details: IndexDetails | None = None
+    new_index_version: int = 0
+    new_index_files: tuple[IndexFile, ...] = ()

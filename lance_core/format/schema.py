@@ -172,3 +172,13 @@ class Schema:
                 keep.add(parent)
                 parent = self.by_id[parent].parent_id
         return replace(self, fields=tuple(item for item in self.fields if item.id in keep))
+
+
+def column_of(schema: Schema, field_id: int) -> str:
+    """The dotted path of a field."""
+    item = schema.by_id[field_id]
+    path = [item.name]
+    while item.parent_id in schema.by_id:
+        item = schema.by_id[item.parent_id]
+        path.insert(0, item.name)
+    return ".".join(path)

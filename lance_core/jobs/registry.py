@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.spec import JobSpec, read_spec
+from lance_core.jobs.specs.spec import JobSpec, read_spec
 
 if TYPE_CHECKING:
-    from lance_core.jobs.base import Job
+    from lance_core.jobs.runtime.protocols import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +27,31 @@ class JobKind:
 
 
 KINDS: Mapping[str, JobKind] = {
-    "append": JobKind("lance_core.jobs.spec:AppendSpec", "lance_core.jobs.append:AppendJob"),
-    "overwrite": JobKind("lance_core.jobs.spec:OverwriteSpec", "lance_core.jobs.overwrite:OverwriteJob"),
-    "commit": JobKind("lance_core.jobs.spec:CommitSpec", "lance_core.jobs.commit:CommitJob"),
-    "delete": JobKind("lance_core.jobs.edit_specs:DeleteSpec", "lance_core.jobs.delete:DeleteJob"),
-    "update": JobKind("lance_core.jobs.edit_specs:UpdateSpec", "lance_core.jobs.update:UpdateJob"),
-    "replace_where": JobKind("lance_core.jobs.edit_specs:ReplaceWhereSpec", "lance_core.jobs.replace_where:ReplaceWhereJob"),
-    "add_columns": JobKind("lance_core.jobs.edit_specs:AddColumnsSpec", "lance_core.jobs.add_columns:AddColumnsJob"),
-    "merge": JobKind("lance_core.jobs.merge_spec:MergeSpec", "lance_core.jobs.merge:MergeJob"),
-    "build_index": JobKind("lance_core.jobs.index_specs:BuildIndexSpec", "lance_core.jobs.build_index:BuildIndexJob"),
-    "optimize_indices": JobKind(
-        "lance_core.jobs.index_specs:OptimizeIndicesSpec", "lance_core.jobs.optimize_indices:OptimizeIndicesJob"
+    "append": JobKind("lance_core.jobs.specs.spec:AppendSpec", "lance_core.jobs.staging.append:AppendJob"),
+    "overwrite": JobKind("lance_core.jobs.specs.spec:OverwriteSpec", "lance_core.jobs.staging.overwrite:OverwriteJob"),
+    "commit": JobKind("lance_core.jobs.specs.spec:CommitSpec", "lance_core.jobs.publish.commit:CommitJob"),
+    "delete": JobKind("lance_core.jobs.specs.edits:DeleteSpec", "lance_core.jobs.staging.delete:DeleteJob"),
+    "update": JobKind("lance_core.jobs.specs.edits:UpdateSpec", "lance_core.jobs.staging.update:UpdateJob"),
+    "replace_where": JobKind(
+        "lance_core.jobs.specs.edits:ReplaceWhereSpec", "lance_core.jobs.staging.replace_where:ReplaceWhereJob"
     ),
-    "branch": JobKind("lance_core.jobs.upkeep_specs:BranchSpec", "lance_core.jobs.branch:BranchJob"),
-    "compact": JobKind("lance_core.jobs.edit_specs:CompactSpec", "lance_core.jobs.compact:CompactJob"),
-    "cleanup": JobKind("lance_core.jobs.upkeep_specs:CleanupSpec", "lance_core.jobs.cleanup:CleanupJob"),
-    "garbage": JobKind("lance_core.jobs.upkeep_specs:GarbageSpec", "lance_core.jobs.garbage:GarbageJob"),
-    "tag": JobKind("lance_core.jobs.upkeep_specs:TagSpec", "lance_core.jobs.tag:TagJob"),
-    "restore": JobKind("lance_core.jobs.upkeep_specs:RestoreSpec", "lance_core.jobs.restore:RestoreJob"),
-    "validate": JobKind("lance_core.jobs.upkeep_specs:ValidateSpec", "lance_core.jobs.validate:ValidateJob"),
+    "add_columns": JobKind(
+        "lance_core.jobs.specs.edits:AddColumnsSpec", "lance_core.jobs.staging.add_columns:AddColumnsJob"
+    ),
+    "merge": JobKind("lance_core.jobs.specs.merge:MergeSpec", "lance_core.jobs.staging.merge:MergeJob"),
+    "build_index": JobKind(
+        "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.staging.build_index:BuildIndexJob"
+    ),
+    "optimize_indices": JobKind(
+        "lance_core.jobs.specs.indices:OptimizeIndicesSpec", "lance_core.jobs.staging.optimize_indices:OptimizeIndicesJob"
+    ),
+    "branch": JobKind("lance_core.jobs.specs.maintenance:BranchSpec", "lance_core.jobs.actions.branch:BranchJob"),
+    "compact": JobKind("lance_core.jobs.specs.edits:CompactSpec", "lance_core.jobs.staging.compact:CompactJob"),
+    "cleanup": JobKind("lance_core.jobs.specs.maintenance:CleanupSpec", "lance_core.jobs.actions.cleanup:CleanupJob"),
+    "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.actions.garbage:GarbageJob"),
+    "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.actions.tag:TagJob"),
+    "restore": JobKind("lance_core.jobs.specs.maintenance:RestoreSpec", "lance_core.jobs.actions.restore:RestoreJob"),
+    "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.actions.validate:ValidateJob"),
 }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lance_core.jobs.base import JobResult, Runner
 from lance_core.jobs.registry import job_of, spec_from_json
-from lance_core.jobs.spec import JobSpec
+from lance_core.jobs.runtime.protocols import JobResult, Runner
+from lance_core.jobs.specs.spec import JobSpec
 
 
 def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
@@ -15,7 +15,7 @@ def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
     `retryable` says whether the same call may be made again.
     """
     if runner is None:
-        from lance_core.jobs.local import LocalRunner
+        from lance_core.jobs.runtime.local_runner import LocalRunner
 
         runner = LocalRunner()
     return job_of(spec).run(spec, runner)

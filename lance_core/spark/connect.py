@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Any
 
 from lance_core.errors import RetryableConflictError
-from lance_core.jobs.base import JobResult
 from lance_core.jobs.registry import job_of
-from lance_core.jobs.spec import JobSpec
+from lance_core.jobs.runtime.protocols import JobResult
+from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.runner import SparkRunner
 
 

@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lance_core.jobs.conform import Conformer
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.sources.conform import Conformer
+from lance_core.jobs.specs.spec import SourceSpec
 
 _MOST_FILES = 1000
 """The driver looks into each file; Spark's own way does not."""

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.errors import InputError
-from lance_core.jobs.base import Read, Shape, Source, TaskResult, Work
-from lance_core.jobs.local import LocalRunner
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.runtime.protocols import Read, Shape, Source, TaskResult, Work
 from lance_core.spark.runner import SparkRows, SparkRunner
 
 _PYTHON = "PYSPARK_PYTHON"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lance_core.dataset.index_trust import Unsealed, parse_unsealed
+from lance_core.dataset.scan.index_policy import Unsealed, parse_unsealed
 from lance_core.errors import InputError
 from lance_core.io.options import KNOWN_OPTIONS
 

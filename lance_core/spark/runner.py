@@ -24,10 +24,10 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.errors import LanceError
-from lance_core.jobs.base import ROW, Read, Runner, Shape, Source, TaskResult, Work
-from lance_core.jobs.conform import Conformer
-from lance_core.jobs.failure import failure_from_plain, failure_to_plain
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.runtime.error_transport import failure_from_plain, failure_to_plain
+from lance_core.jobs.runtime.protocols import ROW, Read, Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.sources.conform import Conformer
+from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.collect import collect
 from lance_core.spark.direct import DirectParquet, plan_direct, wrap
 from lance_core.spark.sources import evaluate_sql, open_spark_source

@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from lance_core.dataset.index_trust import IndexTrust
-from lance_core.dataset.index_use import serve
-from lance_core.dataset.plan import ScanPlan, plan_scan
-from lance_core.dataset.projection import plan_projection
-from lance_core.dataset.scan import scan
-from lance_core.dataset.snapshot import Snapshot, open_snapshot
+from lance_core.dataset.indexing.scalar_search import serve
+from lance_core.dataset.scan.execute import scan
+from lance_core.dataset.scan.index_policy import IndexTrust
+from lance_core.dataset.scan.plan import ScanPlan, plan_scan
+from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.expr import parse_filter
 from lance_core.format.fragment import Fragment
-from lance_core.jobs.conform import Conformer
+from lance_core.jobs.sources.conform import Conformer
 from lance_core.spark.filters import split_filters
 from lance_core.spark.options import SourceOptions
 from lance_core.spark.types import arrow_schema

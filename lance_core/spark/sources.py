@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.functions import load_function
-from lance_core.jobs.secret import as_secret
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.specs.load_function import load_function
+from lance_core.jobs.specs.secret import as_secret
+from lance_core.jobs.specs.spec import SourceSpec
 
 
 def open_spark_source(spark: Any, spec: SourceSpec) -> Any:

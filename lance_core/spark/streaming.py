@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.identity import canonical_uri, make_identity
+from lance_core.jobs.specs.identity import canonical_uri, make_identity
 from lance_core.spark.source import register
 
 _QUERY_ID = "sql.streaming.queryId"

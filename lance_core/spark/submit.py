@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.base import Runner
-from lance_core.jobs.failure import EXIT_OK, exit_status
-from lance_core.jobs.failure_record import record_failure
 from lance_core.jobs.registry import job_of, spec_from_json
-from lance_core.jobs.spec import JobSpec
+from lance_core.jobs.runtime.error_transport import EXIT_OK, exit_status
+from lance_core.jobs.runtime.failure_record import record_failure
+from lance_core.jobs.runtime.protocols import Runner
+from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.archive import BUNDLED
 
 log = logging.getLogger("lance_core.spark")

@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
-from lance_core.format.index import IndexMetadata
+from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
 from lance_core.format.schema import Field, Schema
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
-from lance_core.table.operations.base import RewrittenIndex
-from lance_core.table.transaction import Transaction
 
 _FLAGGED = {FLAG_DELETION_FILES: "deletion_file", FLAG_DATA_OVERLAYS: "overlays"}
 
@@ -372,29 +370,3 @@ class ManifestDraft:
         if self._options.data_storage_version is not None:
             return self._options.data_storage_version
         return min(versions, default=DEFAULT_VERSION.text)
-
-
-def build(
-    previous: Manifest | None,
-    transaction: Transaction,
-    *,
-    timestamp_ns: int,
-    writer_version: WriterVersion,
-    options: TableOptions | None = None,
-    source: Manifest | None = None,
-    transaction_file: str | None = None,
-) -> Manifest:
-    """The manifest that `transaction` makes of `previous` (None: the table is born).
-
-    `source` is the manifest a Restore brings back or a Clone begins from. Raises InputError when the operation speaks of
-    something the table does not have; UnsupportedFeatureError for operations this library does not carry out.
-    """
-    draft = ManifestDraft(previous, options=options or TableOptions(), source=source)
-    transaction.operation.apply(draft)
-    return draft.finish(
-        timestamp_ns=timestamp_ns,
-        writer_version=writer_version,
-        transaction_file=transaction.file_name if transaction_file is None else transaction_file,
-        tag=transaction.tag,
-        unknown=b"" if previous is None else previous.unknown,
-    )

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
-from lance_core.format.index import IndexMetadata
+from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.schema import TOMBSTONE
-from lance_core.table.operations.base import RewrittenIndex
 
 
 def check_fragment(fragment: Fragment) -> Fragment:

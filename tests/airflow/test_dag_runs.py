@@ -197,7 +197,7 @@ def test_killing_a_local_run_unwinds_and_aborts_it(lake: Path, monkeypatch: pyte
 
     from airflow.sdk.exceptions import AirflowException
 
-    from lance_core.jobs import local
+    from lance_core.jobs.runtime import local_runner as local
 
     class Ti:
         dag_id, run_id, task_id, map_index = "killed", "r", "a", -1
@@ -225,7 +225,7 @@ def test_killing_a_local_run_unwinds_and_aborts_it(lake: Path, monkeypatch: pyte
 
 def test_killing_a_task_leaves_no_file(lake: Path) -> None:
 
-    from lance_core.commit.staged import begin_attempt
+    from lance_core.commit.staging.staged import begin_attempt
     from lance_core.io.resolve import resolve_store
 
     operator = LanceAppendOperator(

@@ -40,7 +40,7 @@ def _probe() -> dict[str, Any]:
     info = get_provider_info()
     rooms = ("operators", "sensors", "hooks", "triggers")
     modules = [module for room in rooms for group in info[room] for module in group["python-modules"]]
-    modules += ["airflow_lance.assets", "airflow_lance.pools", "lance_core.jobs.spec"]
+    modules += ["airflow_lance.assets", "airflow_lance.pools", "lance_core.jobs.specs.spec"]
     probe = [sys.executable, "-c", _PROBE.format(modules=modules)]
     shown = subprocess.run(probe, capture_output=True, text=True, check=True, timeout=120)
     found: dict[str, Any] = json.loads(shown.stdout.splitlines()[-1])

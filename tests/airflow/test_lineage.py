@@ -18,7 +18,7 @@ from airflow_lance.lineage import dataset_name, source_paths
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.tag import LanceTagOperator
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.specs.spec import SourceSpec
 
 
 @pytest.mark.parametrize(

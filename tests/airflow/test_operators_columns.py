@@ -23,10 +23,10 @@ from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from lance_core.errors import InputError
-from lance_core.jobs.edit_specs import AddColumnsSpec
-from lance_core.jobs.index_specs import BuildIndexSpec, OptimizeIndicesSpec
-from lance_core.jobs.merge_spec import MergeSpec
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.specs.spec import SourceSpec
 
 LOCAL: dict[str, Any] = {"execution": "local"}
 

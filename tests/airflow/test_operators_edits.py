@@ -22,7 +22,7 @@ from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.operators.update import LanceUpdateOperator
 from lance_core.errors import InputError, RetryableConflictError
-from lance_core.jobs.edit_specs import CompactSpec, DeleteSpec, UpdateSpec
+from lance_core.jobs.specs.edits import CompactSpec, DeleteSpec, UpdateSpec
 
 LOCAL: dict[str, Any] = {"execution": "local"}
 

@@ -15,7 +15,7 @@ from airflow_lance.operators.commit import LanceCommitOperator, staged_reference
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from lance_core.errors import InputError
-from lance_core.jobs.spec import AppendSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.specs.spec import AppendSpec, OverwriteSpec, SourceSpec
 
 URI = "/data/t.lance"
 SOURCE = {"format": "csv", "paths": ["/raw/{{ ds }}.csv"], "options": {"header": "true"}}

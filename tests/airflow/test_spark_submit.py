@@ -17,8 +17,8 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun, application_path
 from lance_core.errors import InputError
-from lance_core.jobs.secret import reveal_all
-from lance_core.jobs.spec import AppendSpec, SourceSpec
+from lance_core.jobs.specs.secret import reveal_all
+from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 
 SECRET = "hush-hush-hush"
 OPTIONS = {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": {"env": "THE_REGION"}}

@@ -13,10 +13,10 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.commit import naming
-from lance_core.commit.commit import commit_transaction
-from lance_core.commit.manifests import load_manifest
+from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.log.manifests import load_manifest
 from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.staged import begin_attempt, finish_attempt
+from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -137,6 +137,6 @@ def paths(store: Store) -> set[str]:
 
 
 def _version(store: Store) -> int:
-    from lance_core.commit.manifests import find_latest_version
+    from lance_core.commit.log.manifests import find_latest_version
 
     return find_latest_version(store) or 0

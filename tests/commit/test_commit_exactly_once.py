@@ -15,16 +15,17 @@ import lance
 import pytest
 from commit_support import CONTENT, append, create, finish, live_rows, paths, stage
 
-from lance_core.commit import ledger
-from lance_core.commit.abort import abort_attempt
-from lance_core.commit.claims import list_claims
-from lance_core.commit.garbage import collect_garbage
-from lance_core.commit.ledger import find_landed, record_history, record_landed, recorded_version
-from lance_core.commit.manifests import latest_version, list_versions, load_manifest
+from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import begin_attempt, find_staged, list_staged
+from lance_core.commit.registry import ledger
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.ledger import find_landed, record_history, record_landed, recorded_version
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.commit.staging.staged import begin_attempt, find_staged
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -58,7 +59,7 @@ def orphans(store: Store) -> set[str]:
 
 def stage_and_commit(store: Store, identity: str) -> None:
     """What an orchestrator runs, and runs again after any failure."""
-    from lance_core.commit.registry import read_finished
+    from lance_core.commit.registry.attempts import read_finished
 
     if recorded_version(store, identity) is not None:
         return

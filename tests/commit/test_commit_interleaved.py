@@ -16,13 +16,13 @@ from typing import TypeVar
 import pytest
 from commit_support import append, create, finish, live_rows, paths, stage
 
-from lance_core.commit.abort import abort_attempt
-from lance_core.commit.garbage import collect_garbage
-from lance_core.commit.manifests import list_versions, load_manifest
+from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import begin_attempt, find_staged
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.commit.staging.staged import begin_attempt, find_staged
 from lance_core.errors import LanceError
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.commit import naming
-from lance_core.commit.manifests import latest_version, list_versions, load_manifest, naming_scheme, open_version
+from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest, naming_scheme, open_version
+from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.naming import NamingScheme
-from lance_core.commit.transactions import load_transaction
 from lance_core.errors import CorruptFileError, FormatError, NotFoundError, UnsupportedFeatureError, UnsupportedVersionError
 from lance_core.io.local import LocalStore
 from lance_core.io.memory import MemoryStore

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from commit_support import append, create, paths, stage, write_fragment
 
-from lance_core.commit.deletions import read_deletions, write_deletions
-from lance_core.commit.garbage import collect_garbage
 from lance_core.commit.identities import identities_of
-from lance_core.commit.manifests import list_versions, load_manifest
+from lance_core.commit.log.deletion_files import read_deletions, write_deletions
+from lance_core.commit.log.manifests import list_versions, load_manifest
+from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import begin_attempt, finish_attempt
-from lance_core.commit.transactions import load_transaction
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.errors import RetryableConflictError
 from lance_core.io.local import LocalStore
 from lance_core.table.operations import Delete, Update

@@ -14,13 +14,13 @@ import pyarrow as pa
 from commit_support import append, create, file_bytes, live_rows, paths, stage
 from race_worker import race
 
-from lance_core.commit.manifests import list_versions, load_manifest
-from lance_core.commit.service import commit_staged
-from lance_core.commit.transactions import load_transaction
+from lance_core.commit.log.manifests import list_versions, load_manifest
+from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.io.local import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.table.draft import build
+from lance_core.table.build import build
 
 PROCESSES, EACH = 8, 25
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from commit_support import append, create, paths, write_fragment
 
-from lance_core.commit.commit import commit_transaction
-from lance_core.commit.deletions import (
+from lance_core.commit.log.deletion_files import (
     BITMAP_FROM,
     decode_deletions,
     deletion_file_path,
@@ -22,7 +21,8 @@ from lance_core.commit.deletions import (
     read_deletions,
     write_deletions,
 )
-from lance_core.commit.manifests import load_manifest
+from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.log.manifests import load_manifest
 from lance_core.errors import CorruptFileError, FormatError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.io.local import LocalStore

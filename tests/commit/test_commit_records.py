@@ -10,12 +10,12 @@ import pytest
 from commit_support import append, create, paths, stage
 
 from lance_core.commit import bulk, naming
-from lance_core.commit.abort import abort_attempt
-from lance_core.commit.ledger import landing_of, record_landed, recorded_versions
 from lance_core.commit.records import read_record
-from lance_core.commit.registry import finished_path, list_staged, started_attempts
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import begin_attempt
+from lance_core.commit.registry.attempts import finished_path, list_staged, started_attempts
+from lance_core.commit.registry.ledger import landing_of, record_landed, recorded_versions
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.staged import begin_attempt
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.local import LocalStore
 from lance_core.io.memory import MemoryStore

@@ -13,13 +13,13 @@ import pytest
 from commit_support import ARROW_SCHEMA, append, create, live_rows, paths, stage, write_fragment
 
 from lance_core.arrow import schema_from_arrow
-from lance_core.commit.commit import commit_transaction
 from lance_core.commit.identities import identities_of
-from lance_core.commit.manifests import latest_version, load_manifest
+from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.log.manifests import latest_version, load_manifest
+from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.model import CommitResult, StagedTransaction
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staged import begin_attempt, find_staged, finish_attempt, renew_lease
-from lance_core.commit.transactions import load_transaction
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import (
     CommitStateUnknownError,
     GateFailedError,

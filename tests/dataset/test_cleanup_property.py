@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "commit"))
 
 from commit_support import stage
 
-from lance_core.commit.abort import abort_attempt
-from lance_core.commit.garbage import collect_garbage
-from lance_core.commit.service import commit_staged
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.garbage import collect_garbage
 
 STEPS = ("append", "append", "delete", "update", "overwrite", "compact", "index", "tag", "untag", "branch", "clone", "stage",
          "land", "cleanup", "cleanup", "cleanup")  # fmt: skip

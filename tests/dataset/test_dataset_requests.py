@@ -13,9 +13,9 @@ import pytest
 from dataset_tables import flat, mixed
 
 import lance_core
-from lance_core.dataset.dataset import LanceDataset
-from lance_core.dataset.inspect import table_facts
-from lance_core.dataset.snapshot import snapshot_of
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.maintain.table_facts import table_facts
+from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.errors import InputError
 from lance_core.fragment import write_fragments
 from lance_core.io.cache import shared_cache

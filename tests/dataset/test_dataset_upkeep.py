@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.commit.references import is_referenced, referenced_files
-from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
-from lance_core.dataset.compact_plan import CompactionOptions, plan_compaction
-from lance_core.dataset.edit import Edit, run_edit
-from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.maintain.compact_options import CompactionOptions
+from lance_core.dataset.maintain.compact_plan import plan_compaction
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
+from lance_core.dataset.write.retry import Edit, run_edit
 from lance_core.errors import InputError, NotFoundError, StoreError
 from lance_core.format.fragment import DeletionFile, Fragment
 from lance_core.format.index import IndexDetails

@@ -11,7 +11,7 @@ import pytest
 from dataset_tables import flat, mixed, same, snapshot_of_files
 
 import lance_core
-from lance_core.dataset.delete import stage_delete
+from lance_core.dataset.edit.delete import stage_delete
 from lance_core.errors import AlreadyExistsError, FilterError, InputError, NotFoundError, RetryableConflictError
 
 
@@ -212,7 +212,7 @@ def test_drop(uri: str, tmp_path: Path) -> None:
 
 
 def test_a_conflict_is_planned_again_and_leaves_nothing_behind(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_core.dataset import edit
+    from lance_core.dataset.write import retry as edit
 
     ds = lance_core.dataset(uri)
     real, calls = edit.commit_transaction, []

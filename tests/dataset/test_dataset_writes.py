@@ -211,7 +211,7 @@ def test_a_lost_commit_leaves_no_data_files(tmp_path: Path, monkeypatch: pytest.
     def fail(*args: object, **kwargs: object) -> None:
         raise StoreError("no")
 
-    monkeypatch.setattr("lance_core.dataset.create.commit_transaction", fail)
+    monkeypatch.setattr("lance_core.dataset.edit.insert.commit_transaction", fail)
     with pytest.raises(StoreError):
         lance_core.write_dataset(flat(3), uri, mode="append")
     assert snapshot_of_files(uri) == before

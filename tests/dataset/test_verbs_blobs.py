@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.dataset import LanceDataset
-from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.io.wrap import CountingStore
 

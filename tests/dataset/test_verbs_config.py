@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.dataset import LanceDataset
+from lance_core.dataset.handle.dataset import LanceDataset
 from lance_core.errors import InputError
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.dataset import LanceDataset
-from lance_core.dataset.write_fragments import write_fragments
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.handle.write_fragments import write_fragments
 from lance_core.errors import InputError
 from lance_core.format.manifest import BasePath
 from lance_core.table.operations import Append, Delete

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset import replace_where
+from lance_core.dataset.edit import replace_where
 from lance_core.errors import InputError
 
 

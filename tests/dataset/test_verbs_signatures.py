@@ -14,12 +14,12 @@ import lance
 import pytest
 
 import lance_core
-from lance_core.dataset.branching import Branches
-from lance_core.dataset.merge_builder import MergeInsertBuilder
-from lance_core.dataset.optimize import DatasetOptimizer
+from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
+from lance_core.dataset.handle.optimize import DatasetOptimizer
+from lance_core.dataset.handle.ref_verbs import Branches
+from lance_core.dataset.maintain.statistics import LanceStats
 from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, WRITE_HINTS, WRITE_REFUSED
-from lance_core.dataset.stats import LanceStats
-from lance_core.dataset.tags import Tags
+from lance_core.dataset.refs.tags import Tags
 
 OFFICIAL = sys.modules["lance.dataset"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.uncommitted import UncommittedVerbs
+from lance_core.dataset.handle.uncommitted import UncommittedVerbs
 
 
 def rows(*keys: int) -> pa.Table:

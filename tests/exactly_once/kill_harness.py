@@ -17,14 +17,14 @@ import lance
 import pyarrow as pa
 from kill_cases import CASES, OUTSIDE, Case, run, run_and_die, start_over
 
-from lance_core.commit.abort import abort_attempt
-from lance_core.commit.claims import list_claims
-from lance_core.commit.garbage import collect_garbage
-from lance_core.commit.ledger import record_landed, recorded_version
-from lance_core.commit.manifests import list_versions, load_manifest
+from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.commit.records import write_record
 from lance_core.commit.references import is_referenced, referenced_files
-from lance_core.commit.staged import list_staged
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.ledger import record_landed, recorded_version
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.local import LocalStore
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import lance_core.jobs.add_columns
-import lance_core.jobs.append
-import lance_core.jobs.build_index
-import lance_core.jobs.commit
-import lance_core.jobs.compact
-import lance_core.jobs.delete
-import lance_core.jobs.merge
-import lance_core.jobs.overwrite
-import lance_core.jobs.replace_where
-import lance_core.jobs.update  # noqa: F401
+import lance_core.jobs.publish.commit
+import lance_core.jobs.staging.add_columns
+import lance_core.jobs.staging.append
+import lance_core.jobs.staging.build_index
+import lance_core.jobs.staging.compact
+import lance_core.jobs.staging.delete
+import lance_core.jobs.staging.merge
+import lance_core.jobs.staging.overwrite
+import lance_core.jobs.staging.replace_where
+import lance_core.jobs.staging.update  # noqa: F401

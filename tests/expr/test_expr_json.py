@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.errors import FilterError
 from lance_core.expr.json_path import MISSING, parse_path, select
 

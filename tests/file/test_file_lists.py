@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.fragments import reader_of
+from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.errors import FormatError
 from lance_core.file.open import open_file
 from lance_core.io.local import LocalStore

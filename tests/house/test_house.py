@@ -64,10 +64,10 @@ def test_the_product_never_imports_the_official_library() -> None:
     ("module", "heavy"),
     [
         ("lance_core", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
-        ("lance_core.jobs.spec", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
-        ("lance_core.jobs.identity", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
+        ("lance_core.jobs.specs.spec", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
+        ("lance_core.jobs.specs.identity", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
         ("lance_core.watch", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
-        ("lance_core.dataset.dataset", ("numba", "pyspark")),
+        ("lance_core.dataset.handle.dataset", ("numba", "pyspark")),
     ],
 )
 def test_importing_stays_light(module: str, heavy: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 
 COUNT = 2500
 KINDS = ("BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER", "LABEL_LIST", "NGRAM", "INVERTED")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ByteRange
 from lance_core.index.checksums import CHUNK, CheckedStore, SummingStore, decode_sums, encode_sums

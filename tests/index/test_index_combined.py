@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core.query
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.errors import InputError
 from lance_core.query import CombinedFieldsQuery, FullTextQueryType
 from tests.index.text_tables import difference

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig
 
-from lance_core.dataset.entry import dataset
-from lance_core.dataset.index_use import usable_segments
-from lance_core.dataset.snapshot import Snapshot
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing.scalar_search import usable_segments
+from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index import IndexDetails
 from lance_core.io.cache import shared_cache

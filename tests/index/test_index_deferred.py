@@ -8,8 +8,8 @@ from typing import Any
 import lance
 import pytest
 
-from lance_core.dataset.entry import dataset
-from lance_core.dataset.reuse import reuse_index
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing.fragment_reuse import reuse_index
 from tests.index.index_tables import rows
 from tests.index.text_tables import difference, texts
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.io.cache import shared_cache
 from tests.index.bit_flips import ask_flipped
 from tests.index.index_tables import CASES, rows

@@ -9,7 +9,7 @@ from typing import Any
 import lance
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from tests.index.index_tables import rows
 
 INDICES = {"i": "BTREE", "s": "BITMAP", "tags": "LABEL_LIST", "x": "ZONEMAP", "f": "BTREE"}

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig as OfficialConfig
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.indices import IndexConfig
 from lance_core.io.cache import shared_cache
-from lance_core.jobs.index_specs import BuildIndexSpec
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import CommitSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec
+from lance_core.jobs.specs.spec import CommitSpec
 
 # path, target, what the official library asks its index too, what only ours answers (it does not convert)
 CASES: list[tuple[str, str, list[str], list[str]]] = [

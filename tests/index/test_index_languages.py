@@ -11,8 +11,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
-from lance_core.dataset.index_use import open_segment, usable_segments
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing.scalar_search import open_segment, usable_segments
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.index.text.inverted import Inverted
 from lance_core.index.text.params import LANGUAGES

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from tests.index.index_tables import CASES, make, rows
 
 KINDS = [(kind, column) for kind, columns in CASES.items() for column in columns]

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig
 
-from lance_core.dataset.build_index import folder_of, training_batches, value_type_of
-from lance_core.dataset.entry import dataset
-from lance_core.dataset.index_use import usable_segments
+from lance_core.arrow.to_arrow import value_type_of
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing.folder import folder_of, training_batches
+from lance_core.dataset.indexing.scalar_search import usable_segments
 from lance_core.errors import LanceError
 from lance_core.index.base import OpenIndex
 from lance_core.io.cache import shared_cache

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from lance.dataset import LanceDataset as Official
 
-from lance_core.dataset.dataset import LanceDataset
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.handle.open import dataset
 
 
 def make(path: Path) -> str:

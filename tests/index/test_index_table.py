@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig as OfficialConfig
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.index.registry import KINDS
 from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
 from lance_core.indices import IndexConfig

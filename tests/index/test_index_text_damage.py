@@ -9,7 +9,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.io.cache import shared_cache
 from lance_core.query import DocumentGranularity, MatchQuery, PhraseQuery

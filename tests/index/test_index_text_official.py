@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core.query
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from tests.index.text_tables import any_query, difference, texts
 
 OPTIONS: list[dict[str, Any]] = [

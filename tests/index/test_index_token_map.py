@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.build_index import folder_of
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing.folder import folder_of
 from lance_core.errors import CorruptFileError
 from lance_core.index.base import read_all
 from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst, require_checksum

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset import trust
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing import verify as trust
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.io.cache import shared_cache
 from tests.index.bit_flips import ask_flipped

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.build_index import column_of, folder_of, training_batches
-from lance_core.dataset.entry import dataset
-from lance_core.dataset.trust import UNREADABLE
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.indexing.folder import folder_of, training_batches
+from lance_core.dataset.indexing.verify import UNREADABLE
 from lance_core.errors import CorruptFileError
 from lance_core.format.index_details import Metric
+from lance_core.format.schema import column_of
 from lance_core.index.vector.agreement import require_agreement
 from lance_core.index.vector.distances import parse_metric
 from lance_core.index.vector.graph_check import Ends, require_sound

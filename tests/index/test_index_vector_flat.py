@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.dataset import LanceDataset
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.errors import InputError
 
 ROWS, DIMENSION = 600, 24

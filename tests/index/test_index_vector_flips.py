@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
+from lance_core.dataset.handle.open import dataset
 from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
 from lance_core.io.cache import shared_cache
 from tests.index.bit_flips import ask_flipped

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.entry import dataset
-from lance_core.dataset.lance_operation import LanceOperation
+from lance_core.dataset.handle.open import dataset
+from lance_core.dataset.handle.operation_aliases import LanceOperation
 from lance_core.errors import CorruptFileError, InputError
 
 DIMENSION = 8

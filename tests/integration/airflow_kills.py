@@ -21,7 +21,7 @@ from kill_cases import CASES, prepare, start_over
 from kill_harness import append_outside, check, clean_theirs, settle_by_looking
 
 from lance_core.jobs.run import run_job
-from lance_core.jobs.upkeep_specs import CleanupSpec
+from lance_core.jobs.specs.maintenance import CleanupSpec
 
 CASE = CASES["append"]
 WAYS = ("retry", "twice", "clear", "our cleanup", "their cleanup")

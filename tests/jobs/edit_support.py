@@ -7,9 +7,9 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 
-from lance_core.jobs.identity import make_identity
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import CommitSpec, SourceSpec
+from lance_core.jobs.specs.identity import make_identity
+from lance_core.jobs.specs.spec import CommitSpec, SourceSpec
 
 
 def rows(start: int, stop: int, day: int = 0) -> pa.Table:

@@ -12,13 +12,13 @@ import pytest
 from edit_support import commit, identity, leftovers, make_table, rows
 
 from lance_core.errors import InputError
-from lance_core.jobs.base import ROW
-from lance_core.jobs.edit_specs import AddColumnsSpec
-from lance_core.jobs.engine_columns import columns_named
-from lance_core.jobs.local import LocalRows, LocalRunner
 from lance_core.jobs.run import run_job
-from lance_core.jobs.sources import LocalSource
-from lance_core.jobs.spec import CommitSpec, read_spec
+from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
+from lance_core.jobs.runtime.protocols import ROW
+from lance_core.jobs.sources.open_source import LocalSource
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.spec import CommitSpec, read_spec
+from lance_core.jobs.staging.spark_columns import columns_named
 
 Batch = pa.RecordBatch
 LIVING = sorted({*range(30)} - {15})

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows
 
-from lance_core.commit.garbage import collect_garbage
-from lance_core.commit.staged import abort_attempt
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.errors import InputError, LanceError
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.edit_specs import AddColumnsSpec
 from lance_core.jobs.run import run_job, run_json
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.spec import SourceSpec
 
 CALLS: list[int] = []
 
@@ -165,7 +165,7 @@ def test_a_column_of_that_name_came_meanwhile(uri: str) -> None:
 
 KILLED = """
 import os, signal, sys
-from lance_core.jobs import columns
+from lance_core.jobs.staging import column_parts as columns
 from lance_core.jobs.run import run_json
 
 left = int(sys.argv[1])

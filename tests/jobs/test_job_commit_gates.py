@@ -12,10 +12,10 @@ import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 from lance_core.errors import GateFailedError, InputError
-from lance_core.jobs.edit_specs import CompactSpec, DeleteSpec, ReplaceWhereSpec
-from lance_core.jobs.gate_specs import GateSpec
 from lance_core.jobs.run import run_job, run_json
-from lance_core.jobs.spec import AppendSpec
+from lance_core.jobs.specs.edits import CompactSpec, DeleteSpec, ReplaceWhereSpec
+from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.spec import AppendSpec
 
 
 def says_no(reader: pa.RecordBatchReader) -> bool:

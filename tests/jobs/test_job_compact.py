@@ -13,8 +13,8 @@ import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows
 
 from lance_core.errors import InputError, RetryableConflictError
-from lance_core.jobs.edit_specs import CompactSpec
 from lance_core.jobs.run import run_job, run_json
+from lance_core.jobs.specs.edits import CompactSpec
 
 
 def compact(uri: str, key: str = "1", **fields: object) -> CompactSpec:
@@ -104,7 +104,7 @@ def test_waves_are_committed_one_after_the_other(uri: str) -> None:
 
 KILLED = """
 import os, signal, sys
-from lance_core.jobs import compact
+from lance_core.jobs.staging import compact as compact
 from lance_core.jobs.run import run_json
 done = []
 real = compact.commit_staged

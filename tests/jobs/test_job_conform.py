@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InputError, SchemaMismatchError
-from lance_core.jobs.conform import Conformer, check_schema, created_schema
-from lance_core.jobs.ddl import parse_ddl
+from lance_core.jobs.sources.conform import Conformer, check_schema, created_schema
+from lance_core.jobs.sources.spark_ddl import parse_ddl
 
 UTC = dt.timezone.utc
 AB = pa.struct([("a", pa.int64()), ("b", pa.string())])

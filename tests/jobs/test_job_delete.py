@@ -7,8 +7,8 @@ import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows
 
 from lance_core.errors import FilterError, NotFoundError
-from lance_core.jobs.edit_specs import DeleteSpec
 from lance_core.jobs.run import run_job, run_json
+from lance_core.jobs.specs.edits import DeleteSpec
 
 
 def delete(uri: str, predicate: str, key: str = "1", **fields: object) -> DeleteSpec:

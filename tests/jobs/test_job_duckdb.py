@@ -11,9 +11,9 @@ from edit_support import commit, identity, ids, make_table, rows, source
 
 from lance_core import dataset as open_table
 from lance_core.errors import GateFailedError, InputError
-from lance_core.jobs.gate_specs import GateSpec
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import AppendSpec, SourceSpec
+from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -8,10 +8,10 @@ import pytest
 
 from lance_core.errors import CommitStateUnknownError, LanceError, RetryableConflictError, SchemaMismatchError, StoreError
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.failure import ForeignError, exit_status, failure_from_plain, failure_to_plain
-from lance_core.jobs.failure_record import clear_failure, read_failure, record_failure
-from lance_core.jobs.secret import Secret
-from lance_core.jobs.spec import AppendSpec, SourceSpec
+from lance_core.jobs.runtime.error_transport import ForeignError, exit_status, failure_from_plain, failure_to_plain
+from lance_core.jobs.runtime.failure_record import clear_failure, read_failure, record_failure
+from lance_core.jobs.specs.secret import Secret
+from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import lance
 import pytest
 from edit_support import commit, identity, leftovers, make_table, rows
 
-from lance_core.commit.staged import abort_attempt
+from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.index_specs import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.run import run_job, run_json
+from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 
 
 def build(uri: str, key: str = "1", **fields: object) -> BuildIndexSpec:
@@ -118,7 +118,7 @@ def test_an_aborted_index_leaves_no_files(uri: str) -> None:
 
 KILLED = """
 import os, signal, sys
-from lance_core.jobs import stage
+from lance_core.jobs.runtime import lifecycle as stage
 from lance_core.jobs.run import run_json
 stage.finish_attempt = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 run_json(sys.argv[1])

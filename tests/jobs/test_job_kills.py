@@ -12,16 +12,17 @@ import lance
 import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
-from lance_core.jobs.edit_specs import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
-from lance_core.jobs.index_specs import BuildIndexSpec
-from lance_core.jobs.merge_spec import MergeSpec
 from lance_core.jobs.run import run_job, run_json
-from lance_core.jobs.spec import CommitSpec, JobSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 
 KILLED = """
 import os, signal, sys
-from lance_core.commit import service
-from lance_core.jobs import add_columns, stage
+from lance_core.commit.service import commit_staged as service
+from lance_core.jobs.staging import add_columns as add_columns
+from lance_core.jobs.runtime import lifecycle as stage
 from lance_core.jobs.run import run_json
 
 step, job, commit = sys.argv[1:]
@@ -102,7 +103,7 @@ def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
 
 AGAIN = """
 import os, signal, sys
-from lance_core.jobs import again
+from lance_core.jobs.publish import reexecute as again
 from lance_core.jobs.run import run_json
 
 def die(*_, **__):

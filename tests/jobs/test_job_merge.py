@@ -8,8 +8,8 @@ import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows
 
 from lance_core.errors import IncompatibleConflictError, InputError, NotFoundError, RetryableConflictError
-from lance_core.jobs.merge_spec import MergeSpec
 from lance_core.jobs.run import run_job, run_json
+from lance_core.jobs.specs.merge import MergeSpec
 
 
 def new_rows() -> pa.Table:
@@ -21,7 +21,7 @@ def of_ids(ids: list[int], x: float) -> pa.Table:
 
 
 def merge(uri: str, key: str = "1", name: str = f"{__name__}:new_rows", kwargs: dict | None = None, **fields) -> MergeSpec:
-    from lance_core.jobs.spec import SourceSpec
+    from lance_core.jobs.specs.spec import SourceSpec
 
     own = {"uri": uri, "identity": identity(uri, key), "on": ("id",), **fields}
     return MergeSpec(source=SourceSpec(callable=name, kwargs=kwargs or {}), **own)

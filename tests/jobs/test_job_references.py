@@ -6,11 +6,11 @@ import lance
 import pytest
 from edit_support import commit, identity, ids, make_table, rows, source
 
-from lance_core.dataset import fork
+from lance_core.dataset.versions import clone as fork
 from lance_core.errors import InputError, NotFoundError
 from lance_core.jobs.run import run_job, run_json
-from lance_core.jobs.spec import AppendSpec
-from lance_core.jobs.upkeep_specs import BranchSpec, TagSpec
+from lance_core.jobs.specs.maintenance import BranchSpec, TagSpec
+from lance_core.jobs.specs.spec import AppendSpec
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_tag_is_set_once_by_identity(uri: str) -> None:
 
 
 def test_killed_between_tag_and_ledger_it_is_known_by_its_signature(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_core.jobs import tag
+    from lance_core.jobs.actions import tag
 
     spec = TagSpec(uri=uri, identity=identity(uri, "t"), name="gold")
     with monkeypatch.context() as patch:

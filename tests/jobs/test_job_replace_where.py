@@ -8,8 +8,8 @@ import pytest
 from edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 from lance_core.errors import InputError, LanceError, NotFoundError
-from lance_core.jobs.edit_specs import ReplaceWhereSpec
 from lance_core.jobs.run import run_job, run_json
+from lance_core.jobs.specs.edits import ReplaceWhereSpec
 
 
 def replace_day(uri: str, day: int, start: int, stop: int, key: str = "1", **fields: object) -> ReplaceWhereSpec:

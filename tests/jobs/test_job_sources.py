@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from lance_core.errors import InputError
-from lance_core.jobs.sources import open_local_source
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.sources.open_source import open_local_source
+from lance_core.jobs.specs.spec import SourceSpec
 
 TABLE = pa.table({"id": pa.array([1, 2, 3]), "name": pa.array(["a", None, "c"])})
 

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import InputError
-from lance_core.jobs.edit_specs import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
-from lance_core.jobs.gate_specs import GateSpec
-from lance_core.jobs.identity import make_identity
-from lance_core.jobs.index_specs import BuildIndexSpec, OptimizeIndicesSpec
-from lance_core.jobs.merge_spec import MergeSpec
 from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
-from lance_core.jobs.secret import Secret
-from lance_core.jobs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
-from lance_core.jobs.upkeep_specs import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.identity import make_identity
+from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
+from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.specs.secret import Secret
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
 
 CSV = SourceSpec(format="csv", paths=("a.csv",), options={"header": True, "samplingRatio": 0.5})
 
@@ -132,7 +132,7 @@ def test_identity_is_stable_and_tells_work_apart() -> None:
 
 def test_specs_are_light_to_import() -> None:
     code = (
-        "import sys, lance_core.jobs.registry, lance_core.jobs.identity as i;"
+        "import sys, lance_core.jobs.registry, lance_core.jobs.specs.identity as i;"
         "heavy = {'pyarrow', 'numpy', 'numba', 'pyspark', 'google.protobuf'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"
     )

@@ -15,20 +15,21 @@ import pytest
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.commit import naming
-from lance_core.commit.abort import abort_attempt
-from lance_core.commit.staged import begin_attempt, find_staged, finish_attempt, list_staged
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt
 from lance_core.errors import InputError, LanceError, NotFoundError, RetryableConflictError, SchemaMismatchError
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.base import TaskResult
-from lance_core.jobs.identity import make_identity
-from lance_core.jobs.local import LocalRunner
-from lance_core.jobs.progress import PROGRESS, ProgressReport, clear_progress, read_progress
 from lance_core.jobs.run import run_job, run_json
-from lance_core.jobs.secret import Secret
-from lance_core.jobs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
-from lance_core.jobs.stage import find_done, work_of
-from lance_core.jobs.write import make_work
+from lance_core.jobs.runtime.lifecycle import find_done, work_of
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.runtime.progress import PROGRESS, ProgressReport, clear_progress, read_progress
+from lance_core.jobs.runtime.protocols import TaskResult
+from lance_core.jobs.specs.identity import make_identity
+from lance_core.jobs.specs.secret import Secret
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.staging.write_fragments import make_work
 from lance_core.table.operations.append import Append
 from lance_core.table.transaction import Transaction
 
@@ -204,7 +205,7 @@ def test_kill_nine_then_again(uri: str, moment: str) -> None:
     code = f"""
 import os, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-import lance_core.jobs.stage as stage, lance_core.jobs.write as write
+import lance_core.jobs.runtime.lifecycle as stage, lance_core.jobs.staging.write_fragments as write
 from lance_core.jobs.run import run_json
 def die(*args, **kwargs): os.kill(os.getpid(), signal.SIGKILL)
 moment = {moment!r}

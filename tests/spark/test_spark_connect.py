@@ -16,12 +16,12 @@ import lance
 import pytest
 
 from lance_core.errors import InputError, RetryableConflictError
-from lance_core.jobs.edit_specs import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
-from lance_core.jobs.index_specs import BuildIndexSpec, OptimizeIndicesSpec
-from lance_core.jobs.merge_spec import MergeSpec
 from lance_core.jobs.registry import KINDS
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
 from lance_core.spark.archive import write_archive
 from lance_core.spark.connect import run_connected, without_token
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import AppendSpec, CommitSpec, SourceSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
 from lance_core.spark.direct import Piece, group_pieces
 from lance_core.spark.runner import SparkRunner
 

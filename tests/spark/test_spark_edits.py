@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lance_core.errors import InputError
-from lance_core.jobs.edit_specs import CompactSpec, DeleteSpec, ReplaceWhereSpec
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import CommitSpec, SourceSpec
+from lance_core.jobs.specs.edits import CompactSpec, DeleteSpec, ReplaceWhereSpec
+from lance_core.jobs.specs.spec import CommitSpec, SourceSpec
 from lance_core.spark.runner import SparkRunner
 
 pytestmark = pytest.mark.spark

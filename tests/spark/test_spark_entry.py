@@ -16,12 +16,13 @@ import spark_sources
 from conftest import ENVIRONMENT, ROOT
 
 from lance_core.commit import naming
-from lance_core.commit.staged import find_staged, list_staged
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.staging.staged import find_staged
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.failure_record import read_failure
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import AppendSpec, CommitSpec, SourceSpec
+from lance_core.jobs.runtime.failure_record import read_failure
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -15,9 +15,9 @@ import spark_sources
 
 from lance_core.commit import naming
 from lance_core.errors import InputError, SchemaMismatchError
-from lance_core.jobs.progress import PROGRESS
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.runtime.progress import PROGRESS
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
 from lance_core.spark.runner import SparkRunner
 
 pytestmark = pytest.mark.spark
@@ -170,7 +170,7 @@ def test_files_carry_the_attempt(spark, uri: str) -> None:
 
 
 def test_progress_is_logged(spark, uri: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="lance_core.jobs.stage")
+    caplog.set_level("INFO", logger="lance_core.jobs.runtime.lifecycle")
     stage(spark, AppendSpec(uri=uri, source=source(rows=200_000), max_rows_per_file=20_000, progress_seconds=0.05))
     lines = [record.getMessage() for record in caplog.records]
     assert [line for line in lines if "fragments, " in line and "tasks" in line]

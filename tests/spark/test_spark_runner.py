@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InputError, LanceError, SchemaMismatchError, StoreError
-from lance_core.jobs.base import Shape, TaskResult
-from lance_core.jobs.local import LocalRunner
-from lance_core.jobs.spec import SourceSpec
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.runtime.protocols import Shape, TaskResult
+from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.runner import SparkRunner, one_per_partition
 
 pytestmark = pytest.mark.spark

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ENVIRONMENT
 
-from lance_core.commit.registry import list_staged
+from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
-from lance_core.jobs.spec import CommitSpec
-from lance_core.jobs.upkeep_specs import BranchSpec, GarbageSpec
+from lance_core.jobs.specs.maintenance import BranchSpec, GarbageSpec
+from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.spark.streaming import batch_identity, batches_into, query_id_of
 
 pytestmark = pytest.mark.spark

@@ -16,10 +16,10 @@ import pytest
 from exact_storage import missing, strangers
 
 import lance_core
-from lance_core.commit.garbage import collect_garbage
-from lance_core.dataset.cleanup import plan_cleanup, run_cleanup
-from lance_core.dataset.dataset import LanceDataset
-from lance_core.dataset.snapshot import snapshot_of
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.snapshot.snapshot import snapshot_of
+from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.io.memory import MemoryStore, forget_memory_root
 from lance_core.io.store import Store, StoreEntry
 from lance_core.io.wrap import FaultyStore

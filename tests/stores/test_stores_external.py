@@ -13,7 +13,7 @@ from commit_support import append, create, live_rows
 from emulators import DDB_TABLE, dynamodb, s3_options
 from store_contract import StoreContract
 
-from lance_core.commit.manifests import list_versions, load_manifest
+from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, StoreError
 from lance_core.io.external import ExternalStore, ManifestRegister
 from lance_core.io.external_dynamodb import DynamoRegister

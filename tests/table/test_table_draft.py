@@ -31,7 +31,8 @@ from lance_core.format.manifest import (
 from lance_core.format.schema import TOMBSTONE, Field, Schema
 from lance_core.rowids.message import encode_row_ids
 from lance_core.rowids.sequence import sequence_of
-from lance_core.table.draft import TableOptions, build
+from lance_core.table.build import build
+from lance_core.table.draft import TableOptions
 from lance_core.table.features import check_readable, check_writable
 from lance_core.table.field_ids import next_field_id, with_new_ids
 from lance_core.table.operations import (

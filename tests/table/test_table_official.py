@@ -9,7 +9,8 @@ import pytest
 from table_histories import HISTORIES, create, read_history, reopen, source_of, transaction_of
 
 from lance_core.format.manifest import Manifest
-from lance_core.table.draft import TableOptions, build
+from lance_core.table.build import build
+from lance_core.table.draft import TableOptions
 from lance_core.wire.manifest_file import ManifestFile, encode_manifest_file
 from lance_core.wire.transaction import encode_transaction
 

@@ -14,7 +14,8 @@ import pytest
 from table_histories import read_history, reopen, source_of, transaction_of
 
 from lance_core.format.manifest import Manifest
-from lance_core.table.draft import TableOptions, build
+from lance_core.table.build import build
+from lance_core.table.draft import TableOptions
 from lance_core.table.operations import Rewrite
 from lance_core.table.transaction import Transaction
 

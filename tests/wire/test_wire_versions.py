@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.history import list_history, version_entry
+from lance_core.dataset.versions.history import list_history, version_entry
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DeletionFile, Fragment
 from lance_core.format.manifest import Manifest

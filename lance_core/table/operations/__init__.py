@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lance_core.format.index import RewrittenIndex
 from lance_core.table.operations.append import Append
-from lance_core.table.operations.base import CompactedSsTable, Operation, RewrittenIndex
+from lance_core.table.operations.base import CompactedSsTable, Operation
 from lance_core.table.operations.clone import Clone
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.operations.data_overlay import DataOverlay, OverlayGroup

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.table.touches import Touches
 
 if TYPE_CHECKING:
@@ -30,14 +29,3 @@ class CompactedSsTable:
 
     shard_id: str
     generation: int
-
-
-@dataclass(frozen=True, slots=True)
-class RewrittenIndex:
-    """An index segment whose row addresses were translated into a new segment."""
-
-    old_id: str
-    new_id: str
-    new_index_details: IndexDetails | None = None
-    new_index_version: int = 0
-    new_index_files: tuple[IndexFile, ...] = ()

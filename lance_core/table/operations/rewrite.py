@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from lance_core.format.fragment import Fragment
-from lance_core.format.index import IndexMetadata
-from lance_core.table.operations.base import RewrittenIndex
+from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.table.touches import Touches
 
 if TYPE_CHECKING:

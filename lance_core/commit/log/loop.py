@@ -1,0 +1,383 @@
+"""The commit loop: judge what came in between, fit the transaction onto it, publish, or try again.
+
+::
+
+    read version 4, newest 6     judge our transaction against those of 5 and 6
+                                 OK       nothing to do           REBASE  rewrite deletion files against 6
+                                 RETRY    RetryableConflictError  NEVER   IncompatibleConflictError
+    put 7                        lost?    wait a little, judge 7, put 8, …
+
+A transaction that is found in the log already (same uuid) is not committed again: its version is the answer. That makes
+every call of this function safe to repeat with the same transaction. (Spec: FORMAT D.1.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lance_core.commit import naming
+from lance_core.commit.backoff import Backoff
+from lance_core.commit.identities import carries, identities_of
+from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_version, write_hint
+from lance_core.commit.log.put_manifest import PutOutcome, put_manifest, require_put_if_absent
+from lance_core.commit.log.rebase import Rebased, rebase
+from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.records import each
+from lance_core.errors import (
+    CommitError,
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    NotFoundError,
+    RetryableConflictError,
+    StoreError,
+)
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
+from lance_core.io.store import Store
+from lance_core.table.build import build
+from lance_core.table.conflicts import Outcome, Verdict, judge
+from lance_core.table.draft import TableOptions
+from lance_core.table.features import check_writable
+from lance_core.table.operations import Delete, Overwrite, Restore, Update
+from lance_core.table.transaction import Transaction
+from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
+from lance_core.wire.transaction import encode_transaction
+
+WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
+"""The number says which release of the official library this writes like: other readers compare it with that library's
+releases to work around old bugs."""
+
+DEFAULT_MAX_RETRIES = 20
+
+
+class PartlyLandedError(RetryableConflictError):
+    """Another commit published some of the identities that this transaction carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """How a commit went. `num_rebased`: versions of others that asked for a rebase. `already`: it had landed before."""
+
+    manifest: Manifest
+    transaction: Transaction
+    num_rebased: int = 0
+    already: bool = False
+
+
+def commit_transaction(
+    store: Store,
+    transaction: Transaction,
+    *,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    options: TableOptions | None = None,
+    source: Manifest | None = None,
+    strict: bool = False,
+    attempt: str | None = None,
+) -> Manifest:
+    """Publish a transaction as the next version and return its manifest.
+
+    `options` matter when the transaction creates the table. `source` is the manifest a Clone begins from. `strict` refuses
+    when the table moved at all since `transaction.read_version`. `attempt` goes into the names of files a rebase writes.
+
+    Raises RetryableConflictError (plan again), IncompatibleConflictError, CommitStateUnknownError (look before you retry),
+    StoreError (nothing happened; the same call may be repeated), NotFoundError (no table, and not a creating transaction).
+    """
+    return commit_in_detail(
+        store, transaction, max_retries=max_retries, options=options, source=source, strict=strict, attempt=attempt
+    ).manifest
+
+
+def commit_in_detail(
+    store: Store,
+    transaction: Transaction,
+    *,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    options: TableOptions | None = None,
+    source: Manifest | None = None,
+    strict: bool = False,
+    attempt: str | None = None,
+    before_put: Callable[[], None] = lambda: None,
+) -> Committed:
+    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise."""
+    require_put_if_absent(store)
+    run = _Run(store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put)
+    try:
+        return run.until_landed(max_retries)
+    except CommitStateUnknownError:
+        raise  # what was written may be in use
+    except StoreError as error:
+        run.clean_up()
+        raise run.doubtful(error) from error
+    except LanceError:
+        run.clean_up()
+        raise
+
+
+def fit(store: Store, transaction: Transaction, newest: OpenVersion, *, attempt: str | None = None) -> Rebased:
+    """A planned transaction brought up to `newest`: judged against everything in between and rebased where that is asked.
+
+    Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
+    """
+    run = _Run(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
+    return run.fitted(newest)
+
+
+class _Run:
+    """One commit: the transaction as planned, and how far the log has been judged."""
+
+    def __init__(
+        self,
+        store: Store,
+        planned: Transaction,
+        *,
+        options: TableOptions | None,
+        source: Manifest | None,
+        strict: bool,
+        attempt: str | None,
+        before_put: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._planned = planned
+        self._options = options
+        self._source = source
+        self._strict = strict
+        self._attempt = attempt
+        self._before_put = before_put
+        self._identities = tuple(identities_of(planned))
+        self._judged = planned.read_version
+        self._read: Manifest | None = None
+        self._originals: Mapping[int, Fragment] | None = None
+        self._to_rebase: list[Transaction] = []
+        self._written: set[str] = set()
+        self._in_doubt = False
+
+    def until_landed(self, max_retries: int) -> Committed:
+        backoff = Backoff()
+        for _ in range(max_retries + 1):
+            began = time.monotonic()
+            found = self._try_once()
+            if found is not None:
+                return found
+            backoff.wait(try_seconds=time.monotonic() - began)
+        if self._in_doubt:
+            raise StoreError(f"{self._store.uri}: the store did not take a manifest in {max_retries + 1} tries")
+        raise RetryableConflictError(
+            f"{self._store.uri}: lost the race for the next version {max_retries + 1} times",
+            uri=self._store.uri,
+            operation=self._planned.operation.name,
+            cure="Many writers commit at once; commit again, or let one commit task hold the table's lane.",
+        )
+
+    def fitted(self, newest: OpenVersion) -> Rebased:
+        if self._judge_until(newest) is not None:
+            raise PartlyLandedError(f"{self._store.uri}: {self._planned.uuid} landed meanwhile", uri=self._store.uri)
+        return self._rebase(newest)
+
+    def doubtful(self, error: StoreError) -> CommitError | StoreError:
+        """The store failed: after a put without an answer that is more than a failure."""
+        if not self._in_doubt:
+            return error
+        return CommitStateUnknownError(
+            f"{self._store.uri}: an earlier put got no answer, and now the store fails: {error}",
+            uri=self._store.uri,
+            operation=self._planned.operation.name,
+            cure=f"It landed if a version after {self._planned.read_version} has the transaction {self._planned.uuid}.",
+        )
+
+    def clean_up(self) -> None:
+        """Remove what was written for a version that is not to be."""
+        if self._in_doubt:
+            return
+        for path in self._written:
+            _delete_quietly(self._store, path)
+
+    def _try_once(self) -> Committed | None:
+        newest = self._newest()
+        if newest is not None:
+            landed = self._judge_until(newest)
+            if landed is not None:
+                return Committed(landed, self._planned, len(self._to_rebase), already=True)
+            check_writable(newest.manifest, uri=self._store.uri)
+        rebased = self._rebase(newest)
+        manifest = build(
+            None if newest is None else newest.manifest,
+            rebased.transaction,
+            timestamp_ns=time.time_ns(),
+            writer_version=WRITER_VERSION,
+            options=self._options,
+            source=self._source_manifest(),
+            transaction_file=self._transaction_file(newest, rebased.transaction),
+        )
+        outcome = self._put(manifest, rebased.transaction, newest)
+        if outcome is PutOutcome.OURS:
+            self._keep_only(rebased, manifest)
+            write_hint(self._store, manifest.version)
+            return Committed(manifest, rebased.transaction, len(self._to_rebase))
+        self._in_doubt = self._in_doubt or outcome is PutOutcome.NOT_THERE
+        return None
+
+    def _newest(self) -> OpenVersion | None:
+        newest = open_newest(self._store)
+        if newest is not None:
+            return newest
+        if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):
+            return None
+        raise NotFoundError(
+            f"{self._store.uri} is not a Lance table, so {self._planned.operation.name} has nothing to work on",
+            uri=self._store.uri,
+            operation=self._planned.operation.name,
+            cure="Check the uri, or create the table by writing to it.",
+        )
+
+    def _judge_until(self, newest: OpenVersion) -> Manifest | None:
+        """Judge every version not judged yet. The manifest of our own earlier landing, if that is what we find."""
+        numbers = range(self._judged + 1, newest.manifest.version + 1)
+        opened = [*each(self._store, numbers[:-1], _open_or_none), newest] if numbers else []
+        conflicts: list[tuple[Transaction, Verdict, int]] = []
+        for number, item in zip(numbers, opened, strict=True):
+            theirs = None if item is None else transaction_of(self._store, item)
+            if item is None or theirs is None:
+                raise self._history_gone(number)
+            if theirs.uuid == self._planned.uuid or self._is_carried_by(theirs, number):
+                return item.manifest
+            conflicts.append((theirs, self._verdict(theirs), number))
+        # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
+        for theirs, verdict, number in conflicts:
+            self._accept(theirs, verdict, number)
+        self._judged = newest.manifest.version
+        return None
+
+    def _verdict(self, theirs: Transaction) -> Verdict:
+        if not isinstance(self._planned.operation, (Delete, Update)):
+            return judge(self._planned, theirs)
+        original = self._original()
+        if original is not None and self._originals is None:
+            touched = self._planned.operation.touches().fragments
+            self._originals = {item.id: item for item in original.fragments if item.id in touched}
+        return judge(self._planned, theirs, affected_rows=original is not None, originals=self._originals)
+
+    def _original(self) -> Manifest | None:
+        """The version the transaction was planned on, when it can still be read."""
+        if self._read is None and self._planned.read_version:
+            opened = _open_or_none(self._store, self._planned.read_version)
+            self._read = None if opened is None else opened.manifest
+        return self._read
+
+    def _is_carried_by(self, theirs: Transaction, number: int) -> bool:
+        """Whether all our identities landed in that version; PartlyLandedError when only some of them did."""
+        landed = [identity for identity in self._identities if carries(theirs, identity)]
+        if landed and len(landed) < len(self._identities):
+            raise PartlyLandedError(
+                f"{self._store.uri}: {', '.join(landed)} landed meanwhile, in version {number}",
+                uri=self._store.uri,
+                other_version=number,
+                cure="Commit again; what has landed is left out then.",
+            )
+        return bool(landed)
+
+    def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
+        mine, other = self._planned.operation.name, theirs.operation.name
+        where = (
+            f"{self._store.uri}: {mine} planned on version {self._planned.read_version} meets {other} of version {number}"
+        )
+        facts = {"uri": self._store.uri, "version": self._planned.read_version, "other_version": number, "operation": mine}
+        if self._strict:
+            raise IncompatibleConflictError(
+                f"{where}, and was asked to fail if the table moved",
+                **facts,  # type: ignore[arg-type]
+                cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace what came in between.',
+            )
+        if verdict.outcome is Outcome.NEVER:
+            raise IncompatibleConflictError(
+                f"{where}: {verdict.reason}",
+                **facts,  # type: ignore[arg-type]
+                cure="Plan the work again on the newest version, if it is still wanted.",
+            )
+        if verdict.outcome is Outcome.RETRY:
+            raise RetryableConflictError(
+                f"{where}: {verdict.reason}",
+                **facts,  # type: ignore[arg-type]
+                cure="Plan it again on the newest version and commit again.",
+            )
+        if verdict.outcome is Outcome.REBASE:
+            self._to_rebase.append(theirs)
+
+    def _history_gone(self, number: int) -> RetryableConflictError:
+        return RetryableConflictError(
+            f"{self._store.uri}: {self._planned.operation.name} was planned on version {self._planned.read_version}, "
+            f"and what happened in version {number} cannot be read any more",
+            uri=self._store.uri,
+            version=self._planned.read_version,
+            other_version=number,
+            operation=self._planned.operation.name,
+            cure="Plan it again on the newest version; keep versions for longer than work takes.",
+        )
+
+    def _rebase(self, newest: OpenVersion | None) -> Rebased:
+        if newest is None or not self._to_rebase:
+            return Rebased(self._planned)
+        rebased = rebase(
+            self._store,
+            self._planned,
+            newest.manifest,
+            theirs=self._to_rebase,
+            original=self._original(),
+            attempt=self._attempt,
+        )
+        self._written.update(rebased.files)
+        return rebased
+
+    def _source_manifest(self) -> Manifest | None:
+        operation = self._planned.operation
+        if isinstance(operation, Restore):
+            return load_manifest(self._store, operation.version)
+        return self._source
+
+    def _transaction_file(self, newest: OpenVersion | None, transaction: Transaction) -> str:
+        if newest is not None:
+            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE)
+        else:
+            without = self._options is not None and self._options.no_transaction_file
+        return "" if without else transaction.file_name
+
+    def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutOutcome:
+        data = encode_transaction(transaction)
+        if manifest.transaction_file:
+            path = naming.transaction_path(manifest.transaction_file)
+            self._written.add(path)
+            # The inline copy is what counts, unless the transaction is too large for one.
+            self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
+        self._before_put()
+        scheme = _scheme_of(newest, self._options)
+        return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
+
+    def _keep_only(self, rebased: Rebased, manifest: Manifest) -> None:
+        # Earlier tries left files that this version does not use.
+        needed = {*rebased.files, naming.transaction_path(manifest.transaction_file)}
+        for path in self._written - needed:
+            _delete_quietly(self._store, path)
+
+
+def _open_or_none(store: Store, version: int) -> OpenVersion | None:
+    try:
+        return open_version(store, version)
+    except NotFoundError:
+        return None
+
+
+def _scheme_of(newest: OpenVersion | None, options: TableOptions | None) -> naming.NamingScheme:
+    if newest is None:
+        is_v1 = options is not None and options.v1_manifest_names
+        return naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
+    parsed = naming.parse_manifest_name(newest.path.rsplit("/", 1)[-1])
+    return naming.NamingScheme.V2 if parsed is None else parsed[1]
+
+
+def _delete_quietly(store: Store, path: str) -> None:
+    try:
+        store.delete(path)
+    except LanceError:
+        return  # garbage collection finds it by its name

@@ -1,0 +1,85 @@
+"""The one moment that publishes: putting a manifest where there is none.
+
+::
+
+    put_manifest(store, manifest 7)     -> OURS     it lies there, and it is ours
+                                        -> LOST     somebody else's version 7 lies there
+                                        -> NOT_THERE  the store failed, and looking shows that nothing came of it
+
+A failed put says little: the request may have been lost, or only its answer. So the target is read before anything is said;
+when even that fails, the outcome is unknown and CommitStateUnknownError says so.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from lance_core.commit import naming
+from lance_core.commit.log.manifests import open_path
+from lance_core.commit.log.transactions import transaction_of
+from lance_core.errors import (
+    AlreadyExistsError,
+    CommitStateUnknownError,
+    LanceError,
+    NotFoundError,
+    PreconditionError,
+    StoreError,
+)
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.wire.manifest_file import encode_manifest_file
+
+
+class PutOutcome(enum.Enum):
+    """What became of a put."""
+
+    OURS = "ours"
+    LOST = "lost"
+    NOT_THERE = "not there"
+
+
+def require_put_if_absent(store: Store) -> None:
+    """Refuse a store on which two writers could both win."""
+    if not store.has_put_if_absent:
+        raise PreconditionError(
+            f"{store.uri}: this store cannot write only-if-absent, so two commits could overwrite each other",
+            uri=store.uri,
+            cure="Use a store with conditional put, or configure an external manifest store.",
+        )
+
+
+def put_manifest(
+    store: Store, manifest: Manifest, *, uuid: str, transaction: bytes | None, scheme: naming.NamingScheme
+) -> PutOutcome:
+    """Publish a manifest as its version, with the serialized transaction inline; `uuid` is that transaction's.
+
+    Raises PreconditionError; CommitStateUnknownError when neither the put nor a look at the target gives an answer.
+    """
+    path = naming.manifest_path(manifest.version, scheme)
+    data = encode_manifest_file(manifest, transaction=transaction)
+    try:
+        store.put_if_absent(path, data)
+        return PutOutcome.OURS
+    except AlreadyExistsError:
+        # A retry inside the store's client may have found its own first try there.
+        return _settle(store, path, version=manifest.version, uuid=uuid)
+    except PreconditionError:
+        raise
+    except StoreError as error:
+        return _settle(store, path, version=manifest.version, uuid=uuid, cause=error)
+
+
+def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreError | None = None) -> PutOutcome:
+    try:
+        found = transaction_of(store, open_path(store, version, path))
+    except NotFoundError:
+        return PutOutcome.NOT_THERE
+    except LanceError as error:
+        raise CommitStateUnknownError(
+            f"{store.uri}: version {version} may or may not be ours: the put failed ({cause or 'it exists'}), "
+            f"and so did reading it back ({error})",
+            uri=store.uri,
+            version=version,
+            cure=f"Read the transaction of version {version}: it landed if its uuid is {uuid}.",
+        ) from error
+    return PutOutcome.OURS if found is not None and found.uuid == uuid else PutOutcome.LOST

@@ -1,0 +1,374 @@
+"""The commit task: any number of staged transactions, published exactly once, in as few versions as possible.
+
+::
+
+    claim                say what is being published, so that no abort pulls files away meanwhile
+    ledger, log          leave out what has landed
+    load                 each staged transaction: counts, not withdrawn, every file there
+    fold -> check -> commit -> ledger            once per version to be
+    drain                records and staged transaction files of what has landed; then the claim
+
+Killed between any two steps, the same call again finishes the work: what landed is found in the ledger or the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from lance_core.commit import naming
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, Committed, PartlyLandedError, commit_in_detail, fit
+from lance_core.commit.log.manifests import find_latest_version, open_version
+from lance_core.commit.log.rebase import Rebased
+from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
+from lance_core.commit.records import each
+from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, renew_claim
+from lance_core.commit.registry.ledger import find_landed_many, record_fold
+from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
+from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.drain import Loaded, drain_landed, drain_published, load_staged
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    InputError,
+    LanceError,
+    RetryableConflictError,
+    StoreError,
+)
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.table.draft import TableOptions
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+IfMoved = Literal["fail", "overwrite"]
+Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
+"""Called with what is about to be published and the newest version, before every publication; raises to refuse."""
+ReExecute = Callable[[StagedTransaction], StagedTransaction]
+"""Plans and stages one identity's work again on the newest version; called while the commit holds the table's lane."""
+Withdraw = Callable[[StagedTransaction, str], None]
+"""Gives up what is staged, before it is staged again; the second argument names the commit that asks."""
+
+_LEASE_MARGIN_SECONDS = 60.0
+_MAX_ROUNDS = 40
+_MAX_RE_EXECUTIONS = 15
+"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
+is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
+
+
+def commit_staged(
+    store: Store,
+    refs: Sequence[StagedTransaction],
+    *,
+    if_moved: IfMoved = "fail",
+    options: TableOptions | None = None,
+    check: Check | None = None,
+    re_execute: ReExecute | None = None,
+    may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True,
+    withdraw: Withdraw | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+) -> CommitResult:
+    """Publish staged transactions exactly once; calling it again with the same references adds nothing.
+
+    `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
+    was planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
+    invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised. `withdraw` gives the
+    former attempt up before that; without it, the attempt is aborted.
+
+    Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
+    SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
+    CommitStateUnknownError when the ledger is silent and the history needed to decide is gone.
+    """
+    if if_moved not in ("fail", "overwrite"):
+        raise InputError(f"if_moved={if_moved!r}: expected 'fail' or 'overwrite'")
+    if not refs:
+        raise InputError("no staged transactions were passed", cure="Pass what the staging tasks returned.")
+    began = time.monotonic()
+    wanted = _distinct(refs)
+    claim = put_claim(
+        store,
+        uuids=[fold_uuid(wanted.values())],
+        identities=[*wanted],
+        commit=naming.new_attempt(),
+    )
+    service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
+    try:
+        service.may_re_execute = may_re_execute
+        service.withdraw = withdraw or partial(_abort, store)
+        result = service.run(check, re_execute)
+    except _InDoubtError:
+        raise  # the claim stays: nobody may pull files away while the outcome is open
+    except Exception:
+        _quietly(lambda: drop_claim(store, service.claim))
+        raise
+    return replace(result, seconds=round(time.monotonic() - began, 6))
+
+
+class _InDoubtError(StoreError):
+    """The store gave no answer about a publication; making the same commit again settles it."""
+
+
+@dataclass
+class _Tally:
+    """What this call has done so far."""
+
+    outcome: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    num_versions: int = 0
+    landed: list[StagedTransaction] = field(default_factory=list)
+    rebased: int = 0
+    re_executed: int = 0
+
+
+class _Service:
+    def __init__(
+        self,
+        store: Store,
+        wanted: Mapping[str, StagedTransaction],
+        claim: Claim,
+        *,
+        if_moved: IfMoved,
+        options: TableOptions | None,
+        max_retries: int,
+    ) -> None:
+        self._store = store
+        self._pending = dict(wanted)
+        self.claim = claim
+        self._if_moved = if_moved
+        self._options = options
+        self._max_retries = max_retries
+        self._tally = _Tally()
+        self._repeated: set[str] = set()
+        self._held: set[str] = set()
+        self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
+        self.withdraw: Withdraw = partial(_abort, store)
+        self._loaded: dict[str, Loaded] = {}
+
+    def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
+        for _ in range(_MAX_ROUNDS):
+            self._leave_out_landed()
+            if not self._pending:
+                break
+            self._round(check, re_execute)
+        if self._pending:
+            raise RetryableConflictError(
+                f"{self._store.uri}: other writers were faster {_MAX_ROUNDS} times",
+                uri=self._store.uri,
+                cure="Commit again, or let one commit task hold the table's lane.",
+            )
+        self._drain()
+        return self._result()
+
+    def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
+        """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
+        first = [ref for uuid, ref in self._pending.items() if uuid not in self._held]
+        found = load_staged(self._store, first or [*self._pending.values()])
+        loaded = [item for item in found if item is not None]
+        if len(loaded) < len(found):
+            return  # some landed since we looked, by another commit's hand
+        version = find_latest_version(self._store)
+        newest = None if version is None else open_version(self._store, version).manifest
+        folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
+        if check is not None:
+            check([(item.ref, item.transaction) for item in loaded], newest)
+        self._refuse_if_moved(folds, newest)
+        self._renew_claim(fold.transaction.uuid for fold in folds)
+        for fold in folds:
+            try:
+                done = self._commit(fold)
+            except PartlyLandedError:
+                return
+            except MemberConflictError as error:
+                self._part(fold, error, re_execute)
+                return
+            except RetryableConflictError as error:
+                self._execute_again(fold.members, re_execute, error)
+                return
+            except IncompatibleConflictError:
+                if _lost_creation(fold, self._store):
+                    return
+                raise
+            if done.already:
+                return  # somebody else published it just now; the next round finds it in the log
+            self._note(fold, done)
+
+    def _commit(self, fold: Fold) -> Committed:
+        if not fold.merges_rows:
+            return self._publish(fold, fold.transaction)
+        newest = open_version(self._store)
+
+        def bring_up(transaction: Transaction) -> Rebased:
+            return fit(self._store, transaction, newest, attempt=self.claim.commit)
+
+        merged = merge_rows(
+            self._store,
+            fold.members,
+            newest.manifest,
+            uuid=fold.transaction.uuid,
+            attempt=self.claim.commit,
+            fit=bring_up,
+        )
+        try:
+            done = self._publish(fold, merged.transaction)
+        except _InDoubtError:
+            raise  # the files may be in use
+        except Exception:
+            self._delete(merged.files)
+            raise
+        used = frozenset(fragment_paths(named_fragments(done.transaction.operation)))
+        self._delete(path for path in merged.files if path not in used)
+        return done
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            _quietly(partial(self._store.delete, path))
+
+    def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
+        try:
+            return commit_in_detail(
+                self._store,
+                transaction,
+                max_retries=self._max_retries,
+                options=self._options,
+                strict=fold.strict,
+                attempt=self.claim.commit,
+                before_put=self._require_lease,
+            )
+        except CommitStateUnknownError as error:
+            # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
+            raise _InDoubtError(
+                f"{error} This commit carries its identities, so it may simply be made again: it looks first.",
+                uri=self._store.uri,
+                operation=transaction.operation.name,
+            ) from error
+
+    def _renew_claim(self, uuids: Iterable[str]) -> None:
+        self.claim = renew_claim(self._store, self.claim, uuids=uuids)
+
+    def _require_lease(self) -> None:
+        # A process that slept through its lease must not publish: its files may have been collected.
+        if not self.claim.is_alive(time.time() + _LEASE_MARGIN_SECONDS):
+            raise RetryableConflictError(
+                f"{self._store.uri}: commit {self.claim.commit} took longer than its lease", uri=self._store.uri
+            )
+
+    def _leave_out_landed(self) -> None:
+        since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
+        found = find_landed_many(self._store, since, own_commit=self.claim.commit)
+        for uuid, version in found.items():
+            if version is not None:
+                self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
+
+    def _note(self, fold: Fold, done: Committed) -> None:
+        """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
+        version = done.manifest.version
+        uuids = [item.ref.uuid for item in fold.members]
+        record_fold(self._store, uuids, version=version, transaction=fold.transaction)
+        self._tally.num_versions += 1
+        self._tally.rebased += done.num_rebased
+        for item in fold.members:
+            self._settle(self._pending.pop(item.ref.uuid), version, LANDED)
+            self._loaded[item.ref.uuid] = item
+
+    def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
+        self._tally.outcome[ref.uuid] = outcome
+        self._tally.versions[ref.uuid] = version
+        if outcome == LANDED:
+            self._tally.landed.append(ref)
+
+    def _refuse_if_moved(self, folds: Sequence[Fold], newest: Manifest | None) -> None:
+        # Told before anything is published, not halfway through the folds.
+        for fold in folds:
+            read_version = fold.transaction.read_version
+            if fold.strict and newest is not None and newest.version != read_version:
+                raise IncompatibleConflictError(
+                    f"{self._store.uri}: {fold.transaction.operation.name} was planned on version {read_version}, "
+                    f"the newest is {newest.version}",
+                    uri=self._store.uri,
+                    version=read_version,
+                    other_version=newest.version,
+                    operation=fold.transaction.operation.name,
+                    cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
+                )
+
+    def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
+        if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(members):
+            raise error
+        if not all(self.may_re_execute(item.ref) for item in members):
+            raise error
+        log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in members))
+        for item in members:
+            self.withdraw(item.ref, self.claim.commit)
+            self._pending[item.ref.uuid] = re_execute(item.ref)
+            self._renew_claim(())
+            self._tally.re_executed += 1
+
+    def _part(self, fold: Fold, error: MemberConflictError, re_execute: ReExecute | None) -> None:
+        """One member of a fold meets a concurrent commit, or another member, in a row."""
+        blamed = fold.members[error.member]
+        if blamed.ref.uuid in self._repeated and len(fold.members) > 1:
+            # Staged on the newest version and still in conflict: with a member that has not landed. That one goes first.
+            self._held.add(blamed.ref.uuid)
+            return
+        self._execute_again([blamed], re_execute, error)
+        self._repeated.add(blamed.ref.uuid)
+
+    def _drain(self) -> None:
+        """What has landed needs no records any more. Best effort: garbage collection does the same."""
+        known: dict[int, list[Loaded]] = {}
+        for ref in self._tally.landed:
+            known.setdefault(self._tally.versions[ref.uuid], []).append(self._loaded[ref.uuid])
+        rest = [uuid for uuid in self._tally.outcome if uuid not in self._loaded]
+        for version, items in known.items():
+            _quietly(partial(drain_published, self._store, items, version))
+        _quietly(lambda: each(self._store, rest, drain_landed))
+        _quietly(lambda: drop_claim(self._store, self.claim))
+
+    def _result(self) -> CommitResult:
+        tally = self._tally
+        return CommitResult(
+            version=max(tally.versions.values()),
+            num_versions=tally.num_versions,
+            identities=dict(tally.outcome),
+            rows_added=sum(ref.rows for ref in tally.landed),
+            rows_deleted=sum(ref.rows_deleted for ref in tally.landed),
+            fragments_added=sum(ref.fragments for ref in tally.landed),
+            bytes_added=sum(ref.bytes for ref in tally.landed),
+            conflicts_rebased=tally.rebased,
+            re_executed=tally.re_executed,
+        )
+
+
+def _abort(store: Store, ref: StagedTransaction, own_commit: str) -> None:
+    abort_attempt(store, ref.uuid, ref.attempt, own_commit=own_commit)
+
+
+def _distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
+    found: dict[str, StagedTransaction] = {}
+    for ref in refs:
+        other = found.setdefault(naming.checked_identity(ref.uuid), ref)
+        if other.attempt != ref.attempt:
+            raise InputError(
+                f"identity {ref.uuid} was passed with two attempts, {other.attempt} and {ref.attempt}",
+                cure="Pass only what the last run of its staging task returned.",
+            )
+    return found
+
+
+def _lost_creation(fold: Fold, store: Store) -> bool:
+    """Whether somebody else created the table that this fold was to create."""
+    return fold.transaction.read_version == 0 and fold.members[0].ref.creates and find_latest_version(store) is not None
+
+
+def _quietly(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except LanceError as error:
+        log.warning("left for garbage collection: %s", error)

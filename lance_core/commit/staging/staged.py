@@ -1,0 +1,256 @@
+"""Staged transactions: written, invisible, attributable, waiting for a commit or for their end.
+
+::
+
+    _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
+    _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
+    _lance_core/staged/{identity}.{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
+    _transactions/{V}-{identity}.{attempt}.txn               the staged transaction itself
+
+    begin_attempt -> write data files named after the attempt -> finish_attempt -> commit_staged | abort_attempt
+
+Two attempts of one identity may run at once (a zombie and its retry). `finished.json` is put-if-absent, so one of them
+counts; the other removes its own files and returns the winner's reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lance_core.commit import naming
+from lance_core.commit.identities import identity_property
+from lance_core.commit.log.transactions import read_transaction_file, write_transaction
+from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
+from lance_core.commit.records import add_record, each, write_record
+from lance_core.commit.references import data_paths, named_fragments
+from lance_core.commit.registry.attempts import (
+    finished_path,
+    forget_attempt,
+    is_at_work,
+    is_withdrawn,
+    list_staged,
+    read_finished,
+    remove_files,
+    spec_digest,
+    staged_transaction_path,
+    write_started,
+)
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.errors import InputError, NotFoundError, RetryableConflictError
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+
+__all__ = [
+    "DEFAULT_LEASE_SECONDS",
+    "Attempt",
+    "StagedEntry",
+    "StagedTransaction",
+    "abort_attempt",
+    "begin_attempt",
+    "find_staged",
+    "finish_attempt",
+    "list_staged",
+    "missing_files",
+    "refinish_attempt",
+    "renew_lease",
+]
+
+DEFAULT_LEASE_SECONDS = 24 * 3600.0
+
+
+def begin_attempt(
+    store: Store,
+    *,
+    identity: str,
+    spec: Mapping[str, Any],
+    read_version: int,
+    lease_seconds: float = DEFAULT_LEASE_SECONDS,
+) -> Attempt:
+    """Register a try at staging, before its first data file.
+
+    `spec` is noted for people and digested for retries; it must be JSON-able and free of secrets. `read_version` is the
+    version the work is planned on, 0 when there is no table yet. Within `lease_seconds` (renew with `renew_lease`) garbage
+    collection leaves the attempt's files alone. A staged transaction of this identity for another spec, or whose files are
+    gone, is aborted first (see `abort_attempt` for what it raises when that one may have landed).
+    """
+    _make_room(store, naming.checked_identity(identity), spec=spec)
+    attempt = Attempt(
+        identity=identity,
+        attempt=naming.new_attempt(),
+        read_version=read_version,
+        spec=dict(spec),
+        started=time.time(),
+        lease_seconds=float(lease_seconds),
+        spec_digest=spec_digest(spec),
+    )
+    write_started(store, attempt, renewed=attempt.started)
+    return attempt
+
+
+def renew_lease(store: Store, attempt: Attempt) -> None:
+    """Say that the attempt is alive; RetryableConflictError when it was given up meanwhile."""
+    _require_alive(store, attempt)
+    write_started(store, attempt, renewed=time.time())
+
+
+def finish_attempt(
+    store: Store,
+    attempt: Attempt,
+    transaction: Transaction,
+    *,
+    rows: int,
+    bytes: int,
+    fragments: int | None = None,
+    rows_deleted: int = 0,
+) -> StagedTransaction:
+    """Write the staged transaction and make the attempt the one that counts; nothing becomes visible.
+
+    The transaction gets the identity as its uuid and as a property. When another attempt of the same spec finished first,
+    this one's files are removed and the other's reference is returned. RetryableConflictError when this attempt was given
+    up (lease over and collected, or aborted), or another spec finished first.
+    """
+    transaction = _with_identity(transaction, attempt, rows=rows)
+    path = staged_transaction_path(attempt)
+    staged = StagedTransaction(
+        uri=store.uri,
+        uuid=attempt.identity,
+        attempt=attempt.attempt,
+        read_version=transaction.read_version,
+        operation=transaction.properties.get(CREATES_PROPERTY) or operation_name(transaction),
+        rows=rows,
+        bytes=bytes,
+        fragments=_num_new_fragments(transaction) if fragments is None else fragments,
+        transaction_path=path,
+        creates=CREATES_PROPERTY in transaction.properties,
+        spec_digest=attempt.spec_digest,
+        rows_deleted=rows_deleted,
+    )
+    write_transaction(store, transaction, path=path)
+    found = add_record(store, finished_path(attempt.identity), staged.to_dict())
+    if found is not None:
+        return _yield_to(store, attempt, StagedTransaction.from_dict(found))
+    try:
+        _require_alive(store, attempt)
+    except RetryableConflictError:
+        # Whoever gave the attempt up looked for this record before it was there; without it nobody can commit.
+        store.delete(finished_path(attempt.identity))
+        remove_files(store, attempt.attempt)
+        raise
+    return staged
+
+
+def refinish_attempt(
+    store: Store,
+    ref: StagedTransaction,
+    transaction: Transaction,
+    *,
+    rows: int,
+    bytes: int,
+    fragments: int,
+) -> StagedTransaction:
+    """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
+
+    For the commit that holds the table's lane and has seen that the identity has not landed. Files that both transactions
+    name stay; those of the former one that the new one does not name are left for `remove_files` after the landing, for a
+    commit that was thought dead may still publish the former.
+    """
+    name, text = identity_property(ref.uuid, {"attempt": ref.attempt, "operation": ref.operation, "rows": rows})
+    signed = replace(transaction, uuid=ref.uuid, properties={**transaction.properties, name: text})
+    path = naming.transaction_path(naming.transaction_name(transaction.read_version, f"{ref.uuid}.{ref.attempt}"))
+    write_transaction(store, signed, path=path)
+    staged = replace(
+        ref,
+        read_version=transaction.read_version,
+        rows=rows,
+        bytes=bytes,
+        fragments=fragments,
+        transaction_path=path,
+    )
+    write_record(store, finished_path(ref.uuid), staged.to_dict())
+    if path != ref.transaction_path:
+        store.delete(ref.transaction_path)
+    return staged
+
+
+def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None = None) -> StagedTransaction | None:
+    """The finished staged transaction of an identity; None when there is none, it is being aborted, or files of it are gone.
+
+    With `spec`, one that was staged for another spec is None as well.
+    """
+    staged = read_finished(store, identity)
+    if staged is None or is_withdrawn(store, identity, staged.attempt):
+        return None
+    if spec is not None and staged.spec_digest != spec_digest(spec):
+        return None
+    transaction = read_transaction_file(store, staged.transaction_path)
+    if transaction is None or missing_files(store, transaction, attempt=staged.attempt):
+        return None
+    return staged
+
+
+def missing_files(store: Store, transaction: Transaction, *, attempt: str) -> list[str]:
+    """Files that the attempt wrote for its transaction and the store has no longer."""
+
+    def check(store: Store, path: str) -> str | None:
+        try:
+            store.size(path)
+        except NotFoundError:
+            return path
+        return None
+
+    return [path for path in each(store, data_paths(transaction, attempt=attempt), check) if path is not None]
+
+
+def operation_name(transaction: Transaction) -> str:
+    """ "append", "data_replacement", …"""
+    name = type(transaction.operation).__name__
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> Transaction:
+    if transaction.read_version != attempt.read_version:
+        raise InputError(
+            f"the transaction was made on version {transaction.read_version}, the attempt began on {attempt.read_version}",
+            cure="The read version is fixed when the work is planned and travels with it.",
+        )
+    note = {"attempt": attempt.attempt, "operation": operation_name(transaction), "rows": rows}
+    name, text = identity_property(attempt.identity, note)
+    return replace(transaction, uuid=attempt.identity, properties={**transaction.properties, name: text})
+
+
+def _require_alive(store: Store, attempt: Attempt) -> None:
+    if not is_at_work(store, attempt.identity, attempt.attempt):
+        raise RetryableConflictError(
+            f"attempt {attempt.attempt} of {attempt.identity} was given up while it ran",
+            uri=store.uri,
+            cure="Its lease was over or it was aborted; stage again, with a longer lease for longer work.",
+        )
+
+
+def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> StagedTransaction:
+    if winner.attempt == attempt.attempt:
+        return winner
+    remove_files(store, attempt.attempt)
+    forget_attempt(store, attempt.identity, attempt.attempt)
+    if winner.spec_digest != attempt.spec_digest:
+        raise RetryableConflictError(
+            f"{attempt.identity} is staged already, by attempt {winner.attempt}, for another spec",
+            uri=store.uri,
+            cure="Abort that attempt first (`lance staged abort`), then stage again.",
+        )
+    return winner
+
+
+def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any]) -> None:
+    staged = read_finished(store, identity)
+    if staged is not None and find_staged(store, identity, spec=spec) is None:
+        abort_attempt(store, identity, staged.attempt)
+
+
+def _num_new_fragments(transaction: Transaction) -> int:
+    operation = transaction.operation
+    added = getattr(operation, "new_fragments", None)
+    return len(list(named_fragments(operation)) if added is None else added)

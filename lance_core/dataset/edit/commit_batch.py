@@ -1,0 +1,62 @@
+"""Several staged appends as one version.
+
+::
+
+    commit_batch("/t.lance", [Append of 2 fragments, Append of 1])      -> one version with 3 new fragments
+
+What each transaction says about itself (its properties) is kept. Other operations are folded by the commit service, see
+`lance_core.commit.service.commit_staged`.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid as uuids
+from collections.abc import Iterable, Mapping, Sequence
+
+from lance_core.commit.log.detached import commit_detached
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.versions.auto_cleanup import after_commit
+from lance_core.errors import InputError
+from lance_core.format.fragment import Fragment
+from lance_core.io.resolve import resolve_store
+from lance_core.table.operations.append import Append
+from lance_core.table.transaction import Transaction
+
+
+def commit_batch(
+    target: str | os.PathLike[str] | Snapshot,
+    transactions: Iterable[Transaction],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    detached: bool = False,
+) -> tuple[Snapshot, Transaction]:
+    """Publish appends together: the new version and the transaction that made it. Raises InputError, CommitError.
+
+    `detached`: as a version beside the history, on the oldest version that any append was planned on.
+    """
+    merged = merge_appends([*transactions])
+    store = target.store if isinstance(target, Snapshot) else resolve_store(target, storage_options)
+    access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
+    if detached:
+        return Snapshot(store, commit_detached(store, merged), access), merged
+    committed = commit_in_detail(store, merged, max_retries=max_retries)
+    return after_commit(Snapshot(store, committed.manifest, access)), committed.transaction
+
+
+def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
+    """One append that does what all do, planned on the oldest version any was planned on."""
+    if not transactions:
+        raise InputError("there is no transaction to commit")
+    fragments: list[Fragment] = []
+    for item in transactions:
+        if not isinstance(item.operation, Append):
+            raise InputError(
+                f"only appends are committed as a batch, got {item.operation.name}", cure="Commit the others one by one."
+            )
+        fragments.extend(item.operation.fragments)
+    properties = {key: value for item in transactions for key, value in item.properties.items()}
+    oldest = min(item.read_version for item in transactions)
+    return Transaction(oldest, str(uuids.uuid4()), Append(tuple(fragments)), properties=properties)

@@ -1,0 +1,64 @@
+"""Commit an operation, or a transaction that was staged elsewhere: `LanceDataset.commit`.
+
+::
+
+    commit_operation("/t.lance", Append(fragments), read_version=3)       -> the new snapshot
+    commit_operation("/t.lance", transaction)                             read version and uuid are the transaction's
+"""
+
+from __future__ import annotations
+
+import os
+import uuid as uuids
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lance_core.commit.log.detached import commit_detached
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_transaction
+from lance_core.dataset.edit.insert import COMMIT_MESSAGE
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.versions.auto_cleanup import after_commit
+from lance_core.errors import InputError
+from lance_core.io.resolve import resolve_store
+from lance_core.table.draft import TableOptions
+from lance_core.table.operations.overwrite import Overwrite
+from lance_core.table.transaction import Transaction
+
+
+def commit_operation(
+    target: str | os.PathLike[str] | Snapshot,
+    operation: Any,
+    *,
+    read_version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    commit_message: str | None = None,
+    stable_row_ids: bool = False,
+    v1_names: bool = False,
+    detached: bool = False,
+) -> Snapshot:
+    """Publish an operation (or a whole transaction) planned on `read_version`. Raises InputError, CommitError.
+
+    `detached`: as a version beside the history, which only who knows its number finds.
+    """
+    store = target.store if isinstance(target, Snapshot) else resolve_store(target, storage_options)
+    access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
+    transaction = _transaction(operation, read_version)
+    if commit_message is not None:
+        transaction = replace(transaction, properties={**transaction.properties, COMMIT_MESSAGE: commit_message})
+    if detached:
+        return Snapshot(store, commit_detached(store, transaction), access)
+    options = TableOptions(stable_row_ids=stable_row_ids, v1_manifest_names=v1_names)
+    manifest = commit_transaction(store, transaction, max_retries=max_retries, options=options, strict=max_retries == 0)
+    return after_commit(Snapshot(store, manifest, access))
+
+
+def _transaction(operation: Any, read_version: int | None) -> Transaction:
+    if isinstance(operation, Transaction):
+        return operation
+    if not hasattr(operation, "apply") or not hasattr(operation, "touches"):
+        raise InputError(f"expected an operation or a transaction, got {type(operation).__name__}")
+    if read_version is None and not isinstance(operation, Overwrite):
+        raise InputError("read_version is missing", cure="Pass the version the operation was planned on.")
+    return Transaction(read_version or 0, str(uuids.uuid4()), operation)

@@ -1,0 +1,60 @@
+"""Delete rows: new deletion files, no data file is touched; a fragment whose last row goes is dropped.
+
+::
+
+    delete_rows(snapshot, "id < 100")     -> the new snapshot, {"num_deleted_rows": 100}
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid as uuids
+from collections.abc import Callable
+from typing import Any
+
+from lance_core.dataset.edit.select_rows import matching_offsets
+from lance_core.dataset.scan.request import as_filter
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.write.deletions import stage_deletions
+from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, Edit, run_edit
+from lance_core.errors import InputError
+from lance_core.table.operations.delete import Delete
+from lance_core.table.transaction import Transaction
+
+
+def delete_rows(
+    snapshot: Snapshot,
+    predicate: Any,
+    *,
+    conflict_retries: int = DEFAULT_RETRIES,
+    retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[Snapshot, dict[str, int]]:
+    """Delete the rows a filter selects (null does not). Raises FilterError, CommitError.
+
+    `progress(rows looked at, rows to look at)` is called while they are looked for.
+    """
+    landed, edit = run_edit(
+        snapshot,
+        lambda current: stage_delete(current, predicate, progress=progress),
+        retries=conflict_retries,
+        timeout=retry_timeout,
+    )
+    return landed, dict(edit.result)
+
+
+def stage_delete(
+    snapshot: Snapshot,
+    predicate: Any,
+    *,
+    attempt: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Edit:
+    """Write the deletion files of a delete and describe its commit."""
+    expr = as_filter(predicate, snapshot.arrow_schema)
+    if expr is None:
+        raise InputError("delete needs a predicate", cure='To delete all rows say "true".')
+    deletions = stage_deletions(snapshot, matching_offsets(snapshot, expr, progress=progress), attempt=attempt)
+    operation = Delete(deletions.updated, deletions.removed, str(predicate))
+    transaction = Transaction(snapshot.version, str(uuids.uuid4()), operation)
+    return Edit(transaction, deletions.files, {"num_deleted_rows": deletions.num_rows})

@@ -1,0 +1,249 @@
+"""`write_dataset`: create, append to, or overwrite a table with one commit.
+
+::
+
+    write_dataset(table, "/t.lance")                      version 1; InputError when there is a table already
+    write_dataset(more, "/t.lance", mode="append")        version 2
+    write_dataset(other, "/t.lance", mode="overwrite")    version 3, its schema may differ
+
+Files are staged first; when anything fails before the commit they are removed and the table is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid as uuids
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from lance_core.arrow import check_compatible, schema_from_arrow
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_transaction
+from lance_core.commit.log.manifests import open_newest
+from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.versions.auto_cleanup import after_commit
+from lance_core.dataset.write.base_paths import Place, as_bases, choose_places
+from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
+from lance_core.dataset.write.sources import Source, open_source
+from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, WriteProgress, discard_fragments, stage_fragments
+from lance_core.errors import CommitStateUnknownError, InputError
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import BasePath, Manifest
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion, parse_storage_version
+from lance_core.io.later import syncing_later
+from lance_core.io.options import with_base_params
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.table.draft import TableOptions
+from lance_core.table.operations.append import Append
+from lance_core.table.operations.overwrite import Overwrite
+from lance_core.table.transaction import Transaction
+
+Mode = Literal["create", "append", "overwrite"]
+COMMIT_MESSAGE = "__lance_commit_message"
+_MODES = ("create", "append", "overwrite")
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """What a write was asked for, checked as far as that goes without looking at the table."""
+
+    mode: Mode
+    max_rows_per_file: int
+    max_bytes_per_file: int | None
+    version: FileVersion | None
+    stable_row_ids: bool
+    properties: Mapping[str, str]
+    config: Mapping[str, str]
+    progress: Callable[[WriteProgress], None] | None
+    initial_bases: tuple[BasePath, ...] = ()
+    target_bases: tuple[str, ...] = ()
+    target_all_bases: bool | None = None
+    v1_names: bool = False
+
+
+def parse_request(
+    *,
+    mode: str = "create",
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int | None = None,
+    data_storage_version: str | None = None,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, Any] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    progress: Callable[[WriteProgress], None] | None = None,
+    initial_bases: Iterable[Any] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    enable_v2_manifest_paths: bool | None = None,
+    **options: Any,
+) -> WriteRequest:
+    """The options of `write_dataset`. Raises InputError for a value that is wrong or an option that is not implemented."""
+    check_options("write_dataset", options, hints=WRITE_HINTS, refused=WRITE_REFUSED)
+    if mode not in _MODES:
+        raise InputError(f"unknown mode {mode!r}", cure=f"Use one of {', '.join(_MODES)}.")
+    if progress is not None and not callable(progress):
+        raise InputError("progress must be a function of a WriteProgress", cure="Pass a function, or leave it out.")
+    message = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
+    return WriteRequest(
+        mode=mode,  # type: ignore[arg-type]
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        version=None if data_storage_version is None else parse_storage_version(data_storage_version),
+        stable_row_ids=enable_stable_row_ids,
+        properties={**(transaction_properties or {}), **message},
+        config=_cleanup_config(auto_cleanup_options),
+        progress=progress,
+        initial_bases=as_bases(initial_bases),
+        target_bases=tuple(target_bases or ()),
+        target_all_bases=target_all_bases,
+        v1_names=enable_v2_manifest_paths is False,
+    )
+
+
+def _cleanup_config(options: Mapping[str, Any] | None) -> dict[str, str]:
+    """Table configuration that other libraries' auto cleanup heeds."""
+    if options is None:
+        return {}
+    unknown = set(options) - {"interval", "older_than_seconds"}
+    if unknown:
+        raise InputError(f"unknown auto_cleanup_options {sorted(unknown)}", cure="Known: interval, older_than_seconds.")
+    config = {}
+    if "interval" in options:
+        config["lance.auto_cleanup.interval"] = str(int(options["interval"]))
+    if "older_than_seconds" in options:
+        config["lance.auto_cleanup.older_than"] = f"{int(options['older_than_seconds'])}s"
+    return config
+
+
+def write_snapshot(
+    data: Any,
+    target: str | os.PathLike[str] | Snapshot,
+    schema: pa.Schema | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Snapshot:
+    """Write and commit; the new version. `target` as a snapshot is the version the write is planned on."""
+    request = parse_request(**options)
+    params = options.get("base_store_params")
+    if isinstance(target, Snapshot):
+        store: Store = target.store
+        current: Manifest | None = target.manifest
+        access = with_base_params(target.storage_options if storage_options is None else storage_options, params)
+    else:
+        store = resolve_store(target, storage_options)
+        access = with_base_params(storage_options, params)
+        newest = open_newest(store)
+        current = None if newest is None else newest.manifest
+    places = places_for(store, current, request, access)
+    with syncing_later(store) as place:
+        transaction, fragments = stage_write(place, current, open_source(data, schema), request, places=places)
+        manifest = commit_or_discard(place, transaction, fragments, options=table_options(request), places=places)
+    return after_commit(Snapshot(store, manifest, access))
+
+
+def table_options(request: WriteRequest) -> TableOptions:
+    """What a table that this write creates is born with."""
+    return TableOptions(
+        data_storage_version=None if request.version is None else request.version.text,
+        stable_row_ids=request.stable_row_ids,
+        v1_manifest_names=request.v1_names,
+    )
+
+
+def places_for(
+    store: Store, current: Manifest | None, request: WriteRequest, storage_options: Mapping[str, str] | None
+) -> tuple[Place, ...]:
+    """Where the files of a write go. InputError for new bases on a table that is there, and for unknown targets."""
+    if current is not None and request.initial_bases:
+        raise InputError("initial_bases are for a table that begins", cure="Register further bases with add_bases.")
+    return choose_places(
+        store,
+        request.initial_bases if current is None else current.base_paths,
+        targets=request.target_bases,
+        target_all=request.target_all_bases,
+        storage_options=storage_options,
+    )
+
+
+def stage_write(
+    store: Store, current: Manifest | None, source: Source, request: WriteRequest, *, places: tuple[Place, ...] = ()
+) -> tuple[Transaction, list[Fragment]]:
+    """Write the data as unseen files and describe the commit. `current` is the version it is planned on, None: no table."""
+    if current is not None and request.mode == "create":
+        raise InputError(
+            f"there is a table at {store.uri} already", uri=store.uri, cure='Use mode="append" or mode="overwrite".'
+        )
+    read_version = 0 if current is None else current.version
+    schema, version = _plan(current, source.schema, request)
+    fragments = stage_fragments(
+        store,
+        _checked(source.batches),
+        schema,
+        version=version,
+        max_rows_per_file=request.max_rows_per_file,
+        max_bytes_per_file=request.max_bytes_per_file,
+        progress=request.progress,
+        places=places,
+    )
+    operation: Append | Overwrite
+    if version.is_legacy and (current is None or request.mode != "append"):
+        try:
+            schema = with_dictionaries(store, fragments, schema)
+        except BaseException:
+            discard_fragments(store, fragments, places)
+            raise
+    if current is not None and request.mode == "append":
+        operation = Append(tuple(fragments))
+    else:
+        operation = Overwrite(
+            tuple(fragments), schema, config_upsert_values=request.config, initial_bases=request.initial_bases
+        )
+    return Transaction(read_version, str(uuids.uuid4()), operation, properties=request.properties), fragments
+
+
+def _plan(current: Manifest | None, data: pa.Schema, request: WriteRequest) -> tuple[Schema, FileVersion]:
+    """The schema to write with, and the storage version."""
+    kept = None if current is None else current.file_version
+    version = request.version or kept or parse_storage_version(None)
+    found = schema_from_arrow(data, version=version)
+    if current is None or request.mode == "overwrite":
+        return found, version
+    if kept is not None and kept.is_legacy != version.is_legacy:
+        raise InputError(
+            f"the table is stored in version {kept.text}, which does not mix with {version.text}",
+            cure="Leave data_storage_version out.",
+        )
+    return check_compatible(current.schema, found), version
+
+
+def _checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch):
+            raise InputError(f"expected record batches, got {type(batch).__name__}")
+        yield batch
+
+
+def commit_or_discard(
+    store: Store,
+    transaction: Transaction,
+    fragments: list[Fragment],
+    *,
+    options: TableOptions | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    places: tuple[Place, ...] = (),
+) -> Manifest:
+    """Commit what was staged; when it certainly did not land its files are removed."""
+    try:
+        return commit_transaction(store, transaction, options=options, max_retries=max_retries)
+    except CommitStateUnknownError:
+        raise
+    except Exception:
+        discard_fragments(store, fragments, places)
+        raise

@@ -1,0 +1,130 @@
+"""Which rows of a table have the keys of a source: what a merge begins with.
+
+::
+
+    on id    source ids 7, 9, 7 -> table rows with 7 or 9: (address, row of the source) for every pair that agrees
+
+One whole-number key that lies close together is looked up in an array, without hashing anything; the rest is a hash join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.to_table import scan_table
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.row_offsets import Ints, living_to_physical
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import InputError
+
+Addresses = npt.NDArray[np.uint64]
+
+_ROW = "__source_row"
+_STEP = 1 << 16
+"""Rows looked up at a time, so that what is computed of them stays in the processor's cache."""
+_MOST_SLOTS = 1 << 24
+"""Entries of the look-up array at most, 64 MiB of them."""
+
+
+def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
+    """Addresses of living rows, ascending, and the row of the source that each agrees with; nulls never agree.
+
+    Raises InputError for keys of types that cannot be compared.
+    """
+    if len(on) == 1:
+        table = _look_up_table(source.column(on[0]), snapshot.arrow_schema.field(on[0]).type)
+        if table is not None:
+            return _look_up(snapshot, on[0], *table)
+    return _join(snapshot, source, on)
+
+
+def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
+    schema = snapshot.manifest.schema
+    plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*on, "_rowaddr"]))
+    target = scan_table(snapshot, plan)
+    keys = source.select([*on]).append_column(_ROW, pa.array(np.arange(source.num_rows)))
+    try:
+        joined = target.join(keys, keys=[*on], join_type="inner")
+    except pa.ArrowException as error:
+        raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
+    addresses, rows = (joined.column(name).to_numpy() for name in ("_rowaddr", _ROW))
+    order = np.argsort(addresses, kind="stable")
+    return addresses[order].astype(np.uint64), rows[order].astype(np.int64)
+
+
+def _look_up_table(keys: pa.ChunkedArray, target: pa.DataType) -> tuple[int, npt.NDArray[np.int32]] | None:
+    """(smallest key, row of the source by key - smallest key, -1 for none); None when keys do not lend themselves to it."""
+    signed = pa.types.is_signed_integer(target)
+    if keys.type != target or not signed or keys.null_count or not 0 < len(keys) < 1 << 31:
+        return None
+    numbers: npt.NDArray[Any] = keys.combine_chunks().to_numpy()
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low >= min(_MOST_SLOTS, 64 * len(numbers) + 4096):
+        return None
+    # The last one stands for every key that lies outside.
+    slots = np.full(high - low + 2, -1, np.int32)
+    rows = np.arange(len(numbers), dtype=np.int32)
+    at = numbers.astype(np.int64) - low
+    slots[at] = rows
+    # A key that is there twice would lose a pair.
+    return (low, slots) if bool((slots[at] == rows).all()) else None
+
+
+def _look_up(snapshot: Snapshot, key: str, low: int, slots: npt.NDArray[np.int32]) -> tuple[Addresses, Ints]:
+    schema = snapshot.manifest.schema
+    fragments = snapshot.manifest.fragments
+    column = scan_table(snapshot, plan_scan(schema, fragments, plan_projection(schema, [key]))).column(0)
+    found, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    start = 0
+    for chunk in column.chunks:
+        hits, theirs = _hits(chunk, low, slots)
+        found.append(hits + start)
+        rows.append(theirs)
+        start += len(chunk)
+    addresses, matched = _addresses(snapshot, np.concatenate(found)), np.concatenate(rows)
+    # Fragments ascend by id, but nobody has to write a manifest so.
+    order = np.argsort(addresses, kind="stable")
+    return addresses[order], matched[order]
+
+
+def _hits(chunk: pa.Array, low: int, slots: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+    """Positions in a chunk whose key the source has, and the rows of the source."""
+    valid = None
+    if chunk.null_count:
+        valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+        chunk = chunk.fill_null(low)
+    numbers: npt.NDArray[Any] = chunk.to_numpy()
+    hits, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(numbers), _STEP):
+        part = numbers[start : start + _STEP].astype(np.int64)
+        # Keys below the lowest become very large numbers.
+        matched = slots[np.minimum((part - low).view(np.uint64), np.uint64(len(slots) - 1))]
+        kept = matched >= 0
+        if valid is not None:
+            kept &= valid[start : start + _STEP]
+        here = np.flatnonzero(kept)
+        hits.append(here + start)
+        rows.append(matched[here].astype(np.int64))
+    return np.concatenate(hits), np.concatenate(rows)
+
+
+def _addresses(snapshot: Snapshot, living: Ints) -> Addresses:
+    """Addresses of rows counted among the living rows of the table; `living` ascends."""
+    parts = [np.empty(0, np.uint64)]
+    start = 0
+    position = 0
+    for fragment in snapshot.manifest.fragments:
+        end = start + fragment.num_rows
+        stop = int(np.searchsorted(living, end))
+        if stop > position:
+            offsets = living_to_physical(reader_of(snapshot, fragment).deleted, living[position:stop] - start)
+            parts.append(offsets.astype(np.uint64) + np.uint64(fragment.id << 32))
+        start, position = end, stop
+    return np.concatenate(parts)

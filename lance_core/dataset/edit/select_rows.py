@@ -1,0 +1,61 @@
+"""Which rows a filter selects, as offsets: what delete, update and replace ask before they change anything.
+
+::
+
+    a = 7   -> {0: [3, 90], 4: [12]}      fragment id -> sorted physical offsets of living rows
+
+Addresses in the filter rule fragments out, indices answer what they can, tiny fragments are tested together, and of all
+others only the columns that the filter tests are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lance_core.dataset.indexing.scalar_search import serve
+from lance_core.dataset.scan.address_pruning import nearby
+from lance_core.dataset.scan.execute import selected_offsets
+from lance_core.dataset.scan.index_policy import IndexTrust
+from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.to_table import in_order
+from lance_core.dataset.snapshot.deletion_vectors import living_offsets
+from lance_core.dataset.snapshot.row_offsets import Ints
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.expr import Expr
+
+Progress = Callable[[int, int], None]
+
+
+def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambda done, total: None) -> dict[int, Ints]:
+    """Sorted physical offsets of the living rows a filter selects, by fragment id; fragments without one are left out.
+
+    `progress(rows looked at, rows to look at)` is called after each fragment that is scanned.
+    """
+    manifest = snapshot.manifest
+    fragments = nearby(manifest, manifest.fragments, expr)
+    plan = plan_scan(manifest.schema, fragments, plan_projection(manifest.schema, []), filter=expr)
+    # Comparing an index with its column costs more than the one scan it would spare.
+    served = serve(snapshot, plan, trust=IndexTrust(unsealed="skip")).plan
+    total, done, found = sum(task.num_rows for task in served.tasks), 0, {}
+    for task, offsets in in_order(snapshot, served, lambda task: selected_offsets(snapshot, served, task)):
+        done += task.num_rows
+        progress(done, total)
+        if len(offsets):
+            found[task.fragment.id] = offsets
+    progress(total, total)
+    return found
+
+
+def matching_offsets(
+    snapshot: Snapshot, expr: Expr | None, *, progress: Callable[[int, int], None] = lambda done, total: None
+) -> dict[int, Ints]:
+    """Sorted physical offsets of the living rows a filter selects (None: all), by fragment id.
+
+    `progress(rows looked at, rows to look at)` is called while they are looked for.
+    """
+
+    if expr is not None:
+        return select_offsets(snapshot, expr, progress=progress)
+    everything = {fragment.id: living_offsets(snapshot, fragment) for fragment in snapshot.manifest.fragments}
+    return {number: offsets for number, offsets in everything.items() if len(offsets)}

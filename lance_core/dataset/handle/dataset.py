@@ -1,0 +1,400 @@
+"""The handle: `LanceDataset` with the official library's names. It only forwards.
+
+::
+
+    ds = lance_core.dataset("/t.lance")
+    ds.to_table(columns=["id"], filter="id > 3", limit=10)
+    ds.count_rows(), ds.version, ds.take([3, 1])
+
+A handle stands on one version; verbs that write move it to the version they made, `checkout_version` gives another handle.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
+from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.log.transactions import load_transaction
+from lance_core.dataset.edit.commit_batch import commit_batch
+from lance_core.dataset.edit.commit_operation import commit_operation
+from lance_core.dataset.handle.edit_verbs import EditingVerbs
+from lance_core.dataset.handle.fragment import LanceFragment
+from lance_core.dataset.handle.index_verbs import IndexingVerbs
+from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
+from lance_core.dataset.handle.metadata_verbs import AnnotatingVerbs
+from lance_core.dataset.handle.optimize import DatasetOptimizer
+from lance_core.dataset.handle.read_verbs import ExploringVerbs
+from lance_core.dataset.handle.ref_verbs import BranchingVerbs
+from lance_core.dataset.handle.vector_verbs import VectorVerbs
+from lance_core.dataset.maintain.statistics import LanceStats
+from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.query.scanner import LanceScanner
+from lance_core.dataset.scan import sample as sampling
+from lance_core.dataset.scan.index_policy import IndexTrust, parse_unsealed
+from lance_core.dataset.scan.projection import Columns
+from lance_core.dataset.scan.request import ScanRequest, shape_of
+from lance_core.dataset.scan.take import projection_of, take_rows
+from lance_core.dataset.snapshot.snapshot import AsOf, Snapshot, Version, open_snapshot
+from lance_core.dataset.versions import history
+from lance_core.dataset.versions.drop import drop_table
+from lance_core.dataset.versions.transaction_log import read_transactions
+from lance_core.errors import InputError
+from lance_core.format.schema import Schema
+from lance_core.io.options import with_base_params
+from lance_core.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from lance_core.dataset.handle.uncommitted import UncommittedVerbs
+
+Uri = str | os.PathLike[str]
+
+
+class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs, IndexingVerbs, VectorVerbs):
+    """One version of a Lance table."""
+
+    def __init__(
+        self,
+        uri: Uri,
+        version: Version | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        asof: AsOf | None = None,
+    ) -> None:
+        self._snapshot = open_snapshot(uri, version=version, asof=asof, storage_options=storage_options)
+
+    def __reduce__(self) -> Any:
+        return _reopen, (self.uri, self.version, self._snapshot.storage_options)
+
+    def __repr__(self) -> str:
+        return f"LanceDataset(uri={self.uri!r}, version={self.version})"
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All rows, for any library that speaks the Arrow C stream interface (DuckDB, Polars, pandas)."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version this handle stands on."""
+        return self._snapshot
+
+    @property
+    def uri(self) -> str:
+        """Where the table is, without credentials."""
+        return self._snapshot.uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as pyarrow has them."""
+        return self._snapshot.arrow_schema
+
+    @property
+    def lance_schema(self) -> Schema:
+        """The columns as the format has them, with field ids."""
+        return self._snapshot.manifest.schema
+
+    @property
+    def version(self) -> int:
+        """The version this handle stands on."""
+        return self._snapshot.version
+
+    @property
+    def latest_version(self) -> int:
+        """The newest version of the table now."""
+        return latest_version(self._snapshot.store)
+
+    @property
+    def data_storage_version(self) -> str:
+        """The version of the file format new data is written in."""
+        return self._snapshot.manifest.data_storage_version
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether `_rowid` stays with a row when compaction moves it."""
+        return self._snapshot.manifest.uses_stable_row_ids
+
+    @property
+    def max_field_id(self) -> int:
+        """The largest field id of the schema."""
+        return self._snapshot.manifest.schema.max_field_id
+
+    def move_to(self, snapshot: Snapshot) -> None:
+        """Stand on another version of the same table: what verbs do that write."""
+        self._snapshot = snapshot
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Verbs that change how rows are stored: `compact_files`."""
+        return DatasetOptimizer(self)
+
+    @property
+    def uncommitted(self) -> UncommittedVerbs:
+        """Every verb that writes, staged: it returns a transaction for `commit`, and publishes nothing. (Ours.)"""
+        from lance_core.dataset.handle.uncommitted import UncommittedVerbs
+
+        return UncommittedVerbs(self._snapshot)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Figures about the fragments."""
+        return LanceStats(self._snapshot)
+
+    # Versions
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Every version: {"version", "timestamp" (local time), "metadata" (counts as text)}, oldest first."""
+        return history.list_history(self._snapshot.store)
+
+    def get_version(self) -> dict[str, Any]:
+        """The entry of `versions()` for this version."""
+        return history.version_entry(self._snapshot.manifest)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """What made a version; None when the version does not tell."""
+        return load_transaction(self._snapshot.store, version)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """What made the newest versions up to this one, newest first."""
+        numbers = range(self.version, max(self.version - recent_transactions, 0), -1)
+        return read_transactions(self._snapshot.store, numbers)
+
+    # Reading
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Any = None,
+        batch_size: int | None = None,
+        *,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        fragments: Sequence[LanceFragment] | None = None,
+        use_scalar_index: bool | None = None,
+        strict_index: bool | None = None,
+        unsealed_indices: str | None = None,
+        full_text_query: Any = None,
+        full_text_search: Any = None,
+        **options: Any,
+    ) -> LanceScanner:
+        """Plan a scan.
+
+        `columns` is a list of names (dotted for fields of structs) or a dict of name to SQL expression; `filter` is SQL text
+        or a pyarrow expression; `fragments` restricts the scan. Indices answer what they can of the filter unless
+        `use_scalar_index` is False; one that cannot be read, or does not say what its column says, is left out with a
+        warning, or is an error with `strict_index`. Indices without checksums (the official library's, until
+        `seal_indices()`) are compared with their rows when they are first asked in a process; `unsealed_indices="skip"`
+        scans instead of comparing large ones, `"use"` believes large ones whose structure is right. Options that only
+        steer the official scanner's speed are accepted; what would change the result is refused by name.
+
+        `nearest` is a dict {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}:
+        the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what
+        was found, or before with `prefilter=True`; `fast_search=True` searches only what indices cover.
+
+        `order_by` sorts by columns (names or `ColumnOrdering`); `include_deleted_rows` adds deleted rows, whose `_rowid` is
+        null; `blob_handling` is "all_binary" or "blobs_descriptions" (None: blobs as they were written);
+        `strict_batch_size` makes all batches but the last of `batch_size` rows, `batch_size_bytes` bounds them in bytes;
+        `scan_stats_callback` gets the `ScanStatistics` when the scan is over.
+
+        `full_text_query` (or `full_text_search`) is words, {"query": words, "columns": [...]} or a query of
+        `lance_core.query`: rows whose texts fit come best first, with their `_score`; the rest as for `nearest`.
+
+        Raises InputError, FilterError.
+        """
+        check_options("scanner", options, hints=SCAN_HINTS, refused=SCAN_REFUSED)
+        chosen = None if fragments is None else [fragment.metadata for fragment in fragments]
+        request = ScanRequest(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            with_row_id=bool(with_row_id),
+            with_row_address=bool(with_row_address),
+            fragments=chosen,
+            use_scalar_index=use_scalar_index is not False,
+            trust=IndexTrust(bool(strict_index), parse_unsealed(unsealed_indices)),
+            nearest=nearest,
+            full_text_query=full_text_query if full_text_search is None else full_text_search,
+            prefilter=bool(options.get("prefilter")),
+            fast_search=bool(options.get("fast_search")),
+            scoring_autoprojection=not options.get("disable_scoring_autoprojection"),
+            **shape_of(options),
+        )
+        return LanceScanner(self._snapshot, request)
+
+    def to_table(
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Any = None,
+        batch_size: int | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """Rows as a table; options as for `scanner`."""
+        return self.scanner(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
+
+    def to_batches(
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Any = None,
+        batch_size: int | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows as a stream of batches of at most `batch_size` rows, memory bounded; options as for `scanner`."""
+        return self.scanner(columns, filter, limit, offset, nearest, batch_size, **options).to_batches()
+
+    def to_reader(self, **options: Any) -> pa.RecordBatchReader:
+        """Rows as a reader for other Arrow libraries; options as for `scanner`."""
+        return self.scanner(**options).to_reader()
+
+    def to_pandas(
+        self,
+        columns: Columns = None,
+        filter: Any = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        *,
+        blob_mode: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Rows as a pandas frame; options as for `scanner`, `blob_mode` as for its `to_pandas`."""
+        return self.scanner(columns, filter, limit, offset, **options).to_pandas(blob_mode=blob_mode)
+
+    def count_rows(self, filter: Any = None, **options: Any) -> int:
+        """Rows, all of them (nothing but the manifest is read) or those a filter selects."""
+        return self.scanner(filter=filter, **options).count_rows()
+
+    def take(self, indices: Any, columns: Columns = None) -> pa.Table:
+        """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError beyond the end."""
+        return take_rows(self._snapshot, indices, projection_of(self._snapshot, columns))
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows; options as for `scanner`."""
+        return self.to_table(**{**options, "limit": num_rows})
+
+    def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
+        """Rows `start` to `end`, the end excluded."""
+        return self.to_table(columns, offset=start, limit=max(end - start, 0))
+
+    def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **options: Any) -> pa.Table:
+        """Random rows, each at most once."""
+        check_options("sample", options, hints=SCAN_HINTS, refused=SCAN_REFUSED)
+        indices = sampling.sample_indices(self.count_rows(), num_rows, randomize_order=randomize_order)
+        return self.take(indices, columns)
+
+    # Fragments
+
+    def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
+        """The fragments of this version."""
+        if filter is not None:
+            raise InputError("get_fragments(filter=...) is not implemented", cure="Filter the list yourself.")
+        return [LanceFragment(self._snapshot, fragment=fragment) for fragment in self._snapshot.manifest.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """The fragment of an id, None when there is none."""
+        return next((fragment for fragment in self.get_fragments() if fragment.fragment_id == fragment_id), None)
+
+    def validate(self) -> None:
+        """Open every file and compare it with the manifest. Raises CorruptFileError, NotFoundError."""
+        from lance_core.dataset.maintain.validate import check_snapshot
+
+        check_snapshot(self._snapshot)
+
+    # Writing: see also `EditingVerbs`
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Begin a merge by key columns: see `MergeInsertBuilder`."""
+        return MergeInsertBuilder(self, on)
+
+    @staticmethod
+    def commit(
+        base_uri: Uri | LanceDataset,
+        operation: Any,
+        read_version: int | None = None,
+        commit_lock: Any = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        **options: Any,
+    ) -> LanceDataset:
+        """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict.
+
+        `detached`: as a version beside the history, found only by its number (`checkout_version`).
+        `enable_v2_manifest_paths=False`: a table that this creates names its manifests upwards. A `commit_lock` is refused:
+        stores without conditional put take an external manifest store.
+        """
+        check_options("commit", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
+        snapshot = commit_operation(
+            base_uri._snapshot if isinstance(base_uri, LanceDataset) else base_uri,
+            operation,
+            read_version=read_version,
+            storage_options=_access(base_uri, storage_options, options),
+            max_retries=max_retries,
+            commit_message=commit_message,
+            stable_row_ids=bool(enable_stable_row_ids),
+            v1_names=enable_v2_manifest_paths is False,
+            detached=bool(detached),
+        )
+        return LanceDataset.from_snapshot(snapshot)
+
+    @staticmethod
+    def commit_batch(
+        dest: Uri | LanceDataset,
+        transactions: Iterable[Transaction],
+        commit_lock: Any = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}.
+
+        The table is there already, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
+        """
+        check_options("commit_batch", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
+        snapshot, merged = commit_batch(
+            dest._snapshot if isinstance(dest, LanceDataset) else dest,
+            transactions,
+            storage_options=_access(dest, storage_options, options),
+            max_retries=max_retries,
+            detached=bool(detached),
+        )
+        return {"dataset": LanceDataset.from_snapshot(snapshot), "merged": merged}
+
+    @staticmethod
+    def drop(base_uri: Uri, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool | None = None) -> None:
+        """Delete the table and everything below its uri."""
+        drop_table(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
+
+
+def _access(
+    target: Uri | LanceDataset, storage_options: Mapping[str, str] | None, options: Mapping[str, Any]
+) -> Mapping[str, str] | None:
+    """Storage options with those of single base paths; None leaves a handle its own."""
+    params = options.get("base_store_params")
+    own = target.initial_storage_options if isinstance(target, LanceDataset) and storage_options is None and params else None
+    return with_base_params(own if storage_options is None else storage_options, params)
+
+
+def _reopen(uri: str, version: int, storage_options: Mapping[str, str] | None) -> LanceDataset:
+    return LanceDataset(uri, version, storage_options=storage_options)

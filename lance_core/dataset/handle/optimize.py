@@ -1,0 +1,110 @@
+"""`LanceDataset.optimize`: keep a table in shape.
+
+::
+
+    dataset.optimize.compact_files(target_rows_per_fragment=1_000_000)
+
+In pieces, for many processes: `lance_core.optimize.Compaction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_core.dataset.handle.compaction_tasks import CompactionPlan
+from lance_core.dataset.handle.protocol import TableHandle
+from lance_core.dataset.indexing.maintain import optimize_indices
+from lance_core.dataset.maintain.compact import CompactionMetrics, compact_files, plan_snapshot
+from lance_core.dataset.maintain.compact_options import HINTS, CompactionChoice, choose_options
+from lance_core.dataset.options import check_options
+
+
+class DatasetOptimizer:
+    """Verbs that change how rows are stored, not which rows there are."""
+
+    def __init__(self, dataset: TableHandle) -> None:
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        batch_size: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        defer_index_remap: bool | None = None,
+        compaction_mode: str | None = None,
+        data_storage_version: str | None = None,
+        **options: Any,
+    ) -> CompactionMetrics:
+        """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
+
+        `defer_index_remap` leaves indices as they are and writes down where rows went (the fragment reuse index):
+        searches follow that until `optimize_indices` builds the indices anew. `compaction_mode` "try_binary_copy" copies
+        the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
+        `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
+        configuration may say, as `lance.compaction.<option>`.
+        """
+        given = {
+            "target_rows_per_fragment": target_rows_per_fragment,
+            "max_bytes_per_file": max_bytes_per_file,
+            "materialize_deletions": materialize_deletions,
+            "materialize_deletions_threshold": materialize_deletions_threshold,
+            "max_source_fragments": max_source_fragments,
+            "max_source_rows": max_source_rows,
+            "max_source_bytes": max_source_bytes,
+            "excluded_fragment_ids": excluded_fragment_ids,
+            "batch_size": batch_size,
+            "defer_index_remap": defer_index_remap,
+            "compaction_mode": compaction_mode,
+            "data_storage_version": data_storage_version,
+        }
+        check_options("compact_files", options, hints=HINTS, refused={})
+        bounds = choose_options(given, self._dataset.snapshot.manifest.config)
+        landed, metrics = compact_files(self._dataset.snapshot, bounds)
+        self._dataset.move_to(landed)
+        return metrics
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+    ) -> None:
+        """Extend indices over rows that came after they were built; the handle moves to the new version.
+
+        `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all; 0: a further
+        segment is made). Indices of kinds this release does not build are left alone.
+        """
+        landed = optimize_indices(
+            self._dataset.snapshot,
+            num_indices_to_merge=num_indices_to_merge,
+            index_names=index_names,
+            retrain=retrain,
+        )
+        self._dataset.move_to(landed)
+
+    def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int], **_options: Any) -> None:
+        """Clean up after every `interval` versions what is older than `older_than_seconds`."""
+        self._dataset.update_config(
+            {
+                "lance.auto_cleanup.interval": str(int(auto_cleanup_config["interval"])),
+                "lance.auto_cleanup.older_than": f"{int(auto_cleanup_config['older_than_seconds'])}s",
+            }
+        )
+
+    def disable_auto_cleanup(self, **_options: Any) -> None:
+        """No cleanup after commits any more."""
+        self._dataset.delete_config_keys(["lance.auto_cleanup.interval", "lance.auto_cleanup.older_than"])
+
+    def plan_compaction(self, options: CompactionChoice = None) -> CompactionPlan:
+        """What `compact_files` would rewrite, and why it leaves the rest alone. Ours; nothing is written."""
+        snapshot = self._dataset.snapshot
+        return CompactionPlan.of(plan_snapshot(snapshot, choose_options(options, snapshot.manifest.config)))

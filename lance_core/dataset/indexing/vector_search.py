@@ -1,0 +1,231 @@
+"""Which vector indices may be asked, which of their rows may be believed, and asking them.
+
+::
+
+    served = search_segments(snapshot, segments, query, q, mask)   ->  addresses and distances from what they cover
+
+A row counts when its fragment lives, is in the segment's fragment bitmap, and the row is neither deleted nor filtered out.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
+from lance_core.dataset.indexing.verify import UNREADABLE, believe, held_folder, is_wanted, left_out, opened_from
+from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, UNCHECKED, IndexTrust
+from lance_core.dataset.scan.nearest_request import NearestQuery
+from lance_core.dataset.scan.scored_rows import Scored
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.row_id_index import row_id_index
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import CorruptFileError
+from lance_core.format.index import IndexMetadata
+from lance_core.format.index_details import Metric, VectorDetails
+from lance_core.format.schema import column_of
+from lance_core.index.vector.opened import OpenVectorIndex
+from lance_core.rowids.index import RowIdIndex
+from lance_core.table.coverage import FRAGMENT_REUSE
+from lance_core.wire.index import decode_details
+
+_LOG = logging.getLogger("lance_core.index")
+NEWEST_VERSION = 2
+OLDEST_VERSION = 1
+_OPEN_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class VectorSegment:
+    """A segment that can be asked, and the live fragments it covers."""
+
+    index: IndexMetadata
+    metric: Metric
+    coverage: frozenset[int]
+
+
+def vector_segments(snapshot: Snapshot, column: str, metric: Metric | None) -> tuple[VectorSegment, ...]:
+    """The segments of the index to ask: of that metric (None: any), of several the one that covers most fragments."""
+    manifest = snapshot.manifest
+    live = frozenset(fragment.id for fragment in manifest.fragments)
+    deferred = not manifest.uses_stable_row_ids and any(index.name == FRAGMENT_REUSE for index in manifest.indices)
+    by_name: dict[str, list[VectorSegment]] = {}
+    for index in manifest.indices:
+        if index.details is None or index.details.kind != VECTOR_DETAILS or len(index.fields) != 1:
+            continue
+        if index.fields[0] not in manifest.schema.by_id or column_of(manifest.schema, index.fields[0]) != column:
+            continue
+        reason = _unusable(index, deferred=deferred)
+        if reason:
+            _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, reason)
+            continue
+        details = decode_details(index.details)
+        assert isinstance(details, VectorDetails)
+        coverage = live & (index.fragment_bitmap or frozenset())
+        if coverage and (metric is None or details.metric == metric):
+            by_name.setdefault(index.name, []).append(VectorSegment(index, details.metric, coverage))
+    chosen = max(by_name.values(), key=lambda found: len(frozenset().union(*(item.coverage for item in found))), default=[])
+    return tuple(item for item in chosen if item.metric == chosen[0].metric)
+
+
+def _unusable(index: IndexMetadata, *, deferred: bool) -> str:
+    version = index.index_version or 0
+    if version > NEWEST_VERSION:
+        return f"its version {version} is newer than {NEWEST_VERSION}"
+    if version < OLDEST_VERSION:
+        return f"its version {version} is of an old layout"
+    if index.fragment_bitmap is None:
+        return "it does not say what it covers"
+    return "rows moved since it was built and its addresses were not translated" if deferred else ""
+
+
+def is_usable(snapshot: Snapshot, index: IndexMetadata) -> bool:
+    """Whether it is a vector index that can be asked."""
+    is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
+    return is_ours and len(index.fields) == 1 and not _unusable(index, deferred=False)
+
+
+def vector_title(index: IndexMetadata) -> str:
+    """What kind of vector index the manifest says it is: `"IVF_PQ"`."""
+    details = decode_details(index.details) if index.details is not None else None
+    if not isinstance(details, VectorDetails) or details.quantizer is None:
+        return "VECTOR"
+    return f"IVF_{'HNSW_' if details.hnsw is not None else ''}{details.quantizer.kind.upper()}"
+
+
+def open_vector_segment(snapshot: Snapshot, index: IndexMetadata, trust: IndexTrust = DEFAULT_TRUST) -> OpenVectorIndex:
+    """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
+    folder = held_folder(snapshot, index, trust)
+
+    def make() -> tuple[OpenVectorIndex, int]:
+        opened = OpenVectorIndex(folder)
+        return opened, opened.centroids.nbytes * 2 + _OPEN_BYTES
+
+    return opened_from(folder, ("vectors",), make)
+
+
+@dataclass(frozen=True, eq=False)
+class RowMask:
+    """Which rows may be in an answer: for each fragment all (-1), none (-2), or bits that start somewhere in `bits`.
+
+    `sizes` are the physical rows of fragments: an index that names a row beyond them is damaged.
+    """
+
+    starts: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    bits: npt.NDArray[np.bool_]
+    ids: RowIdIndex | None = None
+
+    def addresses(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Where rows are (`MISSING`: nowhere)."""
+        return ids if self.ids is None else self.ids.addresses_of(ids)
+
+    def allows(self, ids: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Whether each of the row ids may be in the answer. Raises CorruptFileError for rows that cannot be."""
+        addresses = self.addresses(ids)
+        fragments = np.minimum(addresses >> np.uint64(32), np.uint64(len(self.starts) - 1)).astype(np.int64)
+        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        starts = self.starts[fragments]
+        kept: npt.NDArray[np.bool_] = starts >= -1
+        if (kept & (offsets >= self.sizes[fragments])).any():
+            raise CorruptFileError("it names rows beyond the end of their fragment")
+        some = np.flatnonzero(starts >= 0)
+        if len(some):
+            kept[some] = self.bits[starts[some] + offsets[some]]
+        return kept
+
+
+def row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray[np.uint64] | None) -> RowMask:
+    """The mask for rows of some fragments; `passing` are the addresses a prefilter selected (None: no filter)."""
+    if passing is not None:
+        return _row_mask(snapshot, coverage, passing)
+    kept = snapshot.remember("row_masks", dict[frozenset[int], RowMask])
+    if coverage not in kept:
+        kept[coverage] = _row_mask(snapshot, coverage, None)
+    return kept[coverage]
+
+
+def _row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray[np.uint64] | None) -> RowMask:
+    fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in coverage]
+    # One entry more than there are fragments: what lies beyond falls on it, and is in no answer.
+    length = max((fragment.id for fragment in fragments), default=-1) + 2
+    starts, sizes = np.full(length, -2, np.int64), np.zeros(length, np.int64)
+    pieces: list[npt.NDArray[np.bool_]] = []
+    position = 0
+    owners = None if passing is None else (passing >> np.uint64(32)).astype(np.int64)
+    for fragment in fragments:
+        sizes[fragment.id] = fragment.physical_rows
+        if passing is None or owners is None:
+            deleted = reader_of(snapshot, fragment).deleted
+            if len(deleted) == 0:
+                starts[fragment.id] = -1
+                continue
+            piece = np.ones(fragment.physical_rows, np.bool_)
+            piece[deleted] = False
+        else:
+            mine = passing[owners == fragment.id]
+            if len(mine) == 0:
+                continue
+            piece = np.zeros(fragment.physical_rows, np.bool_)
+            piece[(mine & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
+        starts[fragment.id] = position
+        position += len(piece)
+        pieces.append(piece)
+    bits = np.concatenate(pieces) if pieces else np.zeros(1, np.bool_)
+    return RowMask(starts, sizes, bits, _row_ids(snapshot) if snapshot.manifest.uses_stable_row_ids else None)
+
+
+def _row_ids(snapshot: Snapshot) -> RowIdIndex:
+    kept = snapshot.remember("row_id_index", dict[str, RowIdIndex])
+    if "all" not in kept:
+        kept["all"] = row_id_index(snapshot)
+    return kept["all"]
+
+
+def search_segment(
+    snapshot: Snapshot, segment: VectorSegment, query: NearestQuery, q: Any, mask: RowMask, *, k: int, trust: IndexTrust
+) -> Scored | None:
+    """The nearest rows of a segment; None (with a warning) when it cannot be read. CorruptFileError when that is asked."""
+    index = segment.index
+    try:
+        if not is_wanted(snapshot, index, segment.coverage, trust):
+            return None
+        opened = open_vector_segment(snapshot, index, trust)
+        if opened.metric != segment.metric:
+            raise CorruptFileError(f"its file measures {opened.metric}, the manifest says {segment.metric}")
+        believe(snapshot, index, segment.coverage, opened, trust)
+        ids, values = opened.search(
+            np.ascontiguousarray(q, np.float32),
+            k=k,
+            min_probes=query.min_probes,
+            max_probes=query.max_probes,
+            ef=query.ef,
+            low=query.low,
+            high=query.high,
+            allow=mask.allows,
+        )
+        return Scored(mask.addresses(ids), values)
+    except UNREADABLE as error:
+        left_out(snapshot, index, error, trust)
+        return None
+
+
+def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
+    """What a segment tells of itself; nothing when it is of a version this release does not read."""
+    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, UNCHECKED).statistics()
+
+
+def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:
+    """Read the segments of an index whole, and compare those without checksums, so that the first search need not."""
+    live = frozenset(fragment.id for fragment in snapshot.manifest.fragments)
+    for index in snapshot.manifest.indices:
+        wanted = index.name == name and (uuids is None or index.uuid in uuids)
+        is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
+        if wanted and is_ours and not _unusable(index, deferred=False):
+            opened = open_vector_segment(snapshot, index)
+            believe(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, DEFAULT_TRUST)
+            opened.prewarm()

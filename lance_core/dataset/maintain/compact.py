@@ -1,0 +1,221 @@
+"""Compaction: the living rows of small or much deleted fragments, written again into fewer fragments.
+
+::
+
+    compact_files(snapshot, CompactionOptions(target_rows_per_fragment=1000))
+    -> ReserveFragments (version n + 1), Rewrite (version n + 2), CompactionMetrics(fragments_removed=10, …)
+
+Row ids, where the table keeps them, and the versions rows were made and changed in move along. Indices that refer
+to moved rows by address are built anew in the same commit; fragments of indices that we cannot build stay as they are.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.naming import data_path
+from lance_core.dataset.indexing.fragment_reuse import deferred_index
+from lance_core.dataset.indexing.maintain import moves_by_rebuilding, rebuild_moved
+from lance_core.dataset.maintain.compact_copy import copy_group
+from lance_core.dataset.maintain.compact_options import CompactionOptions
+from lance_core.dataset.maintain.compact_plan import CompactionGroups, plan_compaction
+from lance_core.dataset.scan.blobs import largest_blob
+from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
+from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.snapshot.deletion_vectors import living_offsets
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.stage import discard_fragments, stage_fragments
+from lance_core.errors import InputError
+from lance_core.format.fragment import Fragment
+from lance_core.format.version import FileVersion, parse_storage_version
+from lance_core.rowids.message import encode_row_ids, encode_versions
+from lance_core.rowids.sequence import sequence_of
+from lance_core.rowids.versions import versions_of
+from lance_core.table.coverage import is_address_based
+from lance_core.table.operations.reserve_fragments import ReserveFragments
+from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
+from lance_core.table.transaction import Transaction
+
+_MAX_BLOB_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionMetrics:
+    """What a compaction did; files count data files and deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+
+Progress = Callable[[int, int], None]
+
+
+def compact_files(
+    snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Plan, rewrite and commit; the same snapshot and zeros when there is nothing to do. Raises CommitError.
+
+    `progress(rows, total)` is called after each group.
+    """
+    if not plan_snapshot(snapshot, options).groups:
+        return snapshot, CompactionMetrics()
+    landed, edit = run_edit(snapshot, lambda current: stage_compaction(current, options, progress=progress))
+    return landed, CompactionMetrics(**edit.result)
+
+
+def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionGroups:
+    """What a compaction of this version would rewrite, and why it leaves the rest alone."""
+    manifest = snapshot.manifest
+    pinned: set[int] = set()
+    for index in manifest.indices:
+        if options.defer_index_remap or moves_by_rebuilding(snapshot, index):
+            continue
+        if not manifest.uses_stable_row_ids or is_address_based(index):
+            everything = frozenset(fragment.id for fragment in manifest.fragments)
+            pinned |= everything if index.fragment_bitmap is None else index.fragment_bitmap
+
+    def coverage(fragment: Fragment) -> frozenset[str]:
+        # A group must lie inside or outside of every index, so that its bitmap can follow.
+        return frozenset(index.uuid for index in manifest.indices if fragment.id in (index.fragment_bitmap or ()))
+
+    return plan_compaction(manifest.fragments, options, read_version=snapshot.version, pinned=pinned, coverage=coverage)
+
+
+def stage_compaction(
+    snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
+) -> Edit:
+    """Rewrite the groups, reserve ids for their fragments, and describe the commit."""
+    plan = plan_snapshot(snapshot, options)
+    groups: list[RewriteGroup] = []
+    written: list[Fragment] = []
+    try:
+        for group in plan.groups:
+            new = rewrite_group(snapshot, group, options)
+            written.extend(new)
+            groups.append(RewriteGroup(group, tuple(new)))
+            progress(sum(fragment.num_rows for fragment in written), plan.num_rows)
+        edit = stage_rewrite(snapshot, groups, options)
+    except BaseException:
+        discard_fragments(snapshot.store, written)
+        raise
+    files = tuple(data_path(file.path) for item in written for file in item.files)
+    return replace(edit, files=(*files, *edit.files))
+
+
+def stage_rewrite(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> Edit:
+    """Describe the commit of rewritten groups: ids are reserved, indices built again. The edit's files are the indices'."""
+    numbered = _with_ids(snapshot, groups)
+    metrics = asdict(measure(groups))
+    if options.defer_index_remap and numbered and not snapshot.manifest.uses_stable_row_ids:
+        operation = Rewrite(tuple(numbered), (), deferred_index(snapshot, numbered))
+        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), (), metrics)
+    indices, files = rebuild_moved(snapshot, numbered)
+    operation = Rewrite(tuple(numbered), indices)
+    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files, metrics)
+
+
+def measure(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
+    """What goes and comes when groups are committed."""
+    old = [fragment for group in groups for fragment in group.old_fragments]
+    new = [fragment for group in groups for fragment in group.new_fragments]
+    return CompactionMetrics(
+        fragments_removed=len(old),
+        fragments_added=len(new),
+        files_removed=sum(len(item.files) + (item.deletion_file is not None) for item in old),
+        files_added=sum(len(item.files) for item in new),
+    )
+
+
+def rewrite_group(
+    snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions, *, attempt: str | None = None
+) -> list[Fragment]:
+    """Write the living rows of a group into as few fragments of about the target size as there can be."""
+    manifest = snapshot.manifest
+    copied = copy_group(snapshot, group, options, attempt=attempt)
+    if copied is not None:
+        return _with_identity(snapshot, group, copied) if manifest.uses_stable_row_ids else copied
+    rows = sum(fragment.num_rows for fragment in group)
+    num_files = max(1, rows // options.target_rows_per_fragment)
+    plan = plan_scan(manifest.schema, group, plan_projection(manifest.schema, None))
+    fragments = stage_fragments(
+        snapshot.store,
+        scan(snapshot, plan, batch_size=options.batch_size or _batch_rows(snapshot, group)),
+        manifest.schema,
+        version=target_version(snapshot, options),
+        max_rows_per_file=max(1, -(-rows // num_files)),
+        max_bytes_per_file=options.max_bytes_per_file,
+        attempt=attempt,
+    )
+    return _with_identity(snapshot, group, fragments) if manifest.uses_stable_row_ids else fragments
+
+
+def target_version(snapshot: Snapshot, options: CompactionOptions) -> FileVersion:
+    """The version files are written in: the table's own, or the one asked for. InputError across the legacy format."""
+    own = snapshot.manifest.file_version
+    if options.data_storage_version is None:
+        return own
+    if own.is_legacy:
+        raise InputError(f"a table of version {own.text} is not compacted into another", cure="Write it anew.")
+    return parse_storage_version(options.data_storage_version)
+
+
+def _batch_rows(snapshot: Snapshot, group: Sequence[Fragment]) -> int:
+    """Rows at a time: as many as there can be, fewer where large blobs would fill the memory."""
+    return max(1, min(LARGE_BATCH_ROWS, _MAX_BLOB_BYTES // max(1, largest_blob(snapshot, group))))
+
+
+def _with_identity(snapshot: Snapshot, group: Sequence[Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
+    """Row ids and versions of the rows, carried over."""
+    ids: Any = _gather(snapshot, group, "row_ids")
+    created: Any = _gather(snapshot, group, "created_at")
+    updated: Any = _gather(snapshot, group, "last_updated_at")
+    result, start = [], 0
+    for fragment in fragments:
+        mine = slice(start, start + fragment.physical_rows)
+        start += fragment.physical_rows
+        result.append(
+            replace(
+                fragment,
+                row_ids=encode_row_ids(sequence_of(ids[mine])),
+                created_at_versions=None if created is None else encode_versions(versions_of(created[mine])),
+                last_updated_at_versions=None if updated is None else encode_versions(versions_of(updated[mine])),
+            )
+        )
+    return result
+
+
+def _gather(snapshot: Snapshot, group: Sequence[Fragment], name: str) -> Any:
+    """One value per living row of a group; None when a fragment does not record them."""
+    parts = []
+    for fragment in group:
+        values = getattr(reader_of(snapshot, fragment), name)
+        if values is None:
+            return None
+        parts.append(values[living_offsets(snapshot, fragment)])
+    return np.concatenate(parts)
+
+
+def _with_ids(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> list[RewriteGroup]:
+    """Groups whose new fragments have real ids, which are reserved by a commit of their own."""
+    count = sum(len(group.new_fragments) for group in groups)
+    if count == 0:
+        return [*groups]
+    reserve = Transaction(snapshot.version, str(uuids.uuid4()), ReserveFragments(count))
+    highest = commit_transaction(snapshot.store, reserve).max_fragment_id
+    assert highest is not None
+    ids = iter(range(highest - count + 1, highest + 1))
+    return [
+        replace(group, new_fragments=tuple(replace(fragment, id=next(ids)) for fragment in group.new_fragments))
+        for group in groups
+    ]

@@ -1,0 +1,115 @@
+"""Check that a version is whole: what the manifest says agrees with itself and with the files.
+
+::
+
+    fragment ids unique, files open and of the right length, deletions in range and as many as said
+    stable row ids: one for each row, no two rows with the same, none beyond what was handed out
+    indices: on columns that exist, bitmaps of fragments that exist or existed, files there and of the size written down
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.commit.naming import INDICES
+from lance_core.dataset.snapshot.fragment_reader import FragmentReader
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import CorruptFileError
+from lance_core.format.fragment import Fragment
+from lance_core.format.index import IndexMetadata
+from lance_core.format.schema import TOMBSTONE
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) after each fragment."""
+
+
+def check_snapshot(snapshot: Snapshot, *, deep: bool = True, progress: Progress | None = None) -> int:
+    """Check a version; `deep` opens every data and deletion file. Returns the number of data files opened.
+
+    Raises CorruptFileError for the first thing that is wrong, NotFoundError for a file that is missing.
+    """
+    manifest = snapshot.manifest
+    ids = [fragment.id for fragment in manifest.fragments]
+    if len(set(ids)) != len(ids):
+        raise CorruptFileError(f"{snapshot.uri}: version {snapshot.version} has a fragment id twice", uri=snapshot.uri)
+    if ids and manifest.max_fragment_id is not None and max(ids) > manifest.max_fragment_id:
+        raise CorruptFileError(f"{snapshot.uri}: fragment {max(ids)} is above the largest id {manifest.max_fragment_id}")
+    for fragment in manifest.fragments:
+        _check_entry(snapshot, fragment)
+    for index in manifest.indices:
+        _check_index(snapshot, index, deep=deep)
+    if not deep:
+        return 0
+    opened = 0
+    live_ids: list[npt.NDArray[np.uint64]] = []
+    for done, fragment in enumerate(manifest.fragments, 1):
+        reader = FragmentReader(snapshot, fragment)
+        opened += check_fragment(reader)
+        if reader.row_ids is not None:
+            live_ids.append(np.delete(np.asarray(reader.row_ids, np.uint64), reader.deleted))
+        if progress is not None:
+            progress(done, len(manifest.fragments))
+    _check_row_ids(snapshot, live_ids)
+    return opened
+
+
+def _check_row_ids(snapshot: Snapshot, live_ids: list[npt.NDArray[np.uint64]]) -> None:
+    if not live_ids:
+        return
+    ids = np.sort(np.concatenate(live_ids))
+    twice = ids[1:][ids[1:] == ids[:-1]]
+    if len(twice):
+        raise CorruptFileError(f"{snapshot.uri}: two rows have the stable row id {twice[0]}", uri=snapshot.uri)
+    if len(ids) and int(ids[-1]) >= snapshot.manifest.next_row_id:
+        raise CorruptFileError(
+            f"{snapshot.uri}: row id {ids[-1]} was never handed out, the next one is {snapshot.manifest.next_row_id}",
+            uri=snapshot.uri,
+        )
+
+
+def _check_index(snapshot: Snapshot, index: IndexMetadata, *, deep: bool) -> None:
+    manifest = snapshot.manifest
+    where = f"{snapshot.uri}: index {index.name!r} ({index.uuid})"
+    unknown = [number for number in index.fields if number not in manifest.schema.by_id]
+    if unknown:
+        raise CorruptFileError(f"{where} is on field {unknown[0]}, which the schema does not have", uri=snapshot.uri)
+    beyond = max(index.fragment_bitmap or (), default=-1)
+    if manifest.max_fragment_id is not None and beyond > manifest.max_fragment_id:
+        raise CorruptFileError(f"{where} covers fragment {beyond}, the largest id is {manifest.max_fragment_id}")
+    if not deep:
+        return
+    store, _ = snapshot.store_of(index.base_id)
+    for file in index.files:
+        size = store.size(f"{INDICES}/{index.uuid}/{file.path}")
+        if size != file.size_bytes:
+            raise CorruptFileError(f"{where}: {file.path} has {size} bytes, the manifest says {file.size_bytes}")
+
+
+def _check_entry(snapshot: Snapshot, fragment: Fragment) -> None:
+    seen: set[int] = set()
+    for file in fragment.files:
+        live = [field for field in file.fields if field != TOMBSTONE]
+        if seen & set(live):
+            raise CorruptFileError(f"{snapshot.uri}: fragment {fragment.id} has a field in two files", uri=snapshot.uri)
+        seen.update(live)
+    if snapshot.manifest.uses_stable_row_ids and fragment.row_ids is None:
+        raise CorruptFileError(f"{snapshot.uri}: fragment {fragment.id} lacks row ids", uri=snapshot.uri)
+
+
+def check_fragment(reader: FragmentReader) -> int:
+    """Open everything a fragment consists of. Returns the number of data files."""
+    fragment = reader.fragment
+    for file in fragment.files:
+        opened = reader.open(file)
+        if opened.num_rows != fragment.physical_rows:
+            raise CorruptFileError(
+                f"{reader.snapshot.uri}: {file.path} has {opened.num_rows} rows, "
+                f"the manifest says {fragment.physical_rows} for fragment {fragment.id}"
+            )
+    _ = reader.deleted
+    if reader.row_ids is not None and len(reader.row_ids) != fragment.physical_rows:
+        raise CorruptFileError(f"{reader.snapshot.uri}: fragment {fragment.id} has {len(reader.row_ids)} row ids")
+    return len(fragment.files)

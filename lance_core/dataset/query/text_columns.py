@@ -1,0 +1,177 @@
+"""A column of texts as something to search: the partitions of its index, and the rows that no segment covers.
+
+::
+
+    column = text_column(snapshot, "text", segments)
+    column.indexed      [(partition, addresses of its documents, MISSING where the row is gone or not covered), ...]
+    column.others       the same for rows that are not indexed, cut and counted here; None with fast_search
+
+What was worked out is kept with the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lance_core.arrow.to_arrow import value_type_of
+from lance_core.dataset.indexing.folder import training_batches
+from lance_core.dataset.indexing.fragment_reuse import moves_of
+from lance_core.dataset.indexing.scalar_search import Segment, open_segment
+from lance_core.dataset.indexing.verify import UNREADABLE, believe, is_wanted, left_out
+from lance_core.dataset.scan.index_policy import IndexTrust
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.row_id_index import row_id_index
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import CorruptFileError, InputError
+from lance_core.format.index_details import InvertedDetails
+from lance_core.index.text.inverted import Inverted, accepts
+from lance_core.index.text.matching import Documents
+from lance_core.index.text.params import TextParams, params_of_details
+from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
+from lance_core.index.text.unindexed import MemoryPartition
+from lance_core.rowids.index import MISSING
+from lance_core.wire.index import decode_details
+
+_KEPT_OTHERS = 4
+"""Sets of rows without an index that are kept cut and counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """Documents and the addresses of their rows."""
+
+    documents: Documents
+    addresses: Any
+
+
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """All there is to search in a column. `index` is the name of its index, None when it has none."""
+
+    name: str
+    index: str | None
+    tokenizer: Tokenizer
+    indexed: tuple[Searched, ...]
+    others: Searched | None
+    covered: frozenset[int]
+    has_places: bool
+
+
+def text_column(
+    snapshot: Snapshot,
+    name: str,
+    segments: Sequence[Segment],
+    *,
+    fast: bool,
+    trust: IndexTrust,
+    params: TextParams | None = None,
+) -> TextColumn:
+    """Open the segments of a column; those that cannot be read are left out with a warning, an error when strict."""
+    if not accepts(value_type_of(snapshot.manifest.schema, snapshot.manifest.schema.find(name))):
+        raise InputError(f"column {name!r} has no texts to search", cure="Name a column of strings, or of lists of them.")
+    opened: list[tuple[Segment, Inverted, tuple[Searched, ...]]] = []
+    for segment in segments:
+        try:
+            if not is_wanted(snapshot, segment.index, segment.coverage, trust):
+                continue
+            index = open_segment(snapshot, segment, trust)
+            assert isinstance(index, Inverted)
+            believe(snapshot, segment.index, segment.coverage, index, trust)
+            opened.append((segment, index, _indexed(snapshot, segment, index)))
+        except UNREADABLE as error:
+            left_out(snapshot, segment.index, error, trust)
+    covered = frozenset(fragment for segment, _, _ in opened for fragment in segment.coverage)
+    params = opened[0][1].params if opened else params or _stored_params(snapshot, segments)
+    tokenizer = tokenizer_of(params)
+    return TextColumn(
+        name=name,
+        index=opened[0][0].index.name if opened else None,
+        tokenizer=tokenizer,
+        indexed=tuple(item for _, _, items in opened for item in items),
+        others=None if fast else _others(snapshot, name, params, tokenizer, covered),
+        covered=covered,
+        has_places=all(part.has_places for _, index, _ in opened for part in index.partitions),
+    )
+
+
+def restricted(column: TextColumn, allowed: Any) -> TextColumn:
+    """The column with only the rows at some addresses (ascending): others are never found."""
+
+    def only(item: Searched, documents: Documents) -> Searched:
+        return Searched(documents, np.where(np.isin(item.addresses, allowed), item.addresses, MISSING))
+
+    others = column.others
+    if others is not None:
+        assert isinstance(others.documents, MemoryPartition)
+        others = only(others, others.documents.among(allowed))
+    return replace(column, indexed=tuple(only(item, item.documents) for item in column.indexed), others=others)
+
+
+def _stored_params(snapshot: Snapshot, segments: Sequence[Segment]) -> TextParams:
+    """How the words of an index that cannot be read were cut, as far as the manifest tells."""
+    for segment in segments:
+        details = decode_details(segment.index.details) if segment.index.details is not None else None
+        if isinstance(details, InvertedDetails):
+            return params_of_details(details)
+    return TextParams()
+
+
+def _indexed(snapshot: Snapshot, segment: Segment, index: Inverted) -> tuple[Searched, ...]:
+    known = snapshot.remember("text_rows", dict[str, tuple[Inverted, tuple[Searched, ...]]])
+    found = known.get(segment.index.uuid)
+    if found is None or found[0] is not index:
+        parts = tuple(Searched(part, _addresses(snapshot, segment, part.ids)) for part in index.partitions)
+        found = known[segment.index.uuid] = (index, parts)
+    return found[1]
+
+
+def _addresses(snapshot: Snapshot, segment: Segment, ids: Any) -> Any:
+    """Where documents are; MISSING for rows that are deleted, moved or not of the segment's fragments."""
+    addresses = ids
+    if snapshot.manifest.uses_stable_row_ids:
+        kept = snapshot.remember("row_id_index", dict[str, Any])
+        if "all" not in kept:
+            kept["all"] = row_id_index(snapshot)
+        addresses = kept["all"].addresses_of(ids)
+    elif (moves := moves_of(snapshot)) is not None:
+        addresses = moves.array(ids)
+    owners = addresses >> np.uint64(32)
+    covered = np.array(sorted(segment.coverage), np.uint64)
+    living = np.isin(owners, covered)
+    for fragment in snapshot.manifest.fragments:
+        if fragment.id not in segment.coverage:
+            continue
+        mine = owners == fragment.id if fragment.deletion_file is not None else None
+        if mine is not None:
+            deleted = reader_of(snapshot, fragment).deleted
+            living[mine] &= ~np.isin(addresses[mine] & np.uint64(0xFFFFFFFF), deleted.astype(np.uint64))
+    _check(snapshot, addresses[living])
+    return np.where(living, addresses, MISSING)
+
+
+def _check(snapshot: Snapshot, addresses: Any) -> None:
+    ends = {fragment.id: fragment.physical_rows for fragment in snapshot.manifest.fragments}
+    owners, places = np.unique(addresses >> np.uint64(32), return_inverse=True)
+    most = np.array([ends[int(owner)] for owner in owners], np.uint64)
+    if len(addresses) and bool((addresses & np.uint64(0xFFFFFFFF) >= most[places]).any()):
+        raise CorruptFileError("it names rows that its fragments do not have")
+
+
+def _others(
+    snapshot: Snapshot, name: str, params: TextParams, tokenizer: Tokenizer, covered: frozenset[int]
+) -> Searched | None:
+    fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id not in covered]
+    if not fragments:
+        return None
+    known = snapshot.remember("text_others", dict[tuple[str, TextParams, frozenset[int]], MemoryPartition])
+    key = (name, params, covered)
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _KEPT_OTHERS:
+            known.clear()
+        found = known[key] = MemoryPartition(tokenizer, training_batches(snapshot, name, fragments, "_rowaddr"))
+    return Searched(found, found.ids)

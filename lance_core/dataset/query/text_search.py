@@ -1,0 +1,306 @@
+"""Full text search of a table: queries put together, rows that may not be seen left out, the best taken.
+
+::
+
+    hits = search_text(snapshot, MatchQuery("fox"), fast=False)
+    hits.addresses, hits.scores          of living rows, in no order
+
+Indexed rows are scored by what the indices know, rows without an index by that and themselves together, as the official
+library does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from lance_core.dataset.indexing.scalar_search import Segment, usable_segments
+from lance_core.dataset.query.text_bm25f import combined
+from lance_core.dataset.query.text_columns import Searched, TextColumn, restricted, text_column
+from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import InputError
+from lance_core.index.text import matching
+from lance_core.index.text.inverted import KIND
+from lance_core.index.text.matching import Documents, Stats, stats_of
+from lance_core.index.text.params import TextParams
+from lance_core.index.text.query import (
+    BooleanQuery,
+    BoostQuery,
+    CombinedFieldsQuery,
+    FullTextOperator,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
+from lance_core.index.text.tokenize import plain_words
+from lance_core.rowids.index import MISSING
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Addresses of rows (uint64, each once) and their scores (float32)."""
+
+    addresses: Any
+    scores: Any
+
+    def ordered(self) -> Hits:
+        """By address."""
+        order = np.argsort(self.addresses, kind="stable")
+        return Hits(self.addresses[order], self.scores[order])
+
+    def best(self, count: int | None) -> Hits:
+        """The best first, rows that are equally good by address."""
+        rows, scores = self.addresses, self.scores
+        if count is not None and 0 < count < len(scores) // 4:
+            least = np.partition(scores, len(scores) - count)[len(scores) - count]
+            kept = scores >= least
+            rows, scores = rows[kept], scores[kept]
+        order = np.lexsort((rows, -scores))[:count]
+        return Hits(rows[order], scores[order])
+
+
+_NOTHING = Hits(np.empty(0, np.uint64), np.empty(0, np.float32))
+
+
+@dataclass
+class TextSearch:
+    """One search of one version. `columns` are opened when a query names them."""
+
+    snapshot: Snapshot
+    fast: bool
+    trust: IndexTrust = DEFAULT_TRUST
+    allowed: Any = None
+    """Addresses of the rows that may be found, ascending; None: any. Rows without an index are scored among these."""
+    columns: dict[str, TextColumn] = field(default_factory=dict)
+    _params: dict[str, TextParams] = field(default_factory=dict)
+    _segments: dict[str, list[Segment]] | None = None
+
+    @property
+    def segments(self) -> dict[str, list[Segment]]:
+        """Column -> the segments of its full text index: of the first by name when there are several."""
+        if self._segments is None:
+            self._segments = {}
+            for name, found in usable_segments(self.snapshot).items():
+                text = [segment for segment in found if segment.kind is KIND]
+                if text:
+                    first = min(segment.index.name for segment in text)
+                    self._segments[name] = [segment for segment in text if segment.index.name == first]
+        return self._segments
+
+    def without_indices(self) -> TextSearch:
+        """The same search by reading all rows of the columns it was about; words are cut as the indices cut them."""
+        plain = TextSearch(self.snapshot, fast=False, allowed=self.allowed)
+        plain._segments = {name: [] for name in self.segments}
+        plain._params = {name: column.tokenizer.params for name, column in self.columns.items()}
+        return plain
+
+    def column(self, name: str) -> TextColumn:
+        """A column to search. Raises InputError: there is none, or it has no texts."""
+        if name not in self.columns:
+            segments = self.segments.get(name, ())
+            params = self._params.get(name)
+            column = text_column(self.snapshot, name, segments, fast=self.fast, trust=self.trust, params=params)
+            self.columns[name] = column if self.allowed is None else restricted(column, self.allowed)
+        return self.columns[name]
+
+    def find(self, query: FullTextQuery) -> Hits:
+        """All living rows that match."""
+        return _FINDERS[type(query)](self, query)
+
+    def _indexed_columns(self) -> list[str]:
+        if not self.segments:
+            raise InputError("no column has a full text index", cure="Name the column to search, or build an index on it.")
+        return sorted(self.segments)
+
+    def match(self, query: MatchQuery) -> Hits:
+        """Words in one column, or in all indexed ones."""
+        if query.column is None:
+            names = self._indexed_columns()
+            return self._best_of([self._match(query, name) for name in names])
+        return self._match(query, query.column)
+
+    def _match(self, query: MatchQuery, name: str) -> Hits:
+        column = self.column(name)
+        # Tokens at one place (n-grams are all at place 0) count once, and one of them is enough.
+        places: dict[int, list[str]] = {}
+        for word, place in dict.fromkeys(column.tokenizer.tokens_of(query.query)):
+            places.setdefault(place, []).append(word)
+        groups = [*places.values()]
+        all_words = query.operator is FullTextOperator.AND
+        indexed = [item.documents for item in column.indexed]
+        found = _over(
+            column,
+            _scorer(_meanings(query, indexed) if query.fuzziness else groups, all_words=all_words),
+            _scorer(groups, all_words=all_words),
+        )
+        return Hits(found.addresses, found.scores * np.float32(query.boost)) if query.boost != 1.0 else found
+
+    def phrase(self, query: PhraseQuery) -> Hits:
+        """Words in their order in one column, or in all indexed ones."""
+        if query.column is None:
+            names = self._indexed_columns()
+            return self._best_of([self.phrase(PhraseQuery(query.query, name, slop=query.slop)) for name in names])
+        column = self.column(query.column)
+        if not column.has_places:
+            raise InputError(
+                f"the index on {column.name!r} has no positions, which phrases need",
+                cure="Build it with with_position=True.",
+            )
+        words = column.tokenizer.tokens_of(query.query)
+
+        tokens = [word for word, _ in words]
+
+        def score(part: Documents, stats: Stats) -> tuple[Any, Any]:
+            return matching.score_phrase(part, words, query.slop, stats)
+
+        scorer = _Scorer(tokens, score if words else None)
+        return _over(column, scorer, scorer)
+
+    def boost(self, query: BoostQuery) -> Hits:
+        """The positive's rows, less those of the negative."""
+        positive, negative = self.find(query.positive).ordered(), self.find(query.negative).ordered()
+        scores = positive.scores.copy()
+        places, hit = _where(negative.addresses, positive.addresses)
+        scores[hit] -= np.float32(query.negative_boost) * negative.scores[places[hit]]
+        return Hits(positive.addresses, scores)
+
+    def multi_match(self, query: MultiMatchQuery) -> Hits:
+        """Each row with the score of its best column."""
+        return self._best_of([self.match(part) for part in query.parts()])
+
+    def combined(self, query: CombinedFieldsQuery) -> Hits:
+        """Each row with the words of all columns together."""
+        columns = [self.column(name) for name in query.columns]
+        indexed = [column for column in columns if column.index is not None]
+        if not any(self.segments.get(name) for name in query.columns):
+            raise InputError("none of the columns has a full text index", cure="Build an index on one of them.")
+        params = indexed[0].tokenizer.params if indexed else columns[0].tokenizer.params
+        if any(replace(column.tokenizer.params, with_position=params.with_position) != params for column in indexed):
+            raise InputError("the columns of a CombinedFieldsQuery are cut in different ways", cure="Build them alike.")
+        columns = [self._cut_as(column, params) for column in columns]
+        words = [*dict.fromkeys(word for word, _ in columns[0].tokenizer.tokens_of(query.query))]
+        found = combined(columns, query.weights, words, all_words=query.operator is FullTextOperator.AND)
+        return _NOTHING if found is None else Hits(*found)
+
+    def _cut_as(self, column: TextColumn, params: TextParams) -> TextColumn:
+        """A column without an index, cut as others are that have one."""
+        if column.index is not None or column.tokenizer.params == params:
+            return column
+        plain = TextSearch(self.snapshot, fast=self.fast, trust=self.trust, allowed=self.allowed)
+        plain._segments, plain._params = {}, {column.name: params}
+        return plain.column(column.name)
+
+    def _best_of(self, found: Sequence[Hits]) -> Hits:
+        return found[0] if len(found) == 1 else _joined(found, np.maximum)
+
+    def boolean(self, query: BooleanQuery) -> Hits:
+        """What MUST and SHOULD say, less what MUST_NOT says."""
+        must = [self.find(part).ordered() for part in query.of(Occur.MUST)]
+        should = [self.find(part) for part in query.of(Occur.SHOULD)]
+        if not must and not should:
+            raise InputError("a BooleanQuery needs at least one MUST or SHOULD query")
+        wanted = _joined(should, np.add) if should else _NOTHING
+        if must:
+            found = must[0]
+            for other in must[1:]:
+                places, hit = _where(other.addresses, found.addresses)
+                found = Hits(found.addresses[hit], found.scores[hit] + other.scores[places[hit]])
+            places, hit = _where(wanted.addresses, found.addresses)
+            scores = found.scores.copy()
+            scores[hit] += wanted.scores[places[hit]]
+            wanted = Hits(found.addresses, scores)
+        for part in query.of(Occur.MUST_NOT):
+            kept = ~_where(self.find(part).ordered().addresses, wanted.addresses)[1]
+            wanted = Hits(wanted.addresses[kept], wanted.scores[kept])
+        return wanted
+
+
+_FINDERS: dict[type[FullTextQuery], Callable[[TextSearch, Any], Hits]] = {
+    MatchQuery: TextSearch.match,
+    PhraseQuery: TextSearch.phrase,
+    BoostQuery: TextSearch.boost,
+    MultiMatchQuery: TextSearch.multi_match,
+    CombinedFieldsQuery: TextSearch.combined,
+    BooleanQuery: TextSearch.boolean,
+}
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """The tokens whose counts matter, and what scores a partition; None: nothing can match."""
+
+    tokens: Sequence[str]
+    score: Callable[[Documents, Stats], tuple[Any, Any]] | None
+
+
+def _scorer(groups: Sequence[Sequence[str]], *, all_words: bool) -> _Scorer:
+    if not any(groups) or (all_words and not all(groups)):
+        return _Scorer((), None)
+
+    def score(part: Documents, stats: Stats) -> tuple[Any, Any]:
+        return matching.score_words(part, groups, stats, all_words=all_words)
+
+    return _Scorer([token for group in groups for token in group], score)
+
+
+def _meanings(query: MatchQuery, parts: Sequence[Documents]) -> list[list[str]]:
+    """The tokens each word stands for: all words together get `max_expansions`, the earlier ones first."""
+    assert query.fuzziness
+    left, groups = query.max_expansions, []
+    for word in plain_words(query.query):
+        near: set[str] = set()
+        for part in parts if left else ():
+            near.update(part.similar(word, edits=query.fuzziness, prefix_length=query.prefix_length, most=left))
+        groups.append(sorted(near, key=str.encode)[:left])
+        left -= len(groups[-1])
+    return groups
+
+
+def _over(column: TextColumn, scorer: _Scorer, others: _Scorer) -> Hits:
+    """Ask every partition, then (with `others`) the rows without an index: those are scored among all."""
+    found: list[Hits] = []
+    indexed = [item.documents for item in column.indexed]
+    if indexed and scorer.score is not None:
+        stats = stats_of(indexed, scorer.tokens)
+        found.extend(_living(item, scorer.score(item.documents, stats)) for item in column.indexed)
+    if column.others is not None and others.score is not None:
+        documents = column.others.documents
+        stats = stats_of([*indexed, documents], others.tokens)
+        found.append(_living(column.others, others.score(documents, stats)))
+    if not found:
+        return _NOTHING
+    if len(found) == 1:
+        return found[0]
+    return Hits(np.concatenate([hits.addresses for hits in found]), np.concatenate([hits.scores for hits in found]))
+
+
+def _living(item: Searched, found: tuple[Any, Any]) -> Hits:
+    documents, scores = found
+    addresses = item.addresses[documents]
+    living = addresses != MISSING
+    return Hits(addresses[living], scores[living]) if not living.all() else Hits(addresses, scores)
+
+
+def _where(ascending: Any, wanted: Any) -> tuple[Any, Any]:
+    """(places, whether it is there) of values in an ascending array."""
+    if len(ascending) == 0:
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    places = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return places, ascending[places] == wanted
+
+
+def _joined(found: Sequence[Hits], how: Any) -> Hits:
+    """Rows of all, scores of the same row put together by a ufunc."""
+    addresses, scores = np.concatenate([hits.addresses for hits in found]), np.concatenate([hits.scores for hits in found])
+    order = np.argsort(addresses, kind="stable")
+    addresses, scores = addresses[order], scores[order]
+    if len(addresses) == 0:
+        return _NOTHING
+    starts = np.concatenate([[0], np.flatnonzero(addresses[1:] != addresses[:-1]) + 1])
+    return Hits(addresses[starts], how.reduceat(scores, starts).astype(np.float32))

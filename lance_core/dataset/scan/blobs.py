@@ -1,0 +1,298 @@
+"""Blobs as files: opened by row, read by range, nothing loaded that was not asked for.
+
+::
+
+    open_blobs(snapshot, "video", addresses)    -> [BlobFile(size 5000000), None, ...]
+    file.seek(4_000_000); file.read(16)          one request for 16 bytes (and a little ahead)
+
+Descriptors are read from the blob column's pages; where the bytes lie depends on their kind. (Spec: blob columns.)
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
+from lance_core.commit.log.base_paths import open_base
+from lance_core.commit.naming import DATA
+from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
+from lance_core.fetch import ByteRange
+from lance_core.file.blob_read import described_schema
+from lance_core.file.blobs import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.manifest import BasePath
+from lance_core.format.schema import NO_PARENT, Field, Schema
+from lance_core.io.store import Store
+from lance_core.pages.rows import RowSelection
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+BUFFER_SIZE = 512 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Where a blob's bytes are: a store, a path in it, the first byte and how many (both in bytes)."""
+
+    store: Store
+    path: str
+    start: int
+    size: int
+
+
+class BlobFile(io.RawIOBase):
+    """A blob as a file that can be read and sought. `read_range` goes past the position and the buffer."""
+
+    def __init__(self, place: BlobPlace, *, buffer_size: int = BUFFER_SIZE) -> None:
+        super().__init__()
+        if buffer_size < 1:
+            raise InputError(f"buffer_size must be at least 1, got {buffer_size}")
+        self._place = place
+        self._buffer_size = buffer_size
+        self._position = 0
+        self._ahead = (0, b"")
+
+    def __repr__(self) -> str:
+        return f"<BlobFile size={self.size()}>"
+
+    def size(self) -> int:
+        """Bytes in the blob."""
+        return self._place.size
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """The position in bytes."""
+        self._check_open()
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position; reads nothing. Positions beyond the end are fine, reads there give nothing."""
+        self._check_open()
+        origins = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._place.size}
+        if whence not in origins:
+            raise ValueError(f"invalid whence {whence}")
+        target = origins[whence] + offset
+        if target < 0:
+            raise ValueError(f"negative seek position {target}")
+        self._position = target
+        return target
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to `size` bytes from the position on, all that are left when it is negative or None."""
+        self._check_open()
+        left = max(self._place.size - self._position, 0)
+        count = left if size is None or size < 0 else min(size, left)
+        data = self._buffered(self._position, count)
+        self._position += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        """All that is left."""
+        return self.read(-1)
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer from the position on; how many bytes that were."""
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Bytes `offset` to `offset + length`, which must be within the blob. The position stays."""
+        return self.read_ranges([(offset, length)])[0]
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Several (offset, length) ranges with as few requests as possible, in the order given. The position stays."""
+        self._check_open()
+        for offset, length in ranges:
+            if offset < 0 or length < 0 or offset + length > self._place.size:
+                raise InputError(f"range ({offset}, {length}) is not within a blob of {self._place.size} bytes")
+        place = self._place
+        wanted = [ByteRange(place.start + offset, place.start + offset + length) for offset, length in ranges if length]
+        found = iter(place.store.get_ranges(place.path, wanted)) if wanted else iter(())
+        return [bytes(next(found)) if length else b"" for _, length in ranges]
+
+    def _buffered(self, start: int, count: int) -> bytes:
+        if count == 0:
+            return b""
+        first, ahead = self._ahead
+        if start < first or start + count > first + len(ahead):
+            if count >= self._buffer_size:
+                return self.read_range(start, count)
+            length = min(self._buffer_size, self._place.size - start)
+            first, ahead = self._ahead = (start, self.read_range(start, length))
+        return ahead[start - first : start - first + count]
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+
+
+def is_blob(field: Field) -> bool:
+    """Whether a field holds blobs, of either kind."""
+    return field.extension_name == BLOB_V2 or is_true(field.metadata.get(BLOB_METADATA))
+
+
+def describe_blobs(snapshot: Snapshot, name: str, addresses: npt.NDArray[np.uint64]) -> pa.Array[Any]:
+    """The descriptors of a top-level blob column for row addresses, in order. Reads no values."""
+    schema = snapshot.manifest.schema.project([blob_field(snapshot, name).id])
+    kind = described_schema(schema).field(0).type
+    unique, order = np.unique(addresses, return_inverse=True)
+    owners = (unique >> np.uint64(32)).astype(np.int64)
+    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    parts = [pa.array([], kind)]
+    for number in np.unique(owners).tolist():
+        parts += _described(reader_of(snapshot, fragments[number]), schema, offsets[owners == number], kind)
+    return pa.concat_arrays(parts).take(pa.array(order))
+
+
+def _described(
+    reader: FragmentReader, schema: Schema, offsets: npt.NDArray[np.int64], kind: pa.DataType
+) -> list[pa.Array[Any]]:
+    file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
+    if file is None:
+        return [pa.nulls(len(offsets), kind)]  # a column that came later
+    projection = reader.open(file).project(stored_part(schema, file), blobs="descriptions")
+    read = projection.read(ranges=RowSelection.indices(offsets), batch_size=max(len(offsets), 1))
+    return [batch.column(0) for batch in read]
+
+
+def blob_field(snapshot: Snapshot, name: str) -> Field:
+    """The blob column of that name. InputError when there is none, or it holds something else."""
+    field = snapshot.manifest.schema.find(name)
+    if is_blob(field):
+        return field
+    raise InputError(f"column {name!r} is no blob column", cure="Read it with `take`.")
+
+
+def open_blobs(
+    snapshot: Snapshot, name: str, addresses: npt.NDArray[np.uint64], *, buffer_size: int = BUFFER_SIZE
+) -> list[BlobFile | None]:
+    """One file for each row address, in order, None where the value is null. Reads descriptors, no values.
+
+    Raises InputError for a column that holds no blobs or an address without a row.
+    """
+    field = blob_field(snapshot, name)
+    unique, order = np.unique(addresses, return_inverse=True)
+    places: list[BlobPlace | None] = []
+    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    owners = (unique >> np.uint64(32)).astype(np.int64)
+    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    for number in np.unique(owners).tolist():
+        mine = offsets[owners == number]
+        if number not in fragments or (mine >= fragments[number].physical_rows).any():
+            raise InputError(f"{snapshot.uri} has no row at fragment {number}, offset {int(mine.max())}")
+        places.extend(_places(reader_of(snapshot, fragments[number]), field, mine))
+    found = [places[index] for index in order.tolist()]
+    return [None if place is None else BlobFile(place, buffer_size=buffer_size) for place in found]
+
+
+def largest_blob(snapshot: Snapshot, fragments: Sequence[Fragment]) -> int:
+    """Bytes of the largest blob of some fragments, 0 when there are none. Reads descriptors, no values."""
+    schema = snapshot.manifest.schema
+    ids = [field.id for field in schema.fields if is_blob(field)]
+    largest = 0
+    for fragment in fragments if ids else ():
+        reader = reader_of(snapshot, fragment)
+        for file in fragment.files:
+            part = stored_part(schema.project(ids), file)
+            if part.fields and file.file_major_version:
+                for batch in reader.open(file).project(part, blobs="descriptions").read():
+                    largest = max([largest, *(_largest_size(column) for column in batch.columns)])
+    return largest
+
+
+def _largest_size(array: pa.Array) -> int:
+    """The largest `size` of the descriptors anywhere in the array."""
+    if pa.types.is_struct(array.type):
+        names = [field.name for field in array.type]
+        if "position" in names and "size" in names:
+            return pc.max(array.field(names.index("size"))).as_py() or 0
+        return max((_largest_size(array.field(number)) for number in range(len(names))), default=0)
+    if pa.types.is_nested(array.type):
+        return _largest_size(array.values)
+    return 0
+
+
+def _places(reader: FragmentReader, field: Field, offsets: npt.NDArray[np.int64]) -> Iterator[BlobPlace | None]:
+    schema = reader.snapshot.manifest.schema.project([field.id])
+    file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
+    if file is None:
+        yield from [None] * len(offsets)  # a column that came later
+        return
+    projection = reader.open(file).project(stored_part(schema, file), blobs="descriptions")
+    for batch in projection.read(ranges=RowSelection.indices(offsets), batch_size=max(len(offsets), 1)):
+        column = batch.column(0)
+        for name in _below(reader.snapshot, field):
+            column = pc.struct_field(column, name)
+        for value in column.to_pylist():
+            yield None if _is_null(value) else _place(reader.snapshot, file, value)
+
+
+def _below(snapshot: Snapshot, field: Field) -> list[str]:
+    """Names from the top-level column's child down to the field. InputError below a list: there is no one blob to a row."""
+    schema = snapshot.manifest.schema
+    names: list[str] = []
+    while field.parent_id != NO_PARENT:
+        names.insert(0, field.name)
+        field = schema.by_id[field.parent_id]
+        if field.logical_type != "struct":
+            raise InputError(
+                f"blobs below {field.name!r} ({field.logical_type}) are not one to a row", cure="Read them with `take`."
+            )
+    return names
+
+
+def _is_null(value: Mapping[str, Any] | None) -> bool:
+    if value is None:
+        return True
+    if "kind" in value:
+        return value["kind"] is None
+    # Files of 2.0 have nowhere else to say it: no bytes, at a position that is not 0.
+    return bool(value["size"] == 0 and value["position"] != 0)
+
+
+def _place(snapshot: Snapshot, file: DataFile, value: Mapping[str, Any]) -> BlobPlace:
+    store, is_root = snapshot.store_of(file.base_id)
+    path = f"{DATA}/{file.path}" if is_root else file.path
+    kind, start, size = value.get("kind", KIND_INLINE), value["position"], value["size"]
+    if kind == KIND_EXTERNAL:
+        return _external(snapshot, value)
+    if kind == KIND_INLINE:
+        if size and file.file_size_bytes and start + size > file.file_size_bytes:
+            raise CorruptFileError(f"{store.uri}: {path}: a blob of {size} bytes at {start} lies outside the file")
+        return BlobPlace(store, path, start, size)
+    if kind in (KIND_PACKED, KIND_DEDICATED):
+        return BlobPlace(store, sidecar_path(path, value["blob_id"]), start if kind == KIND_PACKED else 0, size)
+    raise UnsupportedFeatureError(f"{store.uri}: {path}: blobs of kind {kind} are not read by this library")
+
+
+def _external(snapshot: Snapshot, value: Mapping[str, Any]) -> BlobPlace:
+    """An object of somebody else's: named by its uri, or by a path below a base of the table."""
+    uri, base_id = value["blob_uri"], value["blob_id"]
+    if base_id:
+        store, path = snapshot.store_of(base_id)[0], uri
+    else:
+        folder, _, path = uri.rpartition("/")
+        base = BasePath(id=0, path=folder or "/")
+        store = open_base(base, table_uri=snapshot.uri, storage_options=snapshot.storage_options)
+    return BlobPlace(store, path, value["position"], value["size"] or store.size(path) - value["position"])

@@ -1,0 +1,121 @@
+"""Plan a scan without IO: which rows of which fragments, which columns first, which later.
+
+::
+
+    limit 3, offset 8 over fragments of 5, 5, 5 rows  ->  fragment 1 rows 3..5, fragment 2 rows 0..1
+    filter a > 1, columns [b]                         ->  read a, then b of the rows that were selected
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.dataset.scan.projection import Needs, Projection, needs_of
+from lance_core.errors import InputError
+from lance_core.expr import Expr, columns_of
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import NO_PARENT, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentTask:
+    """Living rows `start` to `end` (excluded) of one fragment."""
+
+    fragment: Fragment
+    start: int
+    end: int
+    picked: Picked | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Living rows of the task."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What to do. `first` is read of all rows in question, `rest` (None: nothing) only of rows the filter selects.
+
+    With a filter, `limit` and `offset` are applied to what it selects, while scanning; without one they are in the tasks.
+    """
+
+    tasks: tuple[FragmentTask, ...]
+    projection: Projection
+    filter: Expr | None
+    first: Schema
+    first_system: frozenset[str]
+    rest: Schema | None
+    limit: int | None
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """What indices know of a fragment: sorted physical offsets of rows that may match, and what is left to do with them."""
+
+    offsets: npt.NDArray[np.int64]
+    plan: ScanPlan
+
+
+def plan_scan(
+    schema: Schema,
+    fragments: Sequence[Fragment],
+    projection: Projection,
+    *,
+    filter: Expr | None = None,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> ScanPlan:
+    """The plan of a scan over fragments, in the order given. Raises InputError for a negative limit or offset."""
+    most, skip = check_bounds(limit, offset)
+    output = Needs(projection.field_ids, projection.system)
+    if filter is None:
+        tasks = _slice(fragments, skip, most)
+        return ScanPlan(tasks, projection, None, schema.project(output.field_ids), output.system, None, None, 0)
+    tested = needs_of(schema, columns_of(filter))
+    first, rest = _two_steps(schema, tested, output)
+    tasks = () if most == 0 else tuple(FragmentTask(fragment, 0, fragment.num_rows) for fragment in fragments)
+    return ScanPlan(tasks, projection, filter, first, tested.system | output.system, rest, most, skip)
+
+
+def check_bounds(limit: int | None, offset: int | None) -> tuple[int | None, int]:
+    """(limit, offset with 0 for None). Raises InputError for what is no number of rows."""
+    return _at_least_zero(limit, "limit"), _at_least_zero(offset, "offset") or 0
+
+
+def _at_least_zero(value: int | None, name: str) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise InputError(f"{name} must be a whole number, zero or more, got {value!r}")
+    return value
+
+
+def _two_steps(schema: Schema, tested: Needs, output: Needs) -> tuple[Schema, Schema | None]:
+    """Whole columns go to one step: what the output needs of a column the filter tests is read with it."""
+    in_filter = {_column_of(schema, field_id) for field_id in tested.field_ids}
+    together = {field_id for field_id in output.field_ids if _column_of(schema, field_id) in in_filter}
+    later = output.field_ids - together
+    return schema.project(tested.field_ids | together), schema.project(later) if later else None
+
+
+def _column_of(schema: Schema, field_id: int) -> int:
+    parent = schema.by_id[field_id].parent_id
+    return field_id if parent == NO_PARENT else _column_of(schema, parent)
+
+
+def _slice(fragments: Sequence[Fragment], offset: int, limit: int | None) -> tuple[FragmentTask, ...]:
+    tasks: list[FragmentTask] = []
+    skip, left = offset, limit
+    for fragment in fragments:
+        if left == 0:
+            break
+        start = min(skip, fragment.num_rows)
+        skip -= start
+        end = fragment.num_rows if left is None else min(fragment.num_rows, start + left)
+        if end > start:
+            tasks.append(FragmentTask(fragment, start, end))
+            left = None if left is None else left - (end - start)
+    return tuple(tasks)

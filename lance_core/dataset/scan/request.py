@@ -1,0 +1,72 @@
+"""What a user asks of a scan, before anything is looked at.
+
+::
+
+    ScanRequest(columns=["id"], filter="id > 3", limit=10, order_by=(ColumnOrdering("id", ascending=False),))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.scan.order_by import ColumnOrdering, parse_order
+from lance_core.dataset.scan.projection import Columns
+from lance_core.dataset.scan.statistics import StatsCallback
+from lance_core.errors import InputError
+from lance_core.expr import Expr, from_pyarrow, parse_filter
+from lance_core.format.fragment import Fragment
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What a user asked of a scan, unchecked. `fragments` None means all."""
+
+    columns: Columns = None
+    filter: Any = None
+    limit: int | None = None
+    offset: int | None = None
+    batch_size: int | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    fragments: Sequence[Fragment] | None = None
+    use_scalar_index: bool = True
+    trust: IndexTrust = DEFAULT_TRUST
+    nearest: Any = None
+    full_text_query: Any = None
+    prefilter: bool = False
+    fast_search: bool = False
+    scoring_autoprojection: bool = True
+    order_by: tuple[ColumnOrdering, ...] = ()
+    include_deleted_rows: bool = False
+    blob_handling: str | None = None
+    strict_batch_size: bool = False
+    batch_size_bytes: int | None = None
+    scan_stats_callback: StatsCallback | None = None
+
+
+def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
+    """A filter given as SQL text or as a pyarrow expression. Raises FilterError, InputError for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return parse_filter(value, schema)
+    if type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression":
+        return from_pyarrow(value, schema)
+    raise InputError(f"a filter is SQL text or a pyarrow expression, got {type(value).__name__}")
+
+
+def shape_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a scan that shape its result, as fields of a `ScanRequest`."""
+    return {
+        "order_by": parse_order(options.get("order_by")),
+        "include_deleted_rows": bool(options.get("include_deleted_rows")),
+        "blob_handling": options.get("blob_handling"),
+        "strict_batch_size": bool(options.get("strict_batch_size")),
+        "batch_size_bytes": options.get("batch_size_bytes"),
+        "scan_stats_callback": options.get("scan_stats_callback"),
+    }

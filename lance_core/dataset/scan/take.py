@@ -1,0 +1,157 @@
+"""Take rows by position, by id, or by address, in the order asked, repeats included.
+
+::
+
+    take_rows(snapshot, [7, 3, 3], projection)         rows counted over the whole table, deleted ones not
+    take_addresses(snapshot, [1 << 32 | 5], ...)       fragment 1, physical offset 5
+
+Each fragment is asked once, for sorted unique rows; the answer is put in order afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.dataset.scan.execute import project
+from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
+from lance_core.dataset.snapshot.assemble import empty_columns
+from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
+from lance_core.dataset.snapshot.row_offsets import Ints, living_to_physical
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import InputError
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import Schema
+from lance_core.pages.rows import RowSelection
+
+_Int = TypeVar("_Int", np.int64, np.uint64)
+_ALL = 1 << 31
+_MAX_PROJECTIONS = 16
+
+
+def projection_of(snapshot: Snapshot, columns: Columns) -> Projection:
+    """The projection of columns by name, remembered with the snapshot: takes of few rows would spend their time planning."""
+    if not (columns is None or (isinstance(columns, (list, tuple)) and all(isinstance(name, str) for name in columns))):
+        return plan_projection(snapshot.manifest.schema, columns)
+    known = snapshot.remember("projections", dict[tuple[str, ...] | None, Projection])
+    key = None if columns is None else tuple(columns)
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MAX_PROJECTIONS:
+            known.clear()
+        found = known.setdefault(key, plan_projection(snapshot.manifest.schema, columns))
+    return found
+
+
+def take_rows(snapshot: Snapshot, indices: npt.ArrayLike, projection: Projection) -> pa.Table:
+    """The rows at positions 0 .. number of rows - 1. Raises InputError for a position the table does not have."""
+    fragments = snapshot.manifest.fragments
+    rows = _whole_numbers(indices)
+    ends = snapshot.remember("row_ends", lambda: _row_ends(fragments))
+    total = int(ends[-1]) if len(ends) else 0
+    if len(rows) and (rows.min() < 0 or rows.max() >= total):
+        wrong = int(rows.min()) if rows.min() < 0 else int(rows.max())
+        raise InputError(
+            f"row {wrong} of {snapshot.uri}, which has {total} rows", cure=f"Rows are counted from 0 to {total - 1}."
+        )
+    unique, order = _distinct(rows)
+    owner = ends.searchsorted(unique, side="right")
+    parts = []
+    for number in _distinct(owner)[0].tolist():
+        first = int(ends[number - 1]) if number else 0
+        reader = reader_of(snapshot, fragments[number])
+        parts.append((reader, living_to_physical(reader.deleted, unique[owner == number] - first)))
+    return _gather(snapshot, parts, projection, order)
+
+
+def take_addresses(snapshot: Snapshot, addresses: npt.ArrayLike, projection: Projection) -> pa.Table:
+    """The rows at addresses. Raises InputError for an address without a living row."""
+    wanted = np.asarray(addresses, np.uint64)
+    unique, order = _distinct(wanted)
+    owners = (unique >> np.uint64(32)).astype(np.int64)
+    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    by_id = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    parts = []
+    for fragment_id in np.unique(owners).tolist():
+        reader = reader_of(snapshot, _fragment(by_id, fragment_id, snapshot))
+        mine = offsets[owners == fragment_id]
+        _require_living(reader, mine)
+        parts.append((reader, mine))
+    return _gather(snapshot, parts, projection, order)
+
+
+def _fragment(by_id: dict[int, Fragment], fragment_id: int, snapshot: Snapshot) -> Fragment:
+    if fragment_id not in by_id:
+        raise InputError(
+            f"version {snapshot.version} of {snapshot.uri} has no fragment {fragment_id}", cure="The row moved."
+        )
+    return by_id[fragment_id]
+
+
+def _require_living(reader: FragmentReader, offsets: Ints) -> None:
+    gone = offsets[(offsets >= reader.fragment.physical_rows) | np.isin(offsets, reader.deleted)]
+    if len(gone):
+        raise InputError(f"fragment {reader.fragment.id} has no living row at offset {int(gone[0])}", cure="It was deleted.")
+
+
+def _row_ends(fragments: Sequence[Fragment]) -> Ints:
+    return np.cumsum([fragment.num_rows for fragment in fragments], dtype=np.int64)
+
+
+def _distinct(values: npt.NDArray[_Int]) -> tuple[npt.NDArray[_Int], Ints | None]:
+    """Sorted unique values, and where in them each value is (None: they are as they were)."""
+    if len(values) < 2 or bool((values[1:] > values[:-1]).all()):
+        return values, None
+    unique, order = np.unique(values, return_inverse=True)
+    return unique, order
+
+
+def _gather(
+    snapshot: Snapshot, parts: Sequence[tuple[FragmentReader, Ints]], projection: Projection, order: Ints | None
+) -> pa.Table:
+    """Rows of each part one after the other, then in the order asked."""
+    needed = snapshot.part_of_schema(projection.field_ids)
+    tables = [_read(reader, needed, offsets, projection) for reader, offsets in parts]
+    if not tables:
+        return projection.arrow_schema.empty_table()
+    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    if order is None or not joined.num_columns:
+        return joined if order is None else _without_columns(len(order))
+    wanted: Any = pa.array(order)
+    return joined.combine_chunks().take(wanted)
+
+
+def _read(reader: FragmentReader, schema: Schema, offsets: Ints, projection: Projection) -> pa.Table:
+    rows = RowSelection.indices(offsets)
+    if projection.is_plain and schema.fields:
+        table = reader.table(schema, rows)
+        if table is not None:
+            return _in_order(table, projection.arrow_schema)
+    batches = reader.read(schema, rows, batch_size=_ALL, system=projection.system)
+    return pa.Table.from_batches([project(batch, projection) for batch in batches])
+
+
+def _in_order(table: pa.Table, target: pa.Schema) -> pa.Table:
+    if table.schema.equals(target, check_metadata=True):
+        return table
+    return pa.Table.from_arrays([table.column(name) for name in target.names], schema=target)
+
+
+def _without_columns(num_rows: int) -> pa.Table:
+    return pa.Table.from_batches([empty_columns(num_rows)])
+
+
+def _whole_numbers(indices: npt.ArrayLike) -> Ints:
+    values = indices.to_numpy(zero_copy_only=False) if isinstance(indices, (pa.Array, pa.ChunkedArray)) else indices
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputError(f"row indices are whole numbers in one dimension, got {array.dtype} of shape {array.shape}")
+    if array.dtype.kind == "u" and array.max() > np.uint64(2**63 - 1):
+        raise InputError(f"row index {int(array.max())} is too large")
+    return array.astype(np.int64)

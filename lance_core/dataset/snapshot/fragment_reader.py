@@ -1,0 +1,223 @@
+"""Read a fragment: its data files side by side, rows picked, system columns computed.
+
+::
+
+    FragmentReader(snapshot, fragment).read(schema, RowSelection.span(0, 100), batch_size=32)
+    -> batches of 32, 32, 32, 4 rows: the columns of `schema`, nulls for fields no file has
+
+Rows here are physical; who calls decides which of them are living.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Generator, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.arrow import schema_to_arrow
+from lance_core.dataset.snapshot.assemble import assemble
+from lance_core.dataset.snapshot.deletion_vectors import read_deleted
+from lance_core.dataset.snapshot.row_offsets import Ints, addresses
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.expr import SYSTEM_COLUMNS
+from lance_core.fetch import ByteRange
+from lance_core.file.open import OpenFile, open_file
+from lance_core.file.projection import Projection
+from lance_core.format.fragment import DataFile, ExternalFile, Fragment
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.pages.rows import RowSelection
+from lance_core.rowids.message import decode_row_ids, decode_versions
+
+
+class ReaderCache:
+    """The readers of one snapshot, the latest used kept: a warm handle does not open its files again."""
+
+    def __init__(self, *, max_readers: int = 64) -> None:
+        self._max = max_readers
+        self._lock = threading.Lock()
+        self._readers: OrderedDict[int, FragmentReader] = OrderedDict()
+
+    def get(self, snapshot: Snapshot, fragment: Fragment) -> FragmentReader:
+        """The reader of a fragment, made or remembered."""
+        with self._lock:
+            reader = self._readers.pop(fragment.id, None)
+            if reader is None or reader.fragment is not fragment:
+                reader = FragmentReader(snapshot, fragment)
+            self._readers[fragment.id] = reader
+            while len(self._readers) > self._max:
+                self._readers.popitem(last=False)
+            return reader
+
+
+def reader_of(snapshot: Snapshot, fragment: Fragment) -> FragmentReader:
+    """The (remembered) reader of a fragment of a snapshot."""
+    return snapshot.remember("readers", ReaderCache).get(snapshot, fragment)
+
+
+class FragmentReader:
+    """One fragment of a snapshot. Files are opened on first use and kept."""
+
+    def __init__(self, snapshot: Snapshot, fragment: Fragment) -> None:
+        self.snapshot = snapshot
+        self.fragment = fragment
+        self._open: dict[str, OpenFile] = {}
+        self._parts: dict[tuple[int, ...], list[tuple[DataFile, Schema]]] = {}
+        self._projected: dict[tuple[str, tuple[int, ...]], Projection] = {}
+
+    @cached_property
+    def deleted(self) -> Ints:
+        """Sorted physical offsets of deleted rows."""
+        return read_deleted(self.snapshot, self.fragment)
+
+    def read(
+        self,
+        schema: Schema,
+        rows: RowSelection,
+        *,
+        batch_size: int,
+        system: Collection[str] = (),
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """The selected physical rows in order: the columns of `schema` (a part of the table's), then `system` columns."""
+        batches = self._stored(schema, rows, batch_size)
+        if not system:
+            yield from batches
+            return
+        names = [name for name in SYSTEM_COLUMNS if name in system]
+        offsets = rows.to_indices()
+        first = 0
+        for batch in batches:
+            part = offsets[first : first + batch.num_rows]
+            first += batch.num_rows
+            yield self._with_system(batch, names, part)
+
+    def table(self, schema: Schema, rows: RowSelection) -> pa.Table | None:
+        """Physical rows as a table of decoded chunks, when one file has all the columns; else None."""
+        sources = self._sources(schema)
+        if len(sources) != 1 or sources[0][1].ids != schema.ids:
+            return None
+        return self._project(*sources[0]).table(rows)
+
+    def _stored(self, schema: Schema, rows: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
+        target = schema_to_arrow(schema)
+        sources = self._sources(schema)
+        if not sources:
+            yield from (assemble((), target, count) for count in _counts(rows.num_rows, batch_size))
+            return
+        streams = [self._project(file, part).read(ranges=rows, batch_size=batch_size) for file, part in sources]
+        for parts in zip(*streams, strict=True):
+            yield assemble(parts, target, parts[0].num_rows)
+
+    def _sources(self, schema: Schema) -> list[tuple[DataFile, Schema]]:
+        """The files that hold some of the fields, each with the part of the schema it holds."""
+        key = schema.ids
+        if key in self._parts:
+            return self._parts[key]
+        found = []
+        for file in self.fragment.files:
+            part = stored_part(schema, file)
+            if part.fields:
+                found.append((file, part))
+        self._parts[key] = found
+        return found
+
+    def _project(self, file: DataFile, part: Schema) -> Projection:
+        key = (file.path, part.ids)
+        if key not in self._projected:
+            self._projected[key] = self.open(file).project(part)
+        return self._projected[key]
+
+    def open(self, file: DataFile) -> OpenFile:
+        """A data file of this fragment, opened once."""
+        opened = self._open.get(file.path)
+        if opened is None:
+            store, is_root = self.snapshot.store_of(file.base_id)
+            path = f"data/{file.path}" if is_root else file.path
+            opened = open_file(store, path, data_file=file)
+            self._open[file.path] = opened
+        return opened
+
+    def _with_system(self, batch: pa.RecordBatch, names: Sequence[str], offsets: Ints) -> pa.RecordBatch:
+        arrays = [*batch.columns, *(self.system_column(name, offsets) for name in names)]
+        return pa.RecordBatch.from_arrays(arrays, schema=_with_fields(batch.schema, names))
+
+    def system_column(self, name: str, offsets: Ints) -> Any:
+        """A system column's values for physical offsets, as an Arrow array."""
+        if name == "_rowaddr":
+            return addresses(self.fragment.id, offsets)
+        if name == "_rowoffset":
+            return pa.array(offsets.astype(np.uint64))
+        if name == "_rowid":
+            ids = self.row_ids
+            return addresses(self.fragment.id, offsets) if ids is None else pa.array(ids[offsets])
+        versions = self.created_at if name == "_row_created_at_version" else self.last_updated_at
+        if versions is None:
+            return pa.array(np.ones(len(offsets), np.uint64))
+        return pa.array(versions[offsets])
+
+    @cached_property
+    def row_ids(self) -> Any:
+        """Stable row ids of all physical rows (uint64), None when the table has none."""
+        if self.fragment.row_ids is None:
+            return None
+        return decode_row_ids(self._inline(self.fragment.row_ids)).to_array()
+
+    @cached_property
+    def created_at(self) -> Any:
+        """The version each physical row was created in (uint64), None when it is not recorded."""
+        return self._versions(self.fragment.created_at_versions)
+
+    @cached_property
+    def last_updated_at(self) -> Any:
+        """The version each physical row was last changed in (uint64), None when it is not recorded."""
+        return self._versions(self.fragment.last_updated_at_versions)
+
+    def _versions(self, stored: bytes | ExternalFile | None) -> Any:
+        return None if stored is None else decode_versions(self._inline(stored)).to_array()
+
+    def _inline(self, stored: bytes | ExternalFile) -> bytes:
+        if isinstance(stored, bytes):
+            return stored
+        wanted = ByteRange(stored.offset, stored.offset + stored.size)
+        return bytes(self.snapshot.store.get_ranges(stored.path, [wanted])[0])
+
+
+def _with_fields(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    for name in names:
+        schema = schema.append(pa.field(name, SYSTEM_COLUMNS[name]))
+    return schema
+
+
+def _counts(total: int, size: int) -> Iterator[int]:
+    for first in range(0, total, size):
+        yield min(size, total - first)
+
+
+def stored_part(schema: Schema, file: DataFile) -> Schema:
+    """The fields of `schema` that a data file holds, with their parents.
+
+    In files 2.1 and newer only leaves are listed, and a listed parent (a packed struct, a blob) holds all below it; older
+    files list parents beside their leaves, so there a parent says nothing about leaves that came later.
+    """
+    listed = {field for field in file.fields if field >= 0}
+    whole = file.version >= FileVersion.V2_1
+    held = [
+        item.id
+        for item in schema.fields
+        if not schema.children(item.id) and (item.id in listed or (whole and _has_listed_parent(schema, item.id, listed)))
+    ]
+    return schema.project(held)
+
+
+def _has_listed_parent(schema: Schema, field_id: int, listed: set[int]) -> bool:
+    parent = schema.by_id[field_id].parent_id
+    while parent in schema.by_id:
+        if parent in listed:
+            return True
+        parent = schema.by_id[parent].parent_id
+    return False

@@ -1,0 +1,72 @@
+"""Rows of a fragment: which are deleted, which of the living are meant, and what their system columns say.
+
+::
+
+    physical   0 1 2 3 4 5      deleted [1, 4]      living 0 2 3 5
+    living rows 1..3  ->  physical span 2..4        _rowaddr = fragment id << 32 | physical
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.format.address import row_address
+
+Ints = npt.NDArray[np.int64]
+
+
+def living_to_physical(deleted: Ints, living: npt.ArrayLike) -> Ints:
+    """Physical offsets of rows counted among the living. `deleted` is sorted.
+
+    >>> living_to_physical(np.array([1, 4]), [0, 1, 2, 3]).tolist()
+    [0, 2, 3, 5]
+    """
+    numbers = np.asarray(living, np.int64)
+    if len(deleted) == 0:
+        return numbers
+    living_before = deleted - np.arange(len(deleted))
+    return numbers + np.searchsorted(living_before, numbers, side="right")
+
+
+def living_span(deleted: Ints, start: int, end: int) -> tuple[int, int]:
+    """The shortest physical span that holds living rows `start` to `end` (excluded).
+
+    >>> living_span(np.array([1, 4]), 1, 3)
+    (2, 4)
+    """
+    if end <= start:
+        return 0, 0
+    first, last = living_to_physical(deleted, [start, end - 1])
+    return int(first), int(last) + 1
+
+
+def is_living(deleted: Ints, offsets: Ints) -> npt.NDArray[np.bool_]:
+    """Which of the physical offsets are not deleted."""
+    if len(deleted) == 0 or len(offsets) == 0:
+        return np.ones(len(offsets), np.bool_)
+    at = np.searchsorted(deleted, offsets)
+    living: npt.NDArray[np.bool_] = deleted[np.minimum(at, len(deleted) - 1)] != offsets
+    return living
+
+
+def addresses(fragment_id: int, offsets: Ints) -> Any:
+    """`_rowaddr` of physical offsets, as a uint64 Arrow array."""
+    return pa.array(offsets.astype(np.uint64) + np.uint64(row_address(fragment_id, 0)))
+
+
+def by_fragment(addresses: npt.NDArray[np.uint64]) -> dict[int, Ints]:
+    """Sorted physical offsets by fragment id; an address is fragment id << 32 | offset.
+
+    >>> by_fragment(np.array([1 << 32 | 5, 3], np.uint64))
+    {0: array([3]), 1: array([5])}
+    """
+    ordered = np.sort(addresses)
+    owners = (ordered >> np.uint64(32)).astype(np.int64)
+    offsets = (ordered & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    numbers, starts = np.unique(owners, return_index=True)
+    # Splitting nothing gives one empty part, which no number claims.
+    return dict(zip(numbers.tolist(), np.split(offsets, starts[1:]), strict=False))

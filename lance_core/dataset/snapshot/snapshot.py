@@ -1,0 +1,189 @@
+"""A snapshot: one manifest opened on a store. Everything a reader asks of a table's version starts here.
+
+::
+
+    open_snapshot("/t.lance")                  the newest version
+    open_snapshot("/t.lance", version=3)       version 3         version="v1": what the tag v1 points at
+    open_snapshot("/t.lance", asof=datetime)   the newest version not younger than that
+
+A snapshot never changes and holds no open files; it is cheap to keep and safe to share between threads.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from lance_core.arrow import schema_to_arrow
+from lance_core.commit.log.base_paths import open_base
+from lance_core.commit.log.manifests import load_manifest, version_numbers
+from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, place_of
+from lance_core.dataset.refs.tags import read_tag
+from lance_core.errors import CorruptFileError, InputError, NotFoundError
+from lance_core.format.manifest import Manifest
+from lance_core.format.schema import Schema
+from lance_core.io.resolve import resolve_store, without_folder
+from lance_core.io.store import Store
+
+T = TypeVar("T")
+Version = int | str | tuple[str | None, int | None]
+"""A number, a tag's name, or (branch, number): None for the main line, None for the newest."""
+_MAX_SCHEMAS = 64
+AsOf = dt.datetime | dt.date | str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A version of a table on its store. `storage_options` open further stores (base paths); they may hold credentials."""
+
+    store: Store
+    manifest: Manifest
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+
+    @property
+    def uri(self) -> str:
+        """The table's uri, without credentials."""
+        return self.store.uri
+
+    @property
+    def version(self) -> int:
+        """The version's number."""
+        return self.manifest.version
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as pyarrow has them."""
+        return schema_to_arrow(self.manifest.schema)
+
+    @cached_property
+    def _memory(self) -> dict[str, Any]:
+        return {}
+
+    def remember(self, name: str, make: Callable[[], T]) -> T:
+        """What one room keeps with this snapshot (readers, open indices), made on first use. Never pickled."""
+        found: T | None = self._memory.get(name)
+        return self._memory.setdefault(name, make()) if found is None else found
+
+    def part_of_schema(self, field_ids: frozenset[int]) -> Schema:
+        """The part of the table's schema with some fields: always the same object, so that what hangs on it is found."""
+        parts = self.remember("schemas", dict[frozenset[int], Schema])
+        found = parts.get(field_ids)
+        if found is None:
+            if len(parts) >= _MAX_SCHEMAS:
+                parts.clear()
+            found = parts.setdefault(field_ids, self.manifest.schema.project(field_ids))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A dataclass without slots pickles its __dict__: the remembered things and their locks stay here.
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @cached_property
+    def root(self) -> Store:
+        """The main table's store: this one, unless the snapshot is of a branch."""
+        branch = self.manifest.branch
+        if branch is None or branch == MAIN:
+            return self.store
+        root = without_folder(self.uri, f"{TREE}/{check_branch_name(branch)}")
+        # A copied or moved branch is a table of its own.
+        return self.store if root is None else resolve_store(root, self.storage_options)
+
+    @cached_property
+    def _bases(self) -> dict[int, Store]:
+        return {}
+
+    def store_of(self, base_id: int | None) -> tuple[Store, bool]:
+        """The store of a base path (None: the table's own) and whether it is laid out like a table (`data/` below it)."""
+        if base_id is None:
+            return self.store, True
+        base = next((item for item in self.manifest.base_paths if item.id == base_id), None)
+        if base is None:
+            raise CorruptFileError(
+                f"{self.uri}: version {self.version} names base path {base_id}, which it does not define", uri=self.uri
+            )
+        if base_id not in self._bases:
+            self._bases[base_id] = open_base(base, table_uri=self.uri, storage_options=self.storage_options)
+        return self._bases[base_id], base.is_dataset_root
+
+    def at(self, version: Version | None) -> Snapshot:
+        """Another version of the same table: a number is of this snapshot's branch, tags and branches are the root's."""
+        if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+            return snapshot_of(self.store, version=version, storage_options=self.storage_options)
+        return snapshot_of(self.root, version=version, storage_options=self.storage_options)
+
+
+def open_snapshot(
+    uri: str | os.PathLike[str],
+    *,
+    version: Version | None = None,
+    asof: AsOf | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Open a version of the table at `uri`: the newest, a number, a tag's, or the newest one not younger than `asof`.
+
+    A time without a zone means UTC. Raises NotFoundError (no table, version, tag), UnsupportedFeatureError,
+    CorruptFileError, and InputError for an unknown storage option.
+    """
+    store = resolve_store(uri, storage_options)
+    return snapshot_of(store, version=version, asof=asof, storage_options=storage_options)
+
+
+def snapshot_of(
+    store: Store,
+    *,
+    version: Version | None = None,
+    asof: AsOf | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """`open_snapshot` on a store that is open already."""
+    if version is not None and asof is not None:
+        raise InputError("version and asof were both given", cure="Give one of them.")
+    if asof is not None:
+        return Snapshot(store, _manifest_asof(store, asof), storage_options)
+    place, number = resolve_version(store, version)
+    return Snapshot(place, load_manifest(place, number), storage_options)
+
+
+def resolve_version(root: Store, version: Version | None) -> tuple[Store, int | None]:
+    """Where a version lies and its number (None: the newest). Tags and branches are looked up below `root`.
+
+    Raises NotFoundError for an unknown tag, InputError for what is no version.
+    """
+    if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+        return root, version
+    if isinstance(version, str):
+        tag = read_tag(root, version)
+        return place_of(root, tag.branch), tag.version
+    if isinstance(version, tuple) and len(version) == 2:
+        branch, number = version
+        if (branch is None or isinstance(branch, str)) and (number is None or isinstance(number, int)):
+            return place_of(root, branch), number
+    raise InputError(f"a version is a number, the name of a tag, or (branch, number), got {version!r}")
+
+
+def _manifest_asof(store: Store, asof: AsOf) -> Manifest:
+    limit = _nanoseconds(asof)
+    for number in reversed(version_numbers(store)):
+        manifest = load_manifest(store, number)
+        if manifest.timestamp_ns // 1000 * 1000 <= limit:
+            return manifest
+    raise NotFoundError(f"{store.uri} has no version as old as {asof}", uri=store.uri)
+
+
+def _nanoseconds(moment: AsOf) -> int:
+    if isinstance(moment, str):
+        try:
+            moment = dt.datetime.fromisoformat(moment)
+        except ValueError:
+            raise InputError(f"asof={moment!r} is not a time", cure="Write it as 2024-01-31T12:00:00+00:00.") from None
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime.combine(moment, dt.time())
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.timezone.utc)
+    # Through whole microseconds: floats of seconds lose the last digits.
+    return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)) // dt.timedelta(microseconds=1) * 1000

@@ -1,0 +1,80 @@
+"""The hook after a commit: a table whose configuration asks for it is cleaned up every so many versions.
+
+::
+
+    lance.auto_cleanup.interval = 20          when the version is a multiple of 20
+    lance.auto_cleanup.older_than = 14days    versions older than this go
+    lance.auto_cleanup.retain_versions = 5    but for the newest five
+
+Tagged versions stay. The commit has happened by then, so a cleanup that fails is only logged. (Spec: FORMAT D.5.)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import re
+
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
+from lance_core.errors import InputError, LanceError
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "lance.auto_cleanup."
+_PART = re.compile(r"(\d+)\s*([a-zA-Z]+)\s*")
+_UNIT_SECONDS = {
+    **dict.fromkeys(("nanos", "nsec", "ns"), 1e-9),
+    **dict.fromkeys(("usec", "us"), 1e-6),
+    **dict.fromkeys(("millis", "msec", "ms"), 1e-3),
+    **dict.fromkeys(("seconds", "second", "sec", "secs", "s"), 1.0),
+    **dict.fromkeys(("minutes", "minute", "min", "mins", "m"), 60.0),
+    **dict.fromkeys(("hours", "hour", "hrs", "hr", "h"), 3600.0),
+    **dict.fromkeys(("days", "day", "d"), 86_400.0),
+    **dict.fromkeys(("weeks", "week", "w"), 7 * 86_400.0),
+    **dict.fromkeys(("months", "month", "M"), 30.44 * 86_400.0),
+    **dict.fromkeys(("years", "year", "y"), 365.25 * 86_400.0),
+}
+
+
+def after_commit(snapshot: Snapshot) -> Snapshot:
+    """Clean the table up if its configuration says that it is time; the same snapshot, in any case."""
+    config = snapshot.manifest.config
+    interval = config.get(f"{_PREFIX}interval")
+    if interval is None or snapshot.manifest.branch is not None:
+        return snapshot
+    try:
+        if _number(interval) and snapshot.version % _number(interval) == 0:
+            _clean_up(snapshot)
+    except LanceError as error:
+        log.warning("%s: auto cleanup after version %d failed: %s", snapshot.uri, snapshot.version, error)
+    return snapshot
+
+
+def parse_duration(text: str) -> dt.timedelta:
+    """A duration as configuration has it: "1h", "14days", "1h 30m". InputError for anything else."""
+    parts = _PART.findall(text)
+    if not parts or _PART.sub("", text).strip() or any(unit not in _UNIT_SECONDS for _, unit in parts):
+        raise InputError(f"{text!r} is not a duration", cure="Write for example 1h, 14days or 3600s.")
+    return dt.timedelta(seconds=sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts))
+
+
+def _clean_up(snapshot: Snapshot) -> None:
+    config = snapshot.manifest.config
+    older_than, retain = config.get(f"{_PREFIX}older_than"), config.get(f"{_PREFIX}retain_versions")
+    if older_than is None and retain is None:
+        return
+    plan = plan_cleanup(
+        snapshot.store,
+        older_than=None if older_than is None else parse_duration(older_than),
+        retain_versions=None if retain is None else _number(retain),
+        error_if_tagged_old_versions=False,
+        storage_options=snapshot.storage_options,
+    )
+    run_cleanup(snapshot.store, plan)
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise InputError(f"{_PREFIX}… is {text!r}, which is no number")
+    return int(text)

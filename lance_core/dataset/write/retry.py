@@ -1,0 +1,109 @@
+"""Plan, commit, and plan again when somebody else was faster: what delete, update and merge share.
+
+::
+
+    plan(snapshot of version 4) -> Edit     commit -> RetryableConflictError     plan(snapshot of version 6) -> Edit   …
+
+What a lost try wrote is removed before the next one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from lance_core.commit.log.loop import commit_transaction
+from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
+from lance_core.dataset.versions.auto_cleanup import after_commit
+from lance_core.dataset.write.base_paths import Place
+from lance_core.dataset.write.stage import discard_fragments
+from lance_core.errors import (
+    CommitError,
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    RetryableConflictError,
+)
+from lance_core.format.fragment import Fragment
+from lance_core.table.transaction import Transaction
+
+DEFAULT_RETRIES = 10
+DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A planned edit: its transaction, the files written for it (paths below the table), and what to tell the user.
+
+    `elsewhere` are fragments whose files lie in other places (base paths).
+    """
+
+    transaction: Transaction
+    files: tuple[str, ...] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: tuple[Fragment, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+def run_edit(
+    snapshot: Snapshot,
+    plan: Callable[[Snapshot], Edit],
+    *,
+    retries: int = DEFAULT_RETRIES,
+    timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
+    strict: bool = False,
+) -> tuple[Snapshot, Edit]:
+    """Commit what `plan` makes of a snapshot; on a retryable conflict plan again on the newest version.
+
+    `strict` plans again whenever the table moved, for edits that new rows of others would change.
+    Gives up with the last RetryableConflictError after `retries` more tries or when `timeout` is over.
+    """
+    deadline = time.monotonic() + timeout.total_seconds()
+    current = snapshot
+    again = (RetryableConflictError, IncompatibleConflictError) if strict else (RetryableConflictError,)
+    for left in range(retries, -1, -1):
+        edit = plan(current)
+        try:
+            manifest = commit_transaction(current.store, edit.transaction, strict=strict)
+        except CommitStateUnknownError:
+            raise
+        except again as error:
+            undo(current, edit)
+            if left == 0 or time.monotonic() >= deadline:
+                if isinstance(error, RetryableConflictError):
+                    raise
+                raise _moved(error) from error
+        except BaseException:
+            undo(current, edit)
+            raise
+        else:
+            return after_commit(Snapshot(current.store, manifest, current.storage_options)), edit
+        current = snapshot_of(current.store, storage_options=current.storage_options)
+    raise AssertionError("unreachable")
+
+
+def _moved(error: CommitError) -> RetryableConflictError:
+    return RetryableConflictError(
+        f"the table moved each time this was planned; at last: {error}",
+        uri=error.uri,
+        version=error.version,
+        other_version=error.other_version,
+        operation=error.operation,
+    )
+
+
+def undo(snapshot: Snapshot, edit: Edit) -> None:
+    """Remove what an edit wrote, wherever it lies. Never fails: what stays is garbage."""
+    remove_files(snapshot, edit.files)
+    discard_fragments(snapshot.store, edit.elsewhere, edit.places)
+
+
+def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
+    """Remove what was written for an edit that did not land. Never fails: what stays is garbage."""
+    for path in paths:
+        with suppress(LanceError, OSError):
+            snapshot.store.delete(path)

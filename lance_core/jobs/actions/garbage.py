@@ -1,0 +1,28 @@
+"""Garbage: files and records of attempts and commits that died, found by name and removed at once."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.protocols import Report, Runner
+from lance_core.jobs.specs.maintenance import GarbageSpec
+
+log = logging.getLogger(__name__)
+
+
+class GarbageJob:
+    """Carries out a `GarbageSpec`, in this process."""
+
+    kind: ClassVar[str] = "garbage"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: GarbageSpec, runner: Runner | None = None) -> Report:
+        """Report {"dry_run", "num_files", "bytes", "attempts"}."""
+        found = collect_garbage(resolve_store(spec.uri, spec.resolved_options()), dry_run=spec.dry_run)
+        for path in found.files:
+            log.info("%s %s", "would remove" if spec.dry_run else "removed", path)
+        facts = {"dry_run": found.dry_run, "num_files": len(found.files), "bytes": found.bytes}
+        return Report(self.kind, {**facts, "attempts": [*found.attempts]})

@@ -1,0 +1,89 @@
+"""Restore: an old version becomes the newest again, as a new version, exactly once by identity.
+
+It is staged and committed in one go, for there is nothing to compute; strict: nobody's commits are overruled unseen.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+from lance_core.commit.log.manifests import latest_version, open_version
+from lance_core.commit.model import CommitResult
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.dataset.refs.tags import read_tag
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.lifecycle import LEASE_SECONDS, clear_dead, find_done, work_of
+from lance_core.jobs.runtime.protocols import Runner
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.specs.maintenance import RestoreSpec
+from lance_core.table.operations.restore import Restore
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+class RestoreJob:
+    """Carries out a `RestoreSpec`, in this process."""
+
+    kind: ClassVar[str] = "restore"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: RestoreSpec, runner: Runner | None = None) -> CommitResult:
+        """Publish the old version. IncompatibleConflictError when the table moved; NotFoundError for no such version."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        spec = spec if spec.identity else spec.with_identity(random_identity())
+        done = find_done(store, spec)
+        if done is None:
+            target = _target(store, spec)
+            base = _base(store, spec)
+            clear_dead(store, spec.identity)
+            attempt = begin_attempt(
+                store, identity=spec.identity, spec=work_of(spec), read_version=base, lease_seconds=LEASE_SECONDS
+            )
+            staged = finish_attempt(store, attempt, Transaction(base, spec.identity, Restore(target)), rows=0, bytes=0)
+        else:
+            staged = done.staged
+        try:
+            result = commit_staged(store, [staged], if_moved=spec.if_moved)
+        except CommitStateUnknownError:
+            raise
+        except LanceError as error:
+            if not error.retryable:
+                # Kept, it would wait for a commit that can never be; the next try plans anew.
+                abort_attempt(store, staged.uuid, staged.attempt)
+            raise
+        log.info("%s is at version %d", spec.uri, result.version)
+        return result
+
+
+def _target(store: Store, spec: RestoreSpec) -> int:
+    if spec.version is None:
+        tag = read_tag(store, spec.tag or "")
+        if tag.branch is not None:
+            raise IncompatibleConflictError(
+                f"tag {tag.name!r} stands for a version of branch {tag.branch!r}",
+                uri=store.uri,
+                cure="Restore on the branch.",
+            )
+        return tag.version
+    return open_version(store, spec.version).manifest.version
+
+
+def _base(store: Store, spec: RestoreSpec) -> int:
+    newest = latest_version(store)
+    if spec.expected_version is not None and newest != spec.expected_version and spec.if_moved == "fail":
+        raise IncompatibleConflictError(
+            f"{store.uri} is at version {newest}, not at the expected {spec.expected_version}: a restore would overrule "
+            "what came in between",
+            uri=store.uri,
+            version=spec.expected_version,
+            other_version=newest,
+            operation="Restore",
+            cure='Look at the newer versions; then expect the newest, or pass if_moved="overwrite".',
+        )
+    return newest

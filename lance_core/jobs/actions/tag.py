@@ -1,0 +1,63 @@
+"""Tag: a name for a version is created, moved or forgotten. Once by identity: a retry undoes nobody's work."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+from lance_core.commit.log.manifests import latest_version
+from lance_core.dataset.refs.tags import Tag, create_tag, delete_tag, read_tag, tag_names, update_tag
+from lance_core.errors import AlreadyExistsError, InputError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.idempotence import is_signed, note_done, signature, was_done, work_identity
+from lance_core.jobs.runtime.protocols import Report, Runner
+from lance_core.jobs.specs.maintenance import TagSpec
+
+log = logging.getLogger(__name__)
+
+
+class TagJob:
+    """Carries out a `TagSpec`, in this process."""
+
+    kind: ClassVar[str] = "tag"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: TagSpec, runner: Runner | None = None) -> Report:
+        """Report {"name", "version", "before"}: versions the name stands for now and stood for before, or None."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        spec = spec.with_identity(work_identity(spec))
+        before = read_tag(store, spec.name) if spec.name in tag_names(store) else None
+        if not was_done(store, spec.identity) and not (before and is_signed(before.metadata, spec.identity)):
+            _do(store, spec, before)
+        note_done(store, spec.identity, version=latest_version(store))
+        now = read_tag(store, spec.name).version if spec.name in tag_names(store) else None
+        was = None if before is None else before.version
+        log.info("tag %s of %s: %s, before %s", spec.name, spec.uri, now, was)
+        return Report(self.kind, {"name": spec.name, "version": now, "before": was})
+
+
+def _do(store: Store, spec: TagSpec, before: Tag | None) -> None:
+    if spec.action != "delete":
+        _point(store, spec, latest_version(store) if spec.version is None else spec.version, before)
+    elif before is not None:
+        delete_tag(store, spec.name)
+
+
+def _point(store: Store, spec: TagSpec, version: int, before: Tag | None) -> None:
+    if before is None:
+        try:
+            create_tag(store, spec.name, version, metadata=signature(spec.identity))
+            return
+        except AlreadyExistsError:
+            before = read_tag(store, spec.name)
+    if before.version == version and before.branch is None:
+        return
+    if spec.action == "create":
+        raise InputError(
+            f"tag {spec.name!r} stands for version {before.version} of {store.uri}, not for {version}",
+            uri=store.uri,
+            version=before.version,
+            cure='Choose another name, or move it with action="set".',
+        )
+    update_tag(store, spec.name, version, metadata=signature(spec.identity))

@@ -1,0 +1,240 @@
+"""Commit: staged transactions become versions. The commit service does it; this file finds what a spec means.
+
+::
+
+    identities ["5d2c…", "77ab…"]  ->  the attempts that count for them, and what their own specs asked for:
+                                       if_moved of an overwrite, storage version and row ids of a table to be created
+
+Errors keep their kind: `retryable` on the class says whether the same commit may simply be made again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from lance_core.commit.identities import carries
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
+from lance_core.commit.log.manifests import find_latest_version
+from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.model import LANDED, CommitResult, StagedTransaction
+from lance_core.commit.records import each, read_record
+from lance_core.commit.references import data_paths
+from lance_core.commit.registry.attempts import STARTED, list_staged, read_finished, record_path, remove_files
+from lance_core.commit.registry.ledger import recorded_version
+from lance_core.commit.service.commit_staged import IfMoved, ReExecute, commit_staged
+from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.publish.gates import make_check
+from lance_core.jobs.publish.reexecute import (
+    BROUGHT_UP,
+    find_interrupted,
+    list_interrupted,
+    may_repeat,
+    stage_again,
+    why_not,
+    withdraw,
+)
+from lance_core.jobs.publish.staleness import is_outdated
+from lance_core.jobs.runtime.landed_reference import landed_reference
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.runtime.protocols import Runner
+from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.table.draft import TableOptions
+
+log = logging.getLogger(__name__)
+
+_INTERRUPTED = "interrupted"
+"""The operation of a reference to work that a killed commit was about to stage again."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A staged transaction and what the spec that staged it said."""
+
+    ref: StagedTransaction
+    spec: Mapping[str, Any]
+
+    @property
+    def forced(self) -> bool:
+        """Whether it may replace what was committed since it was planned."""
+        return self.spec.get("if_moved") == "overwrite"
+
+
+class CommitJob:
+    """Carries out a `CommitSpec`, in this process."""
+
+    kind: ClassVar[str] = "commit"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
+        """Publish; see `commit.service.commit_staged` for what it raises."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        waiting = find_waiting(store, spec.identities)
+        if not waiting:
+            return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
+        retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
+        runner = runner or LocalRunner()
+        records = {item.ref.uuid: item.spec for item in waiting}
+        options = spec.resolved_options()
+        again = _again(store, spec, records, runner)
+        results = []
+        for if_moved, group in _groups(waiting):
+            # Right before its turn: what an earlier group of this very commit added counts as well.
+            current = [_brought_up(store, spec, item, runner) for item in group]
+            try:
+                result = commit_staged(
+                    store,
+                    [item.ref for item in current],
+                    if_moved=if_moved,
+                    options=_table_options(current),
+                    check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
+                    re_execute=again if spec.re_execute else None,
+                    may_re_execute=lambda ref: may_repeat(records[ref.uuid]),
+                    withdraw=lambda ref, own: withdraw(store, ref, records[ref.uuid], own_commit=own),
+                    max_retries=retries,
+                )
+            except RetryableConflictError as error:
+                raise _explained(error, current, spec) from error
+            _tidy(store, current, result)
+            results.append(result)
+        result = _sum(results)
+        log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
+        return result
+
+
+def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
+    def run(ref: StagedTransaction) -> StagedTransaction:
+        return stage_again(store, spec, ref.uuid, records[ref.uuid], runner)
+
+    return run
+
+
+def _brought_up(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> Waiting:
+    """What is to be published of it: as it was staged, or staged again when it was interrupted or came too early."""
+    interrupted = item.ref.transaction_path == "" and item.ref.operation == _INTERRUPTED
+    if not interrupted and not is_outdated(store, item.ref, item.spec, spec.resolved_options()):
+        return item
+    if not interrupted:
+        if not (spec.re_execute and may_repeat(item.spec)):
+            error = RetryableConflictError(
+                f"{store.uri}: {item.spec.get('kind')} {item.ref.uuid} was planned on version {item.ref.read_version}, "
+                "and rows that concern it came since",
+                uri=store.uri,
+                version=item.ref.read_version,
+                cure="Clear its staging task, or commit with re_execute=True.",
+            )
+            raise _explained(error, [item], spec)
+        withdraw(store, item.ref, item.spec)
+    return replace(item, ref=stage_again(store, spec, item.ref.uuid, item.spec, runner))
+
+
+def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
+    """The conflict itself, or one that says why trying again is of no use."""
+    reasons = [why_not(item.spec) for item in items] if spec.re_execute else []
+    reason = next((text for text in reasons if text), "")
+    if not reason:
+        return error
+    return IncompatibleConflictError(
+        f"{error} {reason}",
+        uri=error.uri,
+        version=error.version,
+        other_version=error.other_version,
+        operation=error.operation,
+    )
+
+
+def _tidy(store: Store, items: Sequence[Waiting], result: CommitResult) -> None:
+    """Files of work that was brought up, which what landed does not name. Best effort: garbage collection does it, too."""
+    for item in items:
+        if item.spec.get("kind") not in BROUGHT_UP or result.identities.get(item.ref.uuid) != LANDED:
+            continue
+        with suppress(LanceError, OSError):
+            landed = load_transaction(store, result.version)
+            if landed is not None and carries(landed, item.ref.uuid) and result.re_executed:
+                remove_files(store, item.ref.attempt, keep=frozenset(data_paths(landed, attempt=item.ref.attempt)))
+
+
+def find_waiting(store: Store, identities: Sequence[str]) -> list[Waiting]:
+    """What the identities stand for, all that is staged when there are none; one that landed long ago counts as well.
+
+    IncompatibleConflictError for an identity that is neither staged nor landed.
+    """
+    if identities:
+        found = each(store, list(dict.fromkeys(identities)), _find)
+        return [item for item in found if item is not None]
+    staged = [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
+    return staged + [_find(store, identity) for identity in list_interrupted(store)]
+
+
+def _find(store: Store, identity: str) -> Waiting:
+    finished = read_finished(store, identity)
+    if finished is not None:
+        started = read_record(store, record_path(identity, finished.attempt, STARTED))
+        return Waiting(finished, {} if started is None else started["attempt"].get("spec", {}))
+    version = recorded_version(store, identity)
+    if version is not None:
+        return Waiting(landed_reference(store.uri, identity, version), {})
+    record = find_interrupted(store, identity)
+    if record is not None:
+        return Waiting(landed_reference(store.uri, identity, 0, operation=_INTERRUPTED), record)
+    raise IncompatibleConflictError(
+        f"{store.uri}: nothing is staged for {identity}, and it has not landed",
+        uri=store.uri,
+        cure="Run its staging task again, then commit.",
+    )
+
+
+def _groups(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
+    """All in one call where that is possible: the service folds within a call only.
+
+    Replacements and merges do not fold with each other: two of one day that hold none of the other's rows would both stand,
+    and two that insert the same key.
+    """
+    replacements = [item for item in waiting if item.spec.get("kind") in ("replace_where", "merge")][1:]
+    yield from _by_strictness([item for item in waiting if item not in replacements])
+    for item in replacements:
+        yield "fail", [item]
+
+
+def _by_strictness(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
+    overwrites = [item for item in waiting if item.ref.operation == "overwrite" and not item.ref.creates]
+    forced = [item for item in overwrites if item.forced]
+    if not forced:
+        yield "fail", list(waiting)
+    elif len(forced) == len(overwrites):
+        yield "overwrite", list(waiting)
+    else:
+        # A strict overwrite must see the table as it was planned on, so it comes before those that do not mind.
+        yield "fail", [item for item in waiting if item not in forced]
+        yield "overwrite", forced
+
+
+def _table_options(group: Sequence[Waiting]) -> TableOptions | None:
+    """What a table is created with, or overwritten with: as the first spec that says so has it."""
+    version = next((item.spec["data_storage_version"] for item in group if item.spec.get("data_storage_version")), None)
+    stable = any(item.spec.get("enable_stable_row_ids") for item in group)
+    return TableOptions(data_storage_version=version, stable_row_ids=stable) if version or stable else None
+
+
+def _sum(results: Sequence[CommitResult]) -> CommitResult:
+    total = results[0]
+    for result in results[1:]:
+        total = replace(
+            total,
+            version=max(total.version, result.version),
+            num_versions=total.num_versions + result.num_versions,
+            identities={**total.identities, **result.identities},
+            rows_added=total.rows_added + result.rows_added,
+            rows_deleted=total.rows_deleted + result.rows_deleted,
+            fragments_added=total.fragments_added + result.fragments_added,
+            bytes_added=total.bytes_added + result.bytes_added,
+            conflicts_rebased=total.conflicts_rebased + result.conflicts_rebased,
+            re_executed=total.re_executed + result.re_executed,
+            seconds=total.seconds + result.seconds,
+        )
+    return total

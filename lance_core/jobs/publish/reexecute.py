@@ -1,0 +1,133 @@
+"""Staging again what other writers made invalid, while the commit holds the table's lane.
+
+::
+
+    delete staged on version 3, compaction commits version 5     -> the same delete is planned and staged on version 5
+    compaction of groups a b c, somebody deletes rows of b       -> b is rewritten again, a and c are kept
+    columns staged on version 3, rows appended as version 4      -> computed for the new fragments, the others are kept
+
+Everything a job needs is in the record its attempt left; it is noted once more before the attempt is withdrawn
+(`_lance_core/staged/{identity}/repeat.json`), so that a commit killed in between finds what it was about to do. What hid
+secrets in that record cannot be run from it: such work is left to its own staging task.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.naming import STAGED, staged_folder
+from lance_core.commit.records import read_record, write_record
+from lance_core.commit.registry.attempts import read_finished
+from lance_core.commit.registry.ledger import recorded_version
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.errors import LanceError
+from lance_core.io.store import Store
+from lance_core.jobs.registry import job_of, spec_from_plain
+from lance_core.jobs.runtime.protocols import Runner
+from lance_core.jobs.specs.secret import HIDDEN
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+
+log = logging.getLogger(__name__)
+
+REPEATABLE = frozenset(
+    {
+        "delete", "update", "replace_where", "merge", "compact", "build_index", "optimize_indices", "add_columns",
+    }
+)  # fmt: skip
+"""Kinds whose work depends on the rows that are there, and so may have to be done again."""
+
+_BRING_UP: Mapping[str, str] = {
+    "compact": "lance_core.jobs.staging.compact",
+    "add_columns": "lance_core.jobs.staging.add_columns",
+}
+"""Kinds that keep what is still right; their module has `bring_up`. The others begin anew."""
+
+BROUGHT_UP = frozenset(_BRING_UP)
+
+_REPEAT = "repeat.json"
+
+
+def may_repeat(record: Mapping[str, Any]) -> bool:
+    """Whether work can be staged again from its record."""
+    return record.get("kind") in REPEATABLE and not hidden_places(record)
+
+
+def hidden_places(value: Any, *, where: str = "") -> list[str]:
+    """Where a record hides a secret: ["source.options.password"]."""
+    if value == HIDDEN:
+        return [where]
+    if isinstance(value, Mapping):
+        inner = [hidden_places(item, where=f"{where}.{name}".lstrip(".")) for name, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        inner = [hidden_places(item, where=f"{where}[{index}]") for index, item in enumerate(value)]
+    else:
+        return []
+    return [place for places in inner for place in places]
+
+
+def why_not(record: Mapping[str, Any]) -> str:
+    """Why work cannot be staged again here, and what to do: the end of an error's message."""
+    places = hidden_places(record)
+    if not places:
+        return ""
+    return (
+        f"It cannot be staged again by the commit, for {', '.join(places)} held a secret, which no record keeps: clear its "
+        'staging task. Given as a reference, {"env": NAME} or {"file": PATH}, the commit could resolve it by itself.'
+    )
+
+
+def stage_again(
+    store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any], runner: Runner
+) -> StagedTransaction:
+    """Plan and stage one identity's work on the newest version; `withdraw` has been called."""
+    spec = _spec_of(commit, identity, record)
+    ref = read_finished(store, identity)
+    module = _BRING_UP.get(spec.kind)
+    if ref is not None and module is not None:
+        log.info("bringing %s %s up to the newest version", spec.kind, identity)
+        staged: Any = importlib.import_module(module).bring_up(store, spec, ref, runner)
+    else:
+        log.info("staging %s %s again", spec.kind, identity)
+        staged = job_of(spec).run(spec, runner)
+    if not isinstance(staged, StagedTransaction):
+        raise LanceError(f"a {spec.kind} job staged nothing to commit")
+    store.delete(_repeat_path(identity))
+    return staged
+
+
+def withdraw(store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None) -> None:
+    """Give up an attempt that is about to be staged again, or keep it where its work is brought up."""
+    write_record(store, _repeat_path(ref.uuid), {"identity": ref.uuid, "spec": dict(record)})
+    if record.get("kind") not in _BRING_UP:
+        abort_attempt(store, ref.uuid, ref.attempt, own_commit=own_commit)
+
+
+def find_interrupted(store: Store, identity: str) -> Mapping[str, Any] | None:
+    """The record of work that a killed commit was about to stage again; None when there is none."""
+    found = read_record(store, _repeat_path(identity))
+    if found is None or read_finished(store, identity) is not None or recorded_version(store, identity) is not None:
+        return None
+    spec: Mapping[str, Any] = json.loads(json.dumps(found["spec"]))
+    return spec
+
+
+def list_interrupted(store: Store) -> list[str]:
+    """Identities whose work a killed commit was about to stage again."""
+    paths = [entry.path for entry in store.list(f"{STAGED}/")]
+    names = [path.split("/")[-2] for path in paths if path.endswith(f"/{_REPEAT}")]
+    return [name for name in names if find_interrupted(store, name) is not None]
+
+
+def _repeat_path(identity: str) -> str:
+    return f"{staged_folder(identity)}/{_REPEAT}"
+
+
+def _spec_of(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> JobSpec:
+    spec = spec_from_plain({**record, "uri": commit.uri, "identity": identity})
+    return replace(spec, storage_options=commit.storage_options)

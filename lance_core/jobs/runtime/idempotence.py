@@ -1,0 +1,50 @@
+"""Exactly once for verbs that stage nothing: a reference file that says who wrote it, and the ledger behind it.
+
+::
+
+    set tag v1 -> version 7, identity 5d2c    _refs/tags/v1.json has metadata {"airflow_lance.identity": "5d2c…"}, then the
+                                              ledger notes 5d2c; a retry finds the one or the other and does nothing
+"""
+
+from __future__ import annotations
+
+import json
+import uuid as uuids
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.commit.registry.ledger import landing_of, record_landed
+from lance_core.io.store import Store
+from lance_core.jobs.specs.spec import JobSpec
+
+IDENTITY = "airflow_lance.identity"
+"""Key in the metadata of tags and branches."""
+
+
+def work_identity(spec: JobSpec) -> str:
+    """The identity of this very work: the task's, and what it is asked to do. Empty for a caller without an identity."""
+    if not spec.identity:
+        return ""
+    work = {name: value for name, value in spec.to_plain(redact=True).items() if name not in ("uri", "storage_options")}
+    return str(uuids.uuid5(uuids.NAMESPACE_OID, json.dumps(work, sort_keys=True)))
+
+
+def signature(identity: str) -> dict[str, str]:
+    """What a reference file says of its writer; nothing for a caller without an identity."""
+    return {IDENTITY: identity} if identity else {}
+
+
+def is_signed(metadata: Mapping[str, Any], identity: str) -> bool:
+    """Whether a reference was written by this identity."""
+    return bool(identity) and metadata.get(IDENTITY) == identity
+
+
+def was_done(store: Store, identity: str) -> bool:
+    """Whether the ledger knows this identity's work as done."""
+    return bool(identity) and landing_of(store, identity) is not None
+
+
+def note_done(store: Store, identity: str, *, version: int) -> None:
+    """Tell the ledger."""
+    if identity:
+        record_landed(store, identity, version=version, transaction="")

@@ -1,0 +1,298 @@
+"""The life of a staging job on the driver: look first, plan, begin, run, reconcile, finish; or abort.
+
+::
+
+    find_done      has this identity landed, or is it staged and whole?      -> its reference, nothing is written again
+    clear_dead     attempts of this identity that never finished             -> aborted, their files found by name
+    begin ... run  a new attempt; every file it writes carries its id
+    reconcile      rows the tasks read = rows they wrote = rows in fragments, else nothing is staged
+    finish         the staged transaction; or, when anything fails, abort: the attempt's files are removed
+
+Killed at any point, the next call starts from the top and leaves each row once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from lance_core.commit.log.manifests import latest_version, load_manifest, version_numbers
+from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.references import data_paths
+from lance_core.commit.registry.attempts import read_finished, remove_files, started_attempts
+from lance_core.commit.registry.ledger import find_landed, record_landed, recorded_version
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.failure_record import clear_failure
+from lance_core.jobs.runtime.landed_reference import landed_reference
+from lance_core.jobs.runtime.progress import clear_progress, read_progress, started_tasks
+from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Source, TableState, TaskResult
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.specs.spec import JobSpec
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 3600.0
+"""How long a silent driver's attempt is left alone by garbage collection; the driver renews it while it lives."""
+_RENEW_SECONDS = 300.0
+
+SECOND_PASS = 1_000_000
+"""Partition numbers of a plan's second pass begin here, those of a third at twice that."""
+
+_NOT_THE_WORK = ("uri", "identity", "storage_options", "progress_seconds")
+"""Spec fields that may differ from one try to the next without making it other work."""
+
+S = TypeVar("S", bound=JobSpec)
+PlanJob = Callable[[S, TableState, Runner], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Work that need not be done again: `version` when it has landed, else it waits for its commit."""
+
+    staged: StagedTransaction
+    version: int | None = None
+
+
+def work_of(spec: JobSpec) -> dict[str, Any]:
+    """What makes two specs the same work: no secrets, no identity. Goes into the attempt's record."""
+    return {name: value for name, value in spec.to_plain(redact=True).items() if name not in _NOT_THE_WORK}
+
+
+def find_done(store: Store, spec: JobSpec) -> Done | None:
+    """Whether this spec's identity has landed or is staged and whole. CommitStateUnknownError when nobody can tell.
+
+    An identity that landed counts whatever its spec was: re-staging it would double the rows.
+    """
+    if not spec.identity:
+        return None
+    version = recorded_version(store, spec.identity)
+    finished = read_finished(store, spec.identity)
+    if version is None and finished is not None:
+        # Only a finished attempt can have been committed, so only then may the log know more than the ledger.
+        version = find_landed(store, spec.identity, finished.read_version)
+    if version is not None:
+        return Done(finished or landed_reference(store.uri, spec.identity, version, operation=spec.kind), version)
+    staged = find_staged(store, spec.identity, spec=work_of(spec))
+    return None if staged is None or _give_up_unjudgeable(store, staged) else Done(staged)
+
+
+def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
+    """Whether somebody pruned versions since the one it was planned on: no commit could judge it, so it is staged anew."""
+    known = set(version_numbers(store))
+    if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
+        return False
+    log.info("%s was planned on version %d, since when history was pruned: staging again", staged.uuid, staged.read_version)
+    abort_attempt(store, staged.uuid, staged.attempt)
+    return True
+
+
+def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
+    """Abort every attempt of an identity that never finished, but the one to `spare`; returns the files removed.
+
+    A zombie of such an attempt that still runs is refused when it tries to finish, or handed the reference of its retry.
+    """
+    removed: list[str] = []
+    finished = read_finished(store, identity)
+    for attempt in started_attempts(store, identity):
+        if attempt == spare or (finished is not None and finished.attempt == attempt):
+            continue
+        # First: once the attempt's records are gone, nobody would find them any more.
+        clear_progress(store, attempt)
+        files = abort_attempt(store, identity, attempt)
+        log.info("attempt %s of %s had died: %d of its files removed", attempt, identity, len(files))
+        removed += files
+    return removed
+
+
+def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
+    """Carry out a staging spec exactly once; the reference to what waits for its commit.
+
+    Raises what planning refuses (nothing was written then), what a task refused, or what the engine raised (the attempt is
+    aborted then). RetryableConflictError when the attempt was given up meanwhile.
+    """
+    if not spec.identity:
+        spec = spec.with_identity(random_identity())
+    store = resolve_store(spec.uri, spec.resolved_options())
+    done = find_done(store, spec)
+    if done is not None:
+        where = f"landed as version {done.version}" if done.version is not None else "staged already and whole"
+        log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
+        return done.staged
+    clear_failure(store, spec.identity)
+    clear_dead(store, spec.identity)
+    plan = plan_job(spec, look_at(store, spec), runner)
+    attempt = open_attempt(spec, plan.table)
+    try:
+        on_tick = on_tick_of(store, attempt)
+        results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]
+        if plan.spools:
+            written = sum(result.rows for result in results)
+            reconcile(results, fragment_rows=written, source_rows=plan.source.num_rows)
+        for more in plan.then:
+            made = more.make(attempt, results)
+            if made is not None:
+                results += runner.run(made[1], made[0], replace(plan.shape, num_partitions=None), on_tick)
+        return close_attempt(
+            store,
+            attempt,
+            results,
+            conclude=plan.conclude,
+            properties=plan.properties,
+            source=None if plan.spools else plan.source,
+            spooled=SECOND_PASS if plan.spools else 0,
+        )
+    except BaseException as error:
+        # BaseException: a signal that stops the driver must not leave files behind either.
+        abort_after(store, attempt, error)
+        raise
+
+
+def open_attempt(spec: JobSpec, table: TableState) -> Attempt:
+    """Put the attempt on record, before its first file."""
+    attempt = begin_attempt(
+        table.store,
+        identity=spec.identity,
+        spec=work_of(spec),
+        read_version=table.version,
+        lease_seconds=LEASE_SECONDS,
+    )
+    log.info(
+        "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
+    )
+    return attempt
+
+
+def close_attempt(
+    store: Store,
+    attempt: Attempt,
+    results: Sequence[TaskResult],
+    *,
+    conclude: Callable[[Sequence[TaskResult]], Outcome],
+    properties: Mapping[str, str],
+    source: Source | None = None,
+    spooled: int = 0,
+) -> StagedTransaction:
+    """Reconcile the counts and stage the transaction. LanceError when the counts do not agree; nothing is staged then.
+
+    Partitions below `spooled` only put rows aside: their files go.
+    """
+    outcome = conclude(results)
+    results = [result for result in results if result.partition >= spooled]
+    rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
+    transaction = Transaction(
+        read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
+    )
+    kept = data_paths(transaction, attempt=attempt.attempt)
+    if spooled:
+        remove_files(store, attempt.attempt, keep=frozenset(kept))
+    else:
+        _remove_losers(store, attempt, results, kept=kept)
+    size = sum(result.size for result in results)
+    # Before it is finished: whoever is killed in between is a dead attempt, whose progress goes with it.
+    clear_progress(store, attempt.attempt)
+    staged = finish_attempt(
+        store,
+        attempt,
+        transaction,
+        rows=rows,
+        bytes=size,
+        fragments=outcome.num_fragments,
+        rows_deleted=outcome.num_deleted,
+    )
+    log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
+    return staged
+
+
+def look_at(store: Store, spec: JobSpec) -> TableState:
+    """The table now; a place that holds something else than a table is refused."""
+    try:
+        manifest = load_manifest(store)
+    except NotFoundError:
+        _refuse_foreign(store)
+        return TableState(store, spec.uri, None)
+    return TableState(store, spec.uri, manifest)
+
+
+def reconcile(results: Sequence[TaskResult], *, fragment_rows: int, source_rows: int | None = None) -> int:
+    """The number of rows, when everyone who counted counted the same. LanceError (nothing is staged then) otherwise."""
+    read, written = sum(result.rows_read for result in results), sum(result.rows for result in results)
+    counts = {
+        "rows the source's files claim": source_rows,
+        "rows the tasks read": read,
+        "rows the tasks wrote": written,
+        "rows in the fragments": fragment_rows,
+    }
+    known = {name: count for name, count in counts.items() if count is not None}
+    if len(set(known.values())) > 1:
+        text = ", ".join(f"{name}: {count:,}" for name, count in known.items())
+        raise LanceError(
+            f"the counts of rows do not agree, so nothing is staged: {text}", cure="Did the source change while it was read?"
+        )
+    return written
+
+
+def _remove_losers(store: Store, attempt: Attempt, results: Sequence[TaskResult], *, kept: Iterable[str]) -> None:
+    """Files of tasks that began and whose result does not count. A folder of data is listed only when there are such."""
+    counted = {(result.partition, result.task_attempt) for result in results}
+    losers = started_tasks(store, attempt.attempt) - counted
+    if losers:
+        removed = remove_files(store, attempt.attempt, keep=frozenset(kept))
+        log.info("%d tasks began in vain; %d of their files removed", len(losers), len(removed))
+
+
+def on_tick_of(store: Store, attempt: Attempt) -> Callable[[], None]:
+    """What a runner calls now and then: a log line, and the attempt's lease."""
+    due = time.monotonic() + _RENEW_SECONDS
+
+    def tick() -> None:
+        nonlocal due
+        with suppress(LanceError, OSError):  # the job does not fail for want of a log line
+            log.info("%s: %s", attempt.attempt, read_progress(store, attempt.attempt).line())
+            if time.monotonic() >= due:
+                renew_lease(store, attempt)
+                due = time.monotonic() + _RENEW_SECONDS
+
+    return tick
+
+
+def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
+    """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters."""
+    try:
+        removed = abort_attempt(store, attempt.identity, attempt.attempt)
+        log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))
+    except (CommitStateUnknownError, IncompatibleConflictError) as refusal:
+        log.warning("attempt %s is left alone: %s", attempt.attempt, refusal)
+    except (LanceError, OSError) as failure:
+        log.warning("attempt %s could not be cleaned up (%s); `lance staged gc` will", attempt.attempt, failure)
+    clear_progress(store, attempt.attempt)
+
+
+_OURS = ("_lance_core/", "_versions/", "_transactions/", "_deletions/", "_indices/", "_refs/", "data/", "tree/")
+
+
+def _refuse_foreign(store: Store) -> None:
+    for entry in store.list(""):
+        if not entry.path.startswith(_OURS):
+            raise NotFoundError(
+                f"{store.uri} is not a Lance table and not empty (it holds {entry.path})",
+                uri=store.uri,
+                cure="Check the uri; a new table needs a place of its own.",
+            )
+
+
+def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
+    """The identity counts as landed at the version that is there: its work has nothing (more) to do."""
+    clear_dead(store, spec.identity)
+    version = latest_version(store)
+    record_landed(store, spec.identity, version=version, transaction="")
+    log.info("%s %s: nothing (more) to do at version %d", spec.kind, spec.uri, version)
+    return landed_reference(store.uri, spec.identity, version, operation=spec.kind)

@@ -1,0 +1,64 @@
+"""Runs a job's work in this process: one task, streaming, memory bounded by batches and page buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core.errors import InputError
+from lance_core.jobs.runtime.progress import Ticker
+from lance_core.jobs.runtime.protocols import Read, Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.sources.open_source import LocalSource, open_local_source
+from lance_core.jobs.specs.spec import SourceSpec
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """A local source as work sees it."""
+
+    rows: LocalSource
+    strict_nullability: bool = True
+    num_tasks: int | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches."""
+        return self.rows.schema
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows, where the files say so."""
+        return self.rows.num_rows
+
+
+class LocalRunner(Runner):
+    """For small tables, tests, and machines without Spark."""
+
+    name = "local"
+
+    def open_source(self, spec: SourceSpec) -> LocalRows:
+        """A source read through pyarrow."""
+        return LocalRows(open_local_source(spec))
+
+    def open_tasks(self, num_tasks: int) -> LocalRows:
+        """Task numbers, each a partition of its own, done one after the other."""
+        numbers = pa.table({"id": pa.array(range(num_tasks), pa.int64())})
+        return LocalRows(LocalSource(numbers.schema, lambda: iter(numbers.to_batches(max_chunksize=1))), num_tasks=num_tasks)
+
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalRows:
+        """There is no engine here. InputError."""
+        raise InputError(
+            'columns with engine="spark" are evaluated by Spark, and this is not a Spark job',
+            cure='Run it with Spark (execution="spark-submit" or "spark-connect"), or write them in Lance\'s own SQL.',
+        )
+
+    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+        """One task over the whole source, or one for each number of `open_tasks`."""
+        if not isinstance(source, LocalRows):
+            raise TypeError(f"not a source of the local runner: {type(source).__name__}")
+        with Ticker(shape.tick_seconds, on_tick):
+            if source.num_tasks is None:
+                return [work(0, "0", source.rows.batches())]
+            return [work(number, "0", iter([batch])) for number, batch in enumerate(source.rows.batches())]

@@ -1,0 +1,186 @@
+"""What every job is made of: plan -> run -> stage | abort, with the table's version fixed at plan time.
+
+::
+
+    spec ──plan──> Plan(read_version=7, work, source) ──runner──> TaskResult x n ──conclude──> staged transaction
+                                                         └──(anything fails)──> attempt aborted, its files removed
+
+A `Runner` knows how to reach workers (Spark, or this process) and nothing of tables; a `StagingJob` knows what is to be
+done and nothing of workers; `Work` is what travels: it pickles, is tiny, and turns one partition's batches into results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import pyarrow as pa
+
+from lance_core.commit.model import Attempt, CommitResult, StagedTransaction
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.jobs.specs.spec import JobSpec, SourceSpec
+from lance_core.table.operations.base import Operation
+
+S = TypeVar("S", bound=JobSpec, contravariant=True)
+
+ROW = "_lance_row"
+"""The column that carries rows' addresses (int64) through an engine's expressions."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one task reports to the driver: `fragments` on the wire, never rows. `size` in bytes of data files.
+
+    `task_attempt` tells apart the runs of one partition: only one of them may count.
+    """
+
+    partition: int
+    task_attempt: str
+    rows_read: int = 0
+    rows: int = 0
+    size: int = 0
+    fragments: tuple[bytes, ...] = ()
+
+
+class Work(Protocol):
+    """One task's doing; pickles. An InputError in it is final, anything else may be tried again by the runner."""
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Do one partition."""
+
+
+class Read(Protocol):
+    """Task numbers in (as `Runner.open_tasks` gives them), rows out; pickles."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks whose numbers come in."""
+
+
+class Source(Protocol):
+    """A runner's own handle on rows that can be streamed to work."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the batches, as far as types go."""
+
+    @property
+    def strict_nullability(self) -> bool:
+        """Whether `not null` in the schema was said on purpose (an engine may mark it by accident)."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows where that is known for nothing."""
+
+
+class Runner(Protocol):
+    """Where work runs."""
+
+    name: str
+
+    def open_source(self, spec: SourceSpec) -> Source:
+        """A source, checked but not read. InputError when it is wrong."""
+
+    def open_tasks(self, num_tasks: int) -> Source:
+        """No rows, but one partition per task: each gets one batch with one row, its number in the column `id` (int64).
+
+        For work that carries its own list of tasks, such as the fragment groups of a compaction.
+        """
+
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> Source:
+        """What `read` gives for each task (of `schema`, whose first column is `ROW`): that column, and SQL of the engine's
+        own dialect over the others. InputError where there is no engine, or when it refuses an expression."""
+
+    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+        """Every partition of the source through `work`; exactly one result per partition that had a task.
+
+        `on_tick` is called about every `shape.tick_seconds` while it runs.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a source is cut into tasks, how often the driver looks up, and what a UI may call the work."""
+
+    num_partitions: int | None = None
+    repartition: bool = False
+    tick_seconds: float = 10.0
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class TableState:
+    """The table as the job found it when it planned; `manifest` is None when there is no table."""
+
+    store: Store
+    uri: str
+    manifest: Manifest | None
+
+    @property
+    def version(self) -> int:
+        """The read version of whatever is planned on this; 0 for no table."""
+        return 0 if self.manifest is None else self.manifest.version
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the results of all tasks amount to: the operation to stage, and the counts that must agree with the tasks'."""
+
+    operation: Operation
+    num_rows: int
+    num_fragments: int
+    num_deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """More tasks of a plan, run after its main ones. Their results must be told apart by their partition numbers.
+
+    `make` gets the results so far; it returns where the tasks come from and what they do, or None for nothing to do.
+    """
+
+    make: Callable[[Attempt, Sequence[TaskResult]], tuple[Source, Work] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a job says that stages nothing: `facts` are JSON-able."""
+
+    kind: str
+    facts: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts, fit for XCom."""
+        return dict(self.facts)
+
+
+JobResult = StagedTransaction | CommitResult | Report
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job decided, bound to the version it looked at. `make_work` gets the attempt, whose id every file name has.
+
+    `spools`: the main tasks only put the source's rows aside for the passes behind them; their files go before anything is
+    staged, and their counts are compared with the source's alone.
+    """
+
+    table: TableState
+    source: Source
+    shape: Shape
+    make_work: Callable[[Attempt], Work]
+    conclude: Callable[[Sequence[TaskResult]], Outcome]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    then: Sequence[Pass] = ()
+    spools: bool = False
+
+
+class Job(Protocol[S]):
+    """Carries out one kind of spec."""
+
+    kind: ClassVar[str]
+    needs_runner: ClassVar[bool]
+
+    def run(self, spec: S, runner: Runner) -> JobResult:
+        """Do it. Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised."""

@@ -1,0 +1,114 @@
+"""Turns a source's batches into batches of the table's schema: vectors, units, widths and nullability restored.
+
+Spark and file readers know fewer types than a table; what they hand over is put back::
+
+    source  id: int64, vector: list<double>            table  id: int32 not null, vector: fixed_size_list<float>[4]
+    batch   1, [0.5, 1, 1.5, 2]                   ->   1, [0.5, 1, 1.5, 2]
+    batch   null, ...                             ->   SchemaMismatchError: column 'id' is not nullable but holds a null
+
+`check_schema` judges the types before anything runs; a `Conformer` converts and checks values batch by batch, on any worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_core.arrow.cast import cast_array, check_nulls
+from lance_core.errors import SchemaMismatchError
+from lance_core.jobs.sources.type_compatibility import misfit, relaxed
+from lance_core.jobs.specs.spec import Drift
+
+# Arrow arrays and types told apart at run time, by the kind in hand.
+Array = Any
+Field = Any
+Kind = Any
+
+
+def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str) -> None:
+    """SchemaMismatchError, naming every column at fault, when `source` rows cannot be written as `target` rows."""
+    problems: list[str] = []
+    repeated = sorted({name for name in source.names if source.names.count(name) > 1})
+    problems += [f"column {name!r} is there twice in the source" for name in repeated]
+    for name in source.names:
+        if name not in target.names and drift not in ("drop_extra", "fill_and_drop"):
+            problems.append(f"column {name!r} is in the source but not in the table")
+    for field in target:
+        if field.name not in source.names:
+            problems += _absent(field, drift)
+        elif field.name not in repeated:
+            problem = misfit(source.field(field.name).type, field.type, field.name)
+            problems += [problem] if problem else []
+    if problems:
+        raise SchemaMismatchError(
+            "the source does not fit the table: " + "; ".join(problems),
+            uri=uri,
+            cure="Select or cast the columns in the source, or choose another schema_drift policy.",
+        )
+
+
+def _absent(field: Field, drift: Drift) -> list[str]:
+    if drift not in ("fill_missing", "fill_and_drop"):
+        return [f"column {field.name!r} is in the table but not in the source"]
+    return [] if field.nullable else [f"column {field.name!r} is not in the source and may not hold nulls"]
+
+
+def created_schema(source: pa.Schema) -> pa.Schema:
+    """The schema of a table created from a source whose engine marks nullability by accident (Spark): all nullable,
+    nested fields too, names and types kept."""
+    fields = [pa.field(item.name, _nullable_type(item.type), nullable=True, metadata=item.metadata) for item in source]
+    return pa.schema(fields)
+
+
+def _nullable_type(kind: Kind) -> Kind:
+    return kind if isinstance(kind, pa.BaseExtensionType) else relaxed(kind)
+
+
+class Conformer:
+    """Converts batches to `target`. Pickles; keeps no rows. `rows_seen` counts what came in."""
+
+    def __init__(self, target: pa.Schema, *, uri: str) -> None:
+        self._target = target
+        self._uri = uri
+        self.rows_seen = 0
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the target's columns in its order; one that is absent becomes nulls, one too many is left out.
+
+        SchemaMismatchError names column and row for a value that does not fit or a null where none may be.
+        """
+        arrays = [self._column(batch, field) for field in self._target]
+        for field, array in zip(self._target, arrays, strict=True):
+            check_nulls(array, field, path=field.name, first_row=self.rows_seen)
+        self.rows_seen += batch.num_rows
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self._target)
+
+    def stream(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """`apply` over a stream, empty batches left out."""
+        for batch in batches:
+            if batch.num_rows:
+                yield self.apply(batch)
+
+    def _column(self, batch: pa.RecordBatch, field: Field) -> Array:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
+            return cast_array(pa.nulls(batch.num_rows, relaxed(field.type)), field.type, path=field.name)
+        column: Array = batch.column(index)
+        if column.type == field.type:
+            return column
+        storage = column.storage if isinstance(column, pa.ExtensionArray) else column
+        if pt.is_dictionary(storage.type) and not pt.is_dictionary(field.type):
+            storage = storage.dictionary_decode()
+        try:
+            # Values first, under nullable types: Arrow refuses to cast to a nested field that is not nullable.
+            cast = storage.cast(relaxed(field.type), safe=True)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise SchemaMismatchError(
+                f"column {field.name!r}: a value of {column.type} cannot become {field.type}: {error}", uri=self._uri
+            ) from None
+        return cast_array(cast, field.type, path=field.name)

@@ -1,0 +1,190 @@
+"""What a job is asked to do: frozen dataclasses, JSON in and out, standard library only (a DAG file may import this).
+
+::
+
+    {"spec": 1, "kind": "append", "uri": "s3://lake/flights", "identity": "5d2c...",
+     "source": {"format": "csv", "paths": ["flights.csv"], "options": {"header": "true", "inferSchema": "true"}}}
+
+`spec` is the version of this model; a job that meets a newer one says so instead of guessing. Unknown keys are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from lance_core.errors import InputError
+from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.secret import Secret, as_secret, reveal_all
+from lance_core.jobs.specs.serde import from_plain, to_plain
+
+SPEC_VERSION = 1
+
+OptionValue = str | int | float | bool | Secret
+Drift = Literal["fail", "fill_missing", "drop_extra", "fill_and_drop"]
+"""What to do when the source's columns are not the table's: refuse, fill absent nullable columns with nulls, drop columns
+the table does not have, or both. A column whose type cannot become the table's is refused under every policy."""
+
+_CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+S = TypeVar("S", bound="JobSpec")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSpec:
+    """Where a write's rows come from: exactly one of
+
+    - `format` with `paths` and `options`: what `spark.read.format(...)` takes, with Spark's option names and defaults (also
+      when the job runs locally); `schema` is a Spark DDL text such as `"id BIGINT, name STRING"`;
+    - `sql`, a query over `views`, each view a source of its own;
+    - `callable`, `"module:function"`, called with the Spark session (or without, locally) and `kwargs`; returns a DataFrame
+      (locally: an Arrow table, record batch reader, dataset, or batches).
+    """
+
+    format: str | None = None
+    paths: tuple[str, ...] = ()
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    schema: str | None = None
+    sql: str | None = None
+    views: Mapping[str, SourceSpec] = field(default_factory=dict)
+    callable: str | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("format", "sql", "callable") if getattr(self, name)]
+        if len(given) != 1:
+            raise InputError(f"a source needs exactly one of format, sql, callable; got {given or 'none'}")
+        if self.callable and not _CALLABLE.fullmatch(self.callable):
+            raise InputError(f"source.callable: expected 'module:function', got {self.callable!r}")
+        misplaced = {"format": ("views", "kwargs"), "sql": ("paths", "options", "schema", "kwargs"),
+                     "callable": ("paths", "options", "schema", "views")}[given[0]]  # fmt: skip
+        for name in misplaced:
+            if getattr(self, name):
+                raise InputError(f"source.{name} does not go with source.{given[0]}")
+
+    def describe(self) -> str:
+        """One short line for logs; no option values."""
+        if self.format:
+            shown = ", ".join(self.paths[:3]) + (f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else "")
+            return f"{self.format} {shown}".strip()
+        return f"callable {self.callable}" if self.callable else f"sql over {', '.join(self.views) or 'the catalog'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """What every job says: the table, how to reach it, and who asks.
+
+    `identity` is a uuid (see `jobs.identity`); empty means a random one per run, so a retry is then new work.
+    `storage_options` values may be references (`jobs.secret`); their repr hides literals.
+    """
+
+    kind: ClassVar[str]
+
+    uri: str
+    storage_options: Mapping[str, Secret] = field(default_factory=dict)
+    identity: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.uri.strip():
+            raise InputError(f"{self.kind}: uri is empty")
+        hidden = {name: as_secret(value, where=f"storage_options.{name}") for name, value in self.storage_options.items()}
+        object.__setattr__(self, "storage_options", hidden)
+
+    def resolved_options(self) -> dict[str, str]:
+        """Storage options with references looked up here and now; for the store only."""
+        return reveal_all(self.storage_options)
+
+    def with_identity(self: S, identity: str) -> S:
+        """The same work under another identity."""
+        return replace(self, identity=identity)
+
+    def to_plain(self, *, redact: bool = False) -> dict[str, Any]:
+        """JSON data with `spec` and `kind`; `redact` hides literal secrets (for records, logs and UIs)."""
+        return {"spec": SPEC_VERSION, "kind": self.kind, **to_plain(self, redact=redact)}
+
+    def to_json(self, *, redact: bool = False) -> str:
+        """The spec as one line of JSON."""
+        return json.dumps(self.to_plain(redact=redact), separators=(",", ":"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteSpec(JobSpec):
+    """What append and overwrite share.
+
+    - `max_rows_per_file`, `max_bytes_per_file`: a data file is closed at the first bound it reaches; None leaves the
+      library's default.
+    - `num_partitions` with `partitioning`: "coalesce" (never shuffles, never raises the number) or "repartition" (shuffles);
+      None keeps the partitions of the source. Each partition writes at least one file when it has rows.
+    - `data_storage_version`: for a table that does not exist yet, or an overwrite; None is the table's own or the default.
+    - `progress_seconds`: how often the driver logs rows, fragments and bytes.
+    """
+
+    source: SourceSpec
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | None = None
+    data_storage_version: str | None = None
+    enable_stable_row_ids: bool = False
+    num_partitions: int | None = None
+    partitioning: Literal["coalesce", "repartition"] = "coalesce"
+    schema_drift: Drift = "fail"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    progress_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("max_rows_per_file", "max_bytes_per_file", "num_partitions"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{self.kind}: {name} must be at least 1, got {value}")
+        if self.progress_seconds <= 0:
+            raise InputError(f"{self.kind}: progress_seconds must be more than 0, got {self.progress_seconds}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendSpec(WriteSpec):
+    """Add rows. `create`: a table that does not exist is created by the first append that lands."""
+
+    kind: ClassVar[str] = "append"
+
+    create: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverwriteSpec(WriteSpec):
+    """Replace all rows and the schema. `if_moved`: what the commit does when the table got newer versions meanwhile."""
+
+    kind: ClassVar[str] = "overwrite"
+
+    if_moved: Literal["fail", "overwrite"] = "fail"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitSpec(JobSpec):
+    """Publish staged transactions: those of `identities`, or all that wait when it is empty.
+
+    `gates` are looked at before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
+    compactions that another writer made invalid are staged again, in this process, and then published.
+    """
+
+    kind: ClassVar[str] = "commit"
+
+    identities: tuple[str, ...] = ()
+    max_attempts: int | None = None
+    gates: tuple[GateSpec, ...] = ()
+    re_execute: bool = True
+
+
+def read_spec(cls: type[S], data: Mapping[str, Any]) -> S:
+    """A spec of a known class from its JSON data, `spec` and `kind` included. InputError names what is wrong."""
+    version, kind = data.get("spec", SPEC_VERSION), data.get("kind", cls.kind)
+    if version != SPEC_VERSION:
+        raise InputError(
+            f"job spec version {version!r} is not known here (this library writes {SPEC_VERSION})",
+            cure="Install the same airflow-provider-lance where the DAG is parsed and where the job runs.",
+        )
+    if kind != cls.kind:
+        raise InputError(f"expected a spec of kind {cls.kind!r}, got {kind!r}")
+    return from_plain(cls, {name: value for name, value in data.items() if name not in ("spec", "kind")})

@@ -1,0 +1,302 @@
+"""Add columns: a new data file beside the others of every fragment, as one Merge. A retry goes on where the last try ended.
+
+::
+
+    try 1 on version 7     fragments 0 1 of 0..3 get their file, each put on record; the worker dies
+    try 2                  finds the attempt, plans on version 7 again, computes 2 and 3
+    staged                 Merge(all fragments with their files, schema with the new columns)
+    the commit meets an append                 computes the new fragments, and nothing else     (`bring_up`)
+
+Unlike other attempts, one of this kind outlives its driver: it is aborted when the work cannot succeed, and by
+`lance staged gc` when nobody came back within its lease.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pyarrow as pa
+
+from lance_core.arrow import schema_from_arrow, schema_to_arrow
+from lance_core.commit.log.manifests import load_manifest, version_numbers
+from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.naming import data_path, is_of_attempt
+from lance_core.commit.records import read_record
+from lance_core.commit.references import data_paths
+from lance_core.commit.registry.attempts import STARTED, is_withdrawn, list_staged, record_path, remove_files, spec_digest
+from lance_core.commit.staging.staged import finish_attempt, refinish_attempt, renew_lease
+from lance_core.dataset.columns.column_files import FirstId, append_fields, next_field_id
+from lance_core.dataset.columns.evolve import NewColumns
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE
+from lance_core.errors import IncompatibleConflictError, InputError, LanceError, NotFoundError
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.failure_record import clear_failure
+from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, find_done, look_at, on_tick_of, open_attempt, work_of
+from lance_core.jobs.runtime.local_runner import LocalRows
+from lance_core.jobs.runtime.progress import clear_progress
+from lance_core.jobs.runtime.protocols import Runner, Shape, Source, TableState
+from lance_core.jobs.runtime.spool import Spool
+from lance_core.jobs.sources.conform import created_schema
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.staging.column_parts import ColumnWork, columns_of, compute_part, read_parts, read_spool, record_spool
+from lance_core.jobs.staging.edit_fragments import existing, group_fragments
+from lance_core.jobs.staging.spark_columns import engine_columns, run_in_engine
+from lance_core.jobs.staging.write_fragments import WriteWork
+from lance_core.table.operations.merge import Merge
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the columns become on one version: the schema with them, the new fields alone, how they are computed."""
+
+    schema: Schema
+    part: Schema
+    new: NewColumns
+
+
+class AddColumnsJob:
+    """Carries out an `AddColumnsSpec`."""
+
+    kind: ClassVar[str] = "add_columns"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: AddColumnsSpec, runner: Runner) -> StagedTransaction:
+        """Stage the columns once; fragments that an earlier try finished are not computed again."""
+        spec = spec if spec.identity else spec.with_identity(random_identity())
+        store = resolve_store(spec.uri, spec.resolved_options())
+        done = find_done(store, spec)
+        if done is not None:
+            log.info("%s %s is staged or has landed, nothing to do", spec.kind, spec.identity)
+            return done.staged
+        clear_failure(store, spec.identity)
+        attempt = _find_unfinished(store, spec)
+        clear_dead(store, spec.identity, spare="" if attempt is None else attempt.attempt)
+        table = (
+            look_at(store, spec)
+            if attempt is None
+            else TableState(store, spec.uri, load_manifest(store, attempt.read_version))
+        )
+        source = None if spec.source is None else runner.open_source(spec.source)
+        target = plan_target(spec, existing(table, spec), source, runner)
+        if attempt is None:
+            attempt = open_attempt(spec, table)
+        try:
+            return _stage(spec, runner, attempt, existing(table, spec), target, source)
+        except LanceError as error:
+            if not error.retryable:
+                abort_after(store, attempt, error)
+            raise
+
+
+def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: Source | None, runner: Runner) -> Target:
+    """The columns on a version, checked. InputError, FilterError before anything is written."""
+    rows = None if source is None else spooled_schema(source).empty_table()
+    return target_on(spec, snapshot, rows, runner)
+
+
+def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, runner: Runner) -> Target:
+    """The columns on a version; `rows` are those to join, where they are joined."""
+    in_engine = spec.engine != "lance"
+    new = engine_columns(spec, snapshot, runner) if in_engine else columns_of(spec).on_table(snapshot, rows)
+    taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
+    if taken or not new.fields.names:
+        what = f"column {taken[0]!r} is there already" if taken else "there is no column to add"
+        raise InputError(f"cannot add columns: {what}", cure="Drop or rename it first." if taken else None)
+    manifest = snapshot.manifest
+    added = schema_from_arrow(new.fields, version=manifest.file_version)
+    schema, part = append_fields(manifest.schema, added, FirstId(next_field_id(manifest)))
+    return Target(schema, part, new)
+
+
+def spooled_schema(source: Source) -> pa.Schema:
+    """The source's columns as they are put aside."""
+    return source.schema if source.strict_nullability else created_schema(source.schema)
+
+
+def _stage(
+    spec: AddColumnsSpec, runner: Runner, attempt: Attempt, snapshot: Snapshot, target: Target, source: Source | None
+) -> StagedTransaction:
+    store, manifest = snapshot.store, snapshot.manifest
+    on_tick = on_tick_of(store, attempt)
+    renew_lease(store, attempt)
+    spool = None if source is None else _put_aside(spec, runner, attempt, source, manifest.file_version)
+    finished = read_parts(store, attempt.attempt)
+    left = [fragment for fragment in manifest.fragments if fragment.id not in finished]
+    log.info("add_columns %s: %d of %d fragments are done", spec.uri, len(finished), len(finished) + len(left))
+    if left and spec.engine != "lance":
+        run_in_engine(
+            spec, snapshot, left, target.part, runner, attempt=attempt.attempt, shape=_shape(spec), on_tick=on_tick
+        )
+    elif left:
+        groups = group_fragments(left, rows=spec.rows_per_task)
+        work = ColumnWork(
+            uri=spec.uri,
+            storage_options=spec.resolved_options(),
+            attempt=attempt.attempt,
+            version=attempt.read_version,
+            groups=groups,
+            columns=columns_of(spec),
+            part=target.part,
+            spool=spool,
+            batch_size=spec.batch_size,
+            progress_seconds=spec.progress_seconds,
+        )
+        runner.run(work, runner.open_tasks(len(groups)), _shape(spec), on_tick)
+    if left:
+        finished = read_parts(store, attempt.attempt)
+    operation = _merge(manifest.fragments, target, finished)
+    transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=dict(spec.properties))
+    remove_files(store, attempt.attempt, keep=frozenset(data_paths(transaction, attempt=attempt.attempt)))
+    size = sum(file.file_size_bytes or 0 for file in finished.values())
+    staged = finish_attempt(store, attempt, transaction, rows=0, bytes=size, fragments=0)
+    clear_progress(store, attempt.attempt)
+    log.info("staged %s: %s for %d fragments", staged.uuid, ", ".join(target.new.fields.names), len(finished))
+    return staged
+
+
+def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: Source, version: FileVersion) -> Spool:
+    """The source's rows, once for all tries of the attempt."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    schema = schema_from_arrow(spooled_schema(source), version=version)
+    fragments = read_spool(store, attempt.attempt)
+    if fragments is None:
+        work = WriteWork(
+            uri=spec.uri,
+            storage_options=spec.resolved_options(),
+            attempt=attempt.attempt,
+            schema=schema,
+            target=schema_to_arrow(schema),
+            version=version,
+            max_rows_per_file=MAX_ROWS_PER_FILE,
+            max_bytes_per_file=None,
+            progress_seconds=spec.progress_seconds,
+        )
+        results = runner.run(work, source, _shape(spec), on_tick_of(store, attempt))
+        fragments = record_spool(store, attempt.attempt, [data for result in results for data in result.fragments])
+    return Spool(spec.uri, spec.resolved_options(), schema, version.text, fragments)
+
+
+def _merge(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile]) -> Merge:
+    missing = [fragment.id for fragment in fragments if fragment.id not in files]
+    if missing:
+        raise LanceError(f"no file was written for fragment(s) {missing[:5]}, so nothing is staged")
+    changed = tuple(replace(item, files=(*item.files, files[item.id])) for item in fragments)
+    nullable = all(item.nullable for item in target.part.top_level)
+    return Merge(changed, target.schema, preserves_nullability=nullable)
+
+
+def bring_up(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
+    """Staged columns on the newest version: fragments that came or changed since are computed, here; the others are kept.
+
+    For the commit task. InputError when a column of that name came meanwhile; NotFoundError when the staged files are gone.
+    """
+    before = read_transaction_file(store, ref.transaction_path)
+    if before is None or not isinstance(before.operation, Merge):
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.uuid} is gone", uri=store.uri)
+    snapshot = existing(look_at(store, spec), spec)
+    source = None if spec.source is None else runner.open_source(spec.source)
+    rows = None if source is None else _rows_of(source)
+    target = target_on(spec, snapshot, rows, runner)
+    old = _own_files(before.operation, ref.attempt, target.part)
+    read_ids = _ids_of(snapshot.manifest.schema, target.new.reads)
+    files: dict[int, DataFile] = {}
+    for fragment in snapshot.manifest.fragments:
+        kept = old.get(fragment.id)
+        if kept is not None and _same_values(kept[0], fragment, read_ids):
+            files[fragment.id] = _renumbered(kept[1], target.part)
+    computed = [fragment for fragment in snapshot.manifest.fragments if fragment.id not in files]
+    if computed and spec.engine != "lance":
+        run_in_engine(spec, snapshot, computed, target.part, runner, attempt=ref.attempt, shape=_shape(spec))
+        files.update(read_parts(store, ref.attempt))
+    elif computed:
+        for fragment in computed:
+            files[fragment.id] = compute_part(
+                snapshot, fragment, target.part, target.new, attempt=ref.attempt, batch_size=spec.batch_size
+            )
+    log.info("add_columns %s on version %d: %d fragments filled in", spec.uri, snapshot.version, len(computed))
+    transaction = Transaction(
+        snapshot.version,
+        ref.uuid,
+        _merge(snapshot.manifest.fragments, target, files),
+        properties=dict(spec.properties),
+    )
+    size = sum(file.file_size_bytes or 0 for file in files.values())
+    staged = refinish_attempt(store, ref, transaction, rows=0, bytes=size, fragments=0)
+    clear_progress(store, ref.attempt)
+    return staged
+
+
+def _own_files(operation: Merge, attempt: str, part: Schema) -> dict[int, tuple[Fragment, DataFile]]:
+    """Fragment id -> (the fragment as it was read, the file this attempt wrote for it); none when it wrote other columns
+    than `part`, or in another order."""
+    found: dict[int, tuple[Fragment, DataFile]] = {}
+    staged = operation.schema.fields[-len(part.fields) :]
+    if [(item.name, item.logical_type) for item in staged] != [(item.name, item.logical_type) for item in part.fields]:
+        return found
+    for fragment in operation.fragments:
+        mine = [file for file in fragment.files if is_of_attempt(data_path(file.path), attempt)]
+        if mine:
+            base = tuple(file for file in fragment.files if file not in mine)
+            found[fragment.id] = (replace(fragment, files=base), mine[0])
+    return found
+
+
+def _same_values(read: Fragment, now: Fragment, field_ids: frozenset[int]) -> bool:
+    """Whether the columns that were read are still the same cells: rows may have been deleted, columns added."""
+    if read.physical_rows != now.physical_rows:
+        return False
+    return _holders(read, field_ids) == _holders(now, field_ids)
+
+
+def _holders(fragment: Fragment, field_ids: frozenset[int]) -> dict[int, str]:
+    return {number: file.path for file in fragment.files for number in file.fields if number in field_ids}
+
+
+def _ids_of(schema: Schema, names: Sequence[str]) -> frozenset[int]:
+    return frozenset(item.id for name in names for item in schema.descend(schema.find(name).id))
+
+
+def _renumbered(file: DataFile, part: Schema) -> DataFile:
+    """The file under the ids its columns get now: fields are in the same order."""
+    ids = tuple(item.id for item in part.fields)
+    if len(file.fields) > len(ids):
+        raise IncompatibleConflictError(f"the staged file {file.path} has {len(file.fields)} fields, expected {len(ids)}")
+    shift = ids[0] - min(file.fields)
+    return file if shift == 0 else replace(file, fields=tuple(number + shift for number in file.fields))
+
+
+def _rows_of(source: Source) -> pa.Table:
+    if not isinstance(source, LocalRows):
+        raise InputError("the source of columns can be read again in the commit's own process only")
+    return pa.Table.from_batches(source.rows.batches(), schema=source.schema)
+
+
+def _find_unfinished(store: Store, spec: AddColumnsSpec) -> Attempt | None:
+    """The newest attempt of this very work that never finished, on a version that can still be read."""
+    digest = spec_digest(work_of(spec))
+    for entry in reversed(list_staged(store, identity=spec.identity)):
+        record = read_record(store, record_path(entry.identity, entry.attempt, STARTED))
+        if record is None or entry.staged is not None or is_withdrawn(store, entry.identity, entry.attempt):
+            continue
+        attempt = Attempt.from_dict(record["attempt"])
+        if attempt.spec_digest == digest and attempt.read_version in version_numbers(store):
+            log.info("add_columns %s: going on with attempt %s", spec.uri, attempt.attempt)
+            return attempt
+    return None
+
+
+def _shape(spec: AddColumnsSpec) -> Shape:
+    return Shape(tick_seconds=spec.progress_seconds, title=f"add_columns {spec.uri}")

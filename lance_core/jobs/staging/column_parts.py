@@ -1,0 +1,189 @@
+"""What columns a spec adds, and one task's part of it: a data file beside the others of a fragment, put on record when done.
+
+::
+
+    _lance_core/progress/{attempt}/part.3.json    {"fragment": 3, "data_file": "0a1f…"}       fragment 3 has its file
+    _lance_core/progress/{attempt}/part.source.json                                           the source was put aside
+
+The first record of a fragment stays: of two tasks that computed it, the second takes back what it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lance_core.commit.naming import data_path
+from lance_core.commit.records import Record, add_record, each, read_record
+from lance_core.dataset.columns.column_files import write_column_file
+from lance_core.dataset.columns.evolve import NewColumns, parse_transforms
+from lance_core.dataset.columns.join import joined_columns
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
+from lance_core.errors import InputError, LanceError
+from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.schema import Schema
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.progress import PROGRESS, ProgressReport
+from lance_core.jobs.runtime.protocols import TaskResult
+from lance_core.jobs.runtime.spool import Spool
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.load_function import load_function
+from lance_core.jobs.staging.edit_fragments import part_of
+from lance_core.wire.fragments import decode_fragment, encode_fragment
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What to compute, in a form that pickles: a spec's words, and the rows to join."""
+
+    spec_columns: Mapping[str, str] = field(default_factory=dict)
+    function: str | None = None
+    reads: tuple[str, ...] | None = None
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    on: str = ""
+    source_on: str | None = None
+
+    def on_table(self, snapshot: Snapshot, rows: pa.Table | None) -> NewColumns:
+        """Fields and computation for a version. FilterError, InputError when they do not go with its columns."""
+        if rows is not None:
+            return joined_columns(snapshot.arrow_schema, rows, self.on, self.source_on)
+        if self.function is None:
+            return parse_transforms(snapshot, dict(self.spec_columns), None)
+        function = _Called(self.function, self.kwargs)
+        return parse_transforms(snapshot, function, self.reads)
+
+
+class _Called:
+    """A named function with its keyword arguments."""
+
+    def __init__(self, name: str, kwargs: Mapping[str, object]) -> None:
+        self._function = load_function(name)
+        self._name, self._kwargs = name, dict(kwargs)
+        schema = getattr(self._function, "output_schema", None)
+        if schema is not None:
+            self.output_schema = schema
+
+    def __call__(self, batch: pa.RecordBatch) -> object:
+        try:
+            return self._function(batch, **self._kwargs)
+        except LanceError:
+            raise
+        except TypeError as error:
+            raise InputError(f"add_columns: {self._name} failed: {error}") from error
+
+
+def columns_of(spec: AddColumnsSpec) -> Columns:
+    """A spec's words."""
+    return Columns(dict(spec.columns), spec.function, spec.reads, dict(spec.kwargs), spec.on or "", spec.source_on)
+
+
+@dataclass(frozen=True)
+class ColumnWork:
+    """Computes the columns `part` for the fragments of each task number, a file and a record for each. Pickles."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    attempt: str
+    version: int
+    groups: tuple[tuple[int, ...], ...]
+    columns: Columns
+    part: Schema
+    spool: Spool | None
+    batch_size: int | None
+    progress_seconds: float
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Nothing is returned but counts: the records tell what is done."""
+        numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
+        if not numbers:
+            return TaskResult(partition, task_attempt)
+        store = resolve_store(self.uri, self.storage_options)
+        report = ProgressReport(
+            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
+        )
+        snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
+        new = self.columns.on_table(snapshot, None if self.spool is None else self.spool.read(store))
+        rows = size = 0
+        for fragment in [item for number in numbers for item in part_of(snapshot, self.groups[number]).manifest.fragments]:
+            file = compute_part(snapshot, fragment, self.part, new, attempt=self.attempt, batch_size=self.batch_size)
+            rows, size = rows + fragment.physical_rows, size + (file.file_size_bytes or 0)
+            report.update(rows, 0, size)
+        return TaskResult(partition, task_attempt, rows, rows, size)
+
+
+def compute_part(
+    snapshot: Snapshot, fragment: Fragment, part: Schema, new: NewColumns, *, attempt: str, batch_size: int | None
+) -> DataFile:
+    """The file of a fragment's new columns: the one on record, or a new one that is put on record."""
+    store = snapshot.store
+    path = _part_path(attempt, fragment.id)
+    found = read_record(store, path)
+    if found is None:
+        assert new.compute is not None
+        reader = reader_of(snapshot, fragment)
+        file = write_column_file(reader, part, reads=new.reads, compute=new.compute, batch_size=batch_size, attempt=attempt)
+        return put_on_record(store, attempt, fragment, file)
+    return _file_of(found)
+
+
+def put_on_record(store: Store, attempt: str, fragment: Fragment, file: DataFile) -> DataFile:
+    """The fragment is done. What another task recorded before stays, and this file goes."""
+    found = add_record(store, _part_path(attempt, fragment.id), _record_of(fragment, file))
+    if found is None:
+        return file
+    with suppress(LanceError, OSError):
+        store.delete(data_path(file.path))
+    return _file_of(found)
+
+
+def read_parts(store: Store, attempt: str) -> dict[int, DataFile]:
+    """Fragment id -> its file, for every fragment on record whose file is there."""
+    folder = f"{PROGRESS}/{attempt}"
+    names = [name for name in store.list_names(f"{folder}/") if name.startswith("part.") and name.split(".")[1].isdigit()]
+    records = [record for record in each(store, [f"{folder}/{name}" for name in names], read_record) if record is not None]
+    found = {int(record["fragment"]): _file_of(record) for record in records}
+    there = each(store, [*found.values()], _is_there)
+    for (number, _), whole in zip([*found.items()], there, strict=True):
+        if not whole:
+            store.delete(_part_path(attempt, number))
+            del found[number]
+    return found
+
+
+def read_spool(store: Store, attempt: str) -> tuple[bytes, ...] | None:
+    """The fragments that a former try put the source aside in, None when it did not finish."""
+    record = read_record(store, f"{PROGRESS}/{attempt}/part.source.json")
+    return None if record is None else tuple(bytes.fromhex(text) for text in record["fragments"])
+
+
+def record_spool(store: Store, attempt: str, fragments: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Put the spooled source on record; what an earlier try recorded stays."""
+    path = f"{PROGRESS}/{attempt}/part.source.json"
+    add_record(store, path, {"fragments": [data.hex() for data in fragments]})
+    return read_spool(store, attempt) or tuple(fragments)
+
+
+def _part_path(attempt: str, number: int) -> str:
+    return f"{PROGRESS}/{attempt}/part.{number}.json"
+
+
+def _record_of(fragment: Fragment, file: DataFile) -> Record:
+    data = encode_fragment(Fragment(fragment.id, (file,), fragment.physical_rows))
+    return {"fragment": fragment.id, "data_file": data.hex()}
+
+
+def _file_of(record: Record) -> DataFile:
+    return decode_fragment(bytes.fromhex(record["data_file"])).files[0]
+
+
+def _is_there(store: Store, file: DataFile) -> bool:
+    try:
+        store.size(data_path(file.path))
+    except LanceError:
+        return False
+    return True

@@ -1,0 +1,195 @@
+"""Compact: small or much deleted fragments rewritten into fewer, a group of neighbours per task, as one Rewrite.
+
+::
+
+    plan on version 7     groups (0 1 2) (5 6)      skipped: 3 large enough, 4 no neighbour to join
+    tasks 0 and 1         each reads its group, batch by batch, and writes new fragments without ids
+    staged                Rewrite[(0 1 2) -> x, (5 6) -> y]; the commit gives ids
+    groups_per_commit=1   staged and committed group by group in the job: a kill keeps what is finished
+
+When there is nothing to do nothing is written: the identity is noted as landed at the version that was found.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid as uuids
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt, remove_attempt
+from lance_core.commit.staging.staged import refinish_attempt
+from lance_core.dataset.maintain.compact import rewrite_group
+from lance_core.dataset.maintain.compact_options import CompactionOptions
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.write.retry import Edit
+from lance_core.errors import CommitError, LanceError, NotFoundError
+from lance_core.format.manifest import Manifest
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
+from lance_core.jobs.runtime.protocols import Outcome, Plan, Report, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.specs.edits import CompactSpec
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.staging.compact_report import compaction_report, options_of, plan_groups
+from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of, part_of
+from lance_core.jobs.staging.write_fragments import size_of
+from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StageRewrite:
+    """The dataset's rewriting of one group."""
+
+    options: CompactionOptions
+
+    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+        """Write new fragments, which get their ids when they land."""
+        group = tuple(snapshot.manifest.fragments)
+        new = rewrite_group(snapshot, group, self.options, attempt=attempt)
+        operation = Rewrite((RewriteGroup(group, tuple(new)),))
+        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Results become one Rewrite. LanceError when a group does not hold the rows it had."""
+
+    manifest: Manifest
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        """The operation and the rows it writes again."""
+        groups = tuple(group for part in operations_of(results, Rewrite) for group in part.groups)
+        before = sum(fragment.num_rows for group in groups for fragment in group.old_fragments)
+        new = [fragment for group in groups for fragment in group.new_fragments]
+        after = sum(fragment.physical_rows for fragment in new)
+        if before != after:
+            raise LanceError(f"{after:,} rows were written where {before:,} lived, so nothing is staged")
+        return Outcome(Rewrite(groups), after, len(new))
+
+
+class CompactJob:
+    """Carries out a `CompactSpec`."""
+
+    kind: ClassVar[str] = "compact"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: CompactSpec, runner: Runner) -> StagedTransaction | Report:
+        """Stage the compaction once; publish it group by group, or only report it, when the spec says so."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        spec = spec if spec.identity else spec.with_identity(random_identity())
+        if spec.dry_run:
+            return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
+        if find_done(store, spec) is None:
+            if spec.groups_per_commit is not None:
+                return _in_waves(store, spec, runner)
+            if not plan_groups(existing(look_at(store, spec), spec), spec).groups:
+                return note_nothing_to_do(store, spec)
+        return stage(spec, runner, plan_compact)
+
+
+def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
+    """Find the groups. UnsupportedFeatureError for a table that cannot be compacted; nothing is written then."""
+    snapshot = existing(table, spec)
+    groups = tuple(tuple(fragment.id for fragment in group) for group in plan_groups(snapshot, spec).groups)
+    staging = StageRewrite(options_of(spec))
+    return Plan(
+        table=table,
+        source=runner.open_tasks(len(groups)),
+        shape=Shape(tick_seconds=spec.progress_seconds, title=f"compact {spec.uri}"),
+        make_work=lambda attempt: edit_work(spec, attempt, groups, staging, progress_seconds=spec.progress_seconds),
+        conclude=Rewrites(snapshot.manifest),
+        properties=spec.properties,
+    )
+
+
+def bring_up(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
+    """A staged compaction on the newest version: groups that nobody touched are kept, of the others what is left is
+    rewritten again, here.
+
+    For the commit task. When nothing is left to do the identity is noted as landed. NotFoundError when what was staged is
+    gone.
+    """
+    before = read_transaction_file(store, ref.transaction_path)
+    if before is None or not isinstance(before.operation, Rewrite):
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.uuid} is gone", uri=store.uri)
+    snapshot = existing(look_at(store, spec), spec)
+    here = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    # What planning leaves alone now (an index was built over it) stays alone.
+    free = {fragment.id for group in plan_groups(snapshot, replace(spec, groups=())).groups for fragment in group}
+    kept: list[RewriteGroup] = []
+    for group in before.operation.groups:
+        numbers = tuple(fragment.id for fragment in group.old_fragments)
+        if all(number in free and here.get(number) == old for number, old in zip(numbers, group.old_fragments, strict=True)):
+            kept.append(group)
+            continue
+        left = tuple(here[number] for number in numbers if number in here and number in free)
+        if len(left) > 1 or any(fragment.num_deleted_rows for fragment in left):
+            part = part_of(snapshot, [fragment.id for fragment in left])
+            new = rewrite_group(part, left, options_of(spec), attempt=ref.attempt)
+            kept.append(RewriteGroup(left, tuple(new)))
+    if not kept:
+        # Noted first: a kill in between leaves what garbage collection knows as landed.
+        nothing = note_nothing_to_do(store, spec)
+        remove_attempt(store, ref.uuid, ref.attempt)
+        return nothing
+    new_fragments = [fragment for group in kept for fragment in group.new_fragments]
+    return refinish_attempt(
+        store,
+        ref,
+        Transaction(snapshot.version, ref.uuid, Rewrite(tuple(kept)), properties=dict(spec.properties)),
+        rows=sum(fragment.physical_rows for fragment in new_fragments),
+        bytes=sum(map(size_of, new_fragments)),
+        fragments=len(new_fragments),
+    )
+
+
+def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransaction:
+    """Some groups at a time, each wave an identity of its own that is committed as soon as it is staged."""
+    _settle_waves(store, spec)
+    groups = plan_groups(existing(look_at(store, spec), spec), spec).groups
+    ids = [tuple(fragment.id for fragment in group) for group in groups]
+    for wave in _chunks(ids, spec.groups_per_commit or 1):
+        part = replace(
+            spec, identity=_wave_identity(spec, wave), groups=tuple(wave), part_of=spec.identity, groups_per_commit=None
+        )
+        # Bound here, for the commit may ask for another try when a writer was in between.
+        commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, part=part: _stage_wave(part, runner))  # type: ignore[misc]
+        log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
+    return note_nothing_to_do(store, spec)
+
+
+def _stage_wave(part: CompactSpec, runner: Runner) -> StagedTransaction:
+    return stage(part, runner, plan_compact)
+
+
+def _settle_waves(store: Store, spec: CompactSpec) -> None:
+    """What an earlier try of this job left: a wave that is staged and whole is published, any other is given up."""
+    for entry in list_staged(store):
+        if entry.spec.get("part_of") != spec.identity:
+            continue
+        try:
+            if entry.staged is not None:
+                commit_staged(store, [entry.staged])
+                continue
+        except CommitError as error:
+            log.info("a finished part of %s cannot be published any more: %s", spec.identity, error)
+        with suppress(CommitError):
+            abort_attempt(store, entry.identity, entry.attempt)
+
+
+def _wave_identity(spec: CompactSpec, wave: Sequence[tuple[int, ...]]) -> str:
+    return str(uuids.uuid5(uuids.NAMESPACE_OID, f"{spec.identity}:{wave}"))
+
+
+def _chunks(items: Sequence[tuple[int, ...]], size: int) -> Iterator[Sequence[tuple[int, ...]]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

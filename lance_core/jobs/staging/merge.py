@@ -1,0 +1,263 @@
+"""Merge: the source's rows put into the table by key, as one Update; the upsert.
+
+::
+
+    main pass      the source's rows are put aside, each once, in files of the attempt        (Spark or local)
+    second pass    a few fragments of the table per task: which of those rows match here?     -> deletion files, moved rows,
+                   what matches is updated or deleted                                            numbers of the matched rows
+    third pass     rows that matched nowhere                                                  -> new fragments
+    together       one Update; the files put aside go before it is staged
+
+A commit in between that touched the same rows, or that brought rows with the same keys, makes the commit stage this again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.arrow import schema_from_arrow, schema_to_arrow
+from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedTransaction
+from lance_core.dataset.edit import merge_insert as verb
+from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
+from lance_core.dataset.snapshot.snapshot import snapshot_of
+from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
+from lance_core.errors import InputError, NotFoundError
+from lance_core.expr import parse_filter
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import Manifest
+from lance_core.format.schema import Schema
+from lance_core.format.version import parse_storage_version
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
+from lance_core.jobs.runtime.protocols import Outcome, Pass, Plan, Runner, Source, TableState, TaskResult, Work
+from lance_core.jobs.runtime.spool import Spool
+from lance_core.jobs.sources.conform import Conformer, check_schema
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.staging.edit_fragments import count_taken, existing, group_fragments, part_of
+from lance_core.jobs.staging.new_table import plan_new_contents
+from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
+from lance_core.table.operations.update import Update
+from lance_core.wire.fragments import decode_fragment, encode_fragment
+from lance_core.wire.transaction import decode_transaction, encode_transaction
+
+_THIRD_PASS = 2 * SECOND_PASS
+
+
+class MergeJob:
+    """Carries out a `MergeSpec`."""
+
+    kind: ClassVar[str] = "merge"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: MergeSpec, runner: Runner) -> StagedTransaction:
+        """Stage the merge once."""
+        return stage(spec, runner, plan_merge)
+
+
+@dataclass(frozen=True)
+class MatchWork:
+    """Finds what matches in the fragments of each task number, and changes it. Pickles."""
+
+    spool: Spool
+    attempt: str
+    version: int
+    groups: tuple[tuple[int, ...], ...]
+    merge: verb.MergeSpec
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Per group the transaction of its changes, and the numbers of the source's rows that matched (int64)."""
+        store = resolve_store(self.spool.uri, self.spool.storage_options)
+        numbers = _numbers(batches)
+        source = self.spool.read(store) if numbers else None
+        told: list[bytes] = []
+        rows = size = 0
+        for number in numbers:
+            snapshot = snapshot_of(store, version=self.version, storage_options=self.spool.storage_options)
+            part = part_of(snapshot, self.groups[number])
+            edit, matched = verb.stage_merge_part(part, source, self.merge, attempt=self.attempt)
+            new: Sequence[Fragment] = edit.transaction.operation.new_fragments  # type: ignore[attr-defined]
+            rows, size = rows + sum(item.physical_rows for item in new), size + sum(map(size_of, new))
+            told += [encode_transaction(edit.transaction), matched.astype("<i8").tobytes()]
+        return TaskResult(SECOND_PASS + partition, task_attempt, rows, rows, size, tuple(told))
+
+
+@dataclass(frozen=True)
+class InsertWork:
+    """Writes the rows of each fragment that was put aside and matched nowhere. Pickles."""
+
+    spool: Spool
+    attempt: str
+    schema: Schema
+    target: pa.Schema
+    starts: tuple[int, ...]
+    matched: bytes = field(repr=False)
+    max_rows_per_file: int
+    max_bytes_per_file: int | None
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """New fragments, with nulls where the source has no such column."""
+        store = resolve_store(self.spool.uri, self.spool.storage_options)
+        matched = np.frombuffer(self.matched, "<i8")
+        fragments: list[Fragment] = []
+        for number in _numbers(batches):
+            rows = self.spool.read(store, only=number)
+            offsets = matched - self.starts[number]
+            mask = np.ones(rows.num_rows, np.bool_)
+            mask[offsets[(offsets >= 0) & (offsets < rows.num_rows)]] = False
+            left = rows.filter(pa.array(mask))
+            conformer = Conformer(self.target, uri=self.spool.uri)
+            fragments += stage_fragments(
+                store,
+                conformer.stream(left.to_batches(max_chunksize=LARGE_BATCH_ROWS)),
+                self.schema,
+                attempt=self.attempt,
+                version=parse_storage_version(self.spool.version),
+                max_rows_per_file=self.max_rows_per_file,
+                max_bytes_per_file=self.max_bytes_per_file,
+            )
+        rows_written = sum(item.physical_rows for item in fragments)
+        return TaskResult(
+            partition=_THIRD_PASS + partition,
+            task_attempt=task_attempt,
+            rows_read=rows_written,
+            rows=rows_written,
+            size=sum(map(size_of, fragments)),
+            fragments=tuple(encode_fragment(item) for item in fragments),
+        )
+
+
+@dataclass(frozen=True)
+class Merges:
+    """Results of the second and third pass become one Update."""
+
+    manifest: Manifest
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        """New fragments: those of moved rows first, then those of inserted ones."""
+        parts = [decode_transaction(data).operation for result in _second(results) for data in result.fragments[::2]]
+        updates = [part for part in parts if isinstance(part, Update)]
+        inserted = fragments_of([result for result in results if result.partition >= _THIRD_PASS])
+        new = (*(fragment for part in updates for fragment in part.new_fragments), *inserted)
+        operation = Update(
+            removed_fragment_ids=tuple(number for part in updates for number in part.removed_fragment_ids),
+            updated_fragments=tuple(fragment for part in updates for fragment in part.updated_fragments),
+            new_fragments=new,
+            fields_for_preserving_frag_bitmap=tuple(item.id for item in self.manifest.schema.fields),
+        )
+        taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
+        return Outcome(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+
+
+def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
+    """Check source, keys and conditions. InputError, SchemaMismatchError, FilterError before anything is written."""
+    if table.manifest is None and not spec.create:
+        raise NotFoundError(
+            f"there is no Lance table at {spec.uri}", uri=spec.uri, cure="Create it, or run with create=True."
+        )
+    source = runner.open_source(spec.source)
+    _check_keys(spec, source.schema, where="the source")
+    if table.manifest is None:
+        contents = spec if spec.when_not_matched == "insert" else None
+        if contents is None:
+            raise NotFoundError(f"there is no Lance table at {spec.uri}, and this merge inserts nothing", uri=spec.uri)
+        return plan_new_contents(spec, table, source, properties={**spec.properties, CREATES_PROPERTY: "append"})
+    return _plan_passes(spec, table, source, runner)
+
+
+def _plan_passes(spec: MergeSpec, table: TableState, source: Source, runner: Runner) -> Plan:
+    snapshot = existing(table, spec)
+    manifest, target = snapshot.manifest, snapshot.arrow_schema
+    _check_keys(spec, target, where="the table")
+    lacking = spec.schema_drift if spec.schema_drift in ("drop_extra", "fill_and_drop") else "fail"
+    kept = [name for name in target.names if name in source.schema.names]
+    columns = pa.schema([target.field(name) for name in kept])
+    check_schema(source.schema, columns, drift=lacking, uri=spec.uri)
+    if spec.when_not_matched == "insert":
+        check_schema(source.schema, target, drift="fill_and_drop", uri=spec.uri)
+    merge = verb_spec(spec)
+    verb.stage_merge_part(part_of(snapshot, ()), columns.empty_table(), merge)
+    _check_condition(spec, columns, target)
+    # The columns of the source as a small schema of their own, for the files it is put aside in.
+    spooled = schema_from_arrow(columns, version=manifest.file_version)
+    groups = group_fragments(manifest.fragments, rows=spec.rows_per_task)
+
+    def spool_of(results: Sequence[TaskResult]) -> Spool:
+        fragments = tuple(data for result in results if result.partition < SECOND_PASS for data in result.fragments)
+        version = manifest.data_storage_version
+        return Spool(spec.uri, spec.resolved_options(), spooled, version, fragments)
+
+    def match(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[Source, Work] | None:
+        work = MatchWork(spool_of(results), attempt.attempt, attempt.read_version, groups, merge)
+        return (runner.open_tasks(len(groups)), work) if groups else None
+
+    def insert(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[Source, Work] | None:
+        spool = spool_of(results)
+        if spec.when_not_matched != "insert" or not spool.fragments:
+            return None
+        work = InsertWork(
+            spool=spool,
+            attempt=attempt.attempt,
+            schema=manifest.schema,
+            target=target,
+            starts=_starts(spool),
+            matched=_matched(results),
+            max_rows_per_file=spec.max_rows_per_file or MAX_ROWS_PER_FILE,
+            max_bytes_per_file=spec.max_bytes_per_file,
+        )
+        return runner.open_tasks(len(spool.fragments)), work
+
+    return Plan(
+        table=table,
+        source=source,
+        shape=shape_of(spec),
+        make_work=lambda attempt: make_work(
+            spec, attempt, schema=spooled, target=schema_to_arrow(spooled), version=manifest.file_version
+        ),
+        conclude=Merges(manifest),
+        properties=spec.properties,
+        then=(Pass(match), Pass(insert)),
+        spools=True,
+    )
+
+
+def verb_spec(spec: MergeSpec) -> verb.MergeSpec:
+    """The dataset's words for a spec, without insertion, which is a pass of its own."""
+    missing = spec.when_not_matched_by_source == "delete" and (spec.when_not_matched_by_source_condition or True)
+    return verb.MergeSpec(
+        on=spec.on, matched=spec.when_matched, condition=spec.when_matched_condition, delete_missing=missing
+    )
+
+
+def _check_keys(spec: MergeSpec, schema: pa.Schema, *, where: str) -> None:
+    for name in spec.on:
+        if name not in schema.names:
+            raise InputError(f"no column {name!r} in {where} to merge on", cure=f"It has: {', '.join(schema.names)}.")
+
+
+def _check_condition(spec: MergeSpec, source: pa.Schema, target: pa.Schema) -> None:
+    if spec.when_matched_condition is not None:
+        sides = [pa.field("source", pa.struct([*source])), pa.field("target", pa.struct([*target]))]
+        parse_filter(spec.when_matched_condition, pa.schema(sides))
+
+
+def _numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
+    return [number for batch in batches for number in batch.column("id").to_pylist()]
+
+
+def _second(results: Sequence[TaskResult]) -> list[TaskResult]:
+    return [result for result in results if SECOND_PASS <= result.partition < _THIRD_PASS]
+
+
+def _starts(spool: Spool) -> tuple[int, ...]:
+    counts = [decode_fragment(data).physical_rows for data in spool.fragments]
+    return tuple(np.cumsum([0, *counts[:-1]]).tolist())
+
+
+def _matched(results: Sequence[TaskResult]) -> bytes:
+    parts = [np.frombuffer(data, "<i8") for result in _second(results) for data in result.fragments[1::2]]
+    return np.unique(np.concatenate(parts)).tobytes() if parts else b""

@@ -1,0 +1,103 @@
+"""Optimize indices: what no segment covers yet becomes covered, an index per task, as one CreateIndex.
+
+When every index covers every fragment nothing is written: the identity is noted as landed at the version that was found.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.dataset.indexing.folder import paths_of
+from lance_core.dataset.indexing.maintain import build_again, outdated_indices
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.write.retry import Edit
+from lance_core.format.index import IndexMetadata
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
+from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.specs.indices import OptimizeIndicesSpec
+from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of
+from lance_core.table.operations.create_index import CreateIndex
+from lance_core.table.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class StageAgain:
+    """A new segment like `index`, over one task's fragments."""
+
+    index: IndexMetadata
+
+    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+        """Write the segment's files under the attempt's id."""
+        built = build_again(snapshot, self.index, [item.id for item in snapshot.manifest.fragments], attempt)
+        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,))), paths_of(built))
+
+
+@dataclass(frozen=True)
+class Extended:
+    """Results become one CreateIndex; `removed` are the segments that went into new ones."""
+
+    removed: tuple[IndexMetadata, ...]
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        """The operation; it brings no rows."""
+        built = tuple(index for part in operations_of(results, CreateIndex) for index in part.new_indices)
+        return Outcome(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
+
+
+@dataclass(frozen=True)
+class _Extension:
+    """An index's new segment: like which old one, over which fragments, instead of which segments."""
+
+    like: IndexMetadata
+    coverage: tuple[int, ...]
+    removed: tuple[IndexMetadata, ...]
+
+
+class OptimizeIndicesJob:
+    """Carries out an `OptimizeIndicesSpec`."""
+
+    kind: ClassVar[str] = "optimize_indices"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: OptimizeIndicesSpec, runner: Runner) -> StagedTransaction:
+        """Stage the new segments once."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        spec = spec if spec.identity else spec.with_identity(random_identity())
+        if find_done(store, spec) is None and not plan_extensions(existing(look_at(store, spec), spec), spec):
+            return note_nothing_to_do(store, spec)
+        return stage(spec, runner, plan_optimize)
+
+
+def plan_optimize(spec: OptimizeIndicesSpec, table: TableState, runner: Runner) -> Plan:
+    """Find the indices that lag behind. InputError for an index that is not there; nothing is written then."""
+    snapshot = existing(table, spec)
+    found = plan_extensions(snapshot, spec)
+    groups, stages = tuple(item.coverage for item in found), tuple(StageAgain(item.like) for item in found)
+    removed = tuple(index for item in found for index in item.removed)
+
+    return Plan(
+        table=table,
+        source=runner.open_tasks(len(groups)),
+        shape=Shape(tick_seconds=spec.progress_seconds, title=f"optimize_indices {spec.uri}"),
+        make_work=lambda attempt: edit_work(
+            spec, attempt, groups, stages[0], progress_seconds=spec.progress_seconds, stages=stages
+        ),
+        conclude=Extended(removed),
+        properties=spec.properties,
+    )
+
+
+def plan_extensions(snapshot: Snapshot, spec: OptimizeIndicesSpec) -> list[_Extension]:
+    """The new segments that are worth building."""
+    most = None if spec.retrain else spec.num_indices_to_merge
+    extensions = []
+    for segments, coverage in outdated_indices(snapshot, spec.index_names or None, most, spec.retrain):
+        removed = segments if most is None else segments[len(segments) - min(most, len(segments)) :]
+        extensions.append(_Extension(segments[-1], tuple(sorted(coverage)), tuple(removed)))
+    return extensions

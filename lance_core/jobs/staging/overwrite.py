@@ -1,0 +1,28 @@
+"""Overwrite: all rows and the schema replaced by the source's; the commit is strict about a table that moved meanwhile."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.jobs.runtime.lifecycle import stage
+from lance_core.jobs.runtime.protocols import Plan, Runner, TableState
+from lance_core.jobs.specs.spec import OverwriteSpec
+from lance_core.jobs.staging.new_table import plan_new_contents
+
+
+class OverwriteJob:
+    """Carries out an `OverwriteSpec`."""
+
+    kind: ClassVar[str] = "overwrite"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: OverwriteSpec, runner: Runner) -> StagedTransaction:
+        """Stage the new contents once."""
+        return stage(spec, runner, plan_overwrite)
+
+
+def plan_overwrite(spec: OverwriteSpec, table: TableState, runner: Runner) -> Plan:
+    """The source's schema becomes the table's. InputError before anything is written."""
+    source = runner.open_source(spec.source)
+    return plan_new_contents(spec, table, source, properties=spec.properties)

@@ -1,0 +1,109 @@
+"""Replace where: the rows a filter selects go, the source's come, as one Update: the backfill of a day.
+
+::
+
+    main pass     the source's rows, each of which must satisfy the predicate   -> new fragments
+    second pass   the table's fragments, looked through for rows that match     -> deletion files
+    together      one Update; a reader sees the old day or the new one, never a gap
+
+Run it again and nothing changes. A commit of other days meanwhile does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_core.arrow import schema_to_arrow
+from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
+from lance_core.errors import InputError, NotFoundError
+from lance_core.expr import parse_filter
+from lance_core.format.manifest import Manifest
+from lance_core.format.version import parse_storage_version
+from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
+from lance_core.jobs.runtime.protocols import Outcome, Pass, Plan, Runner, Source, TableState, TaskResult
+from lance_core.jobs.sources.conform import check_schema
+from lance_core.jobs.specs.edits import ReplaceWhereSpec
+from lance_core.jobs.staging.delete import StageDelete
+from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
+from lance_core.jobs.staging.new_table import plan_new_contents
+from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of
+from lance_core.table.operations.delete import Delete
+from lance_core.table.operations.update import Update
+
+
+@dataclass(frozen=True)
+class ReplacesRows:
+    """Results of both passes become one Update."""
+
+    manifest: Manifest
+
+    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+        """New fragments from the first pass, updated and removed ones from the second."""
+        new = fragments_of([result for result in results if result.partition < SECOND_PASS])
+        parts = operations_of([result for result in results if result.partition >= SECOND_PASS], Delete)
+        operation = Update(
+            removed_fragment_ids=tuple(number for part in parts for number in part.deleted_fragment_ids),
+            updated_fragments=tuple(fragment for part in parts for fragment in part.updated_fragments),
+            new_fragments=new,
+            # All columns are new: no index covers a new row because it covered one that went.
+            fields_for_preserving_frag_bitmap=tuple(item.id for item in self.manifest.schema.fields),
+        )
+        taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
+        return Outcome(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+
+
+class ReplaceWhereJob:
+    """Carries out a `ReplaceWhereSpec`."""
+
+    kind: ClassVar[str] = "replace_where"
+    needs_runner: ClassVar[bool] = True
+
+    def run(self, spec: ReplaceWhereSpec, runner: Runner) -> StagedTransaction:
+        """Stage the replacement once."""
+        return stage(spec, runner, plan_replace)
+
+
+def plan_replace(spec: ReplaceWhereSpec, table: TableState, runner: Runner) -> Plan:
+    """Check source, schema and filter. InputError, SchemaMismatchError, FilterError before anything is written."""
+    if table.manifest is None and not spec.create:
+        raise NotFoundError(
+            f"there is no Lance table at {spec.uri}", uri=spec.uri, cure="Create it, or run with create=True."
+        )
+    source = runner.open_source(spec.source)
+    if table.manifest is None:
+        parse_filter(spec.predicate, source.schema)
+        return plan_new_contents(spec, table, source, properties={**spec.properties, CREATES_PROPERTY: "append"})
+    return _plan_exchange(spec, table, source, runner)
+
+
+def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: Source, runner: Runner) -> Plan:
+    manifest = existing(table, spec).manifest
+    version = manifest.file_version
+    if spec.data_storage_version and parse_storage_version(spec.data_storage_version) != version:
+        raise InputError(
+            f"the table is stored in version {manifest.data_storage_version}, not in {spec.data_storage_version}",
+            uri=spec.uri,
+            cure="Leave data_storage_version out.",
+        )
+    target = schema_to_arrow(manifest.schema)
+    parse_filter(spec.predicate, target)
+    check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)
+    groups = group_fragments(manifest.fragments, rows=spec.rows_per_task)
+    tasks = runner.open_tasks(len(groups))
+    second = Pass(
+        lambda attempt, _: (tasks, edit_work(
+            spec, attempt, groups, StageDelete(spec.predicate),
+            progress_seconds=spec.progress_seconds, first_partition=SECOND_PASS,
+        )),
+    )  # fmt: skip
+    return Plan(
+        table=table,
+        source=source,
+        shape=shape_of(spec),
+        make_work=lambda attempt: make_work(spec, attempt, schema=manifest.schema, target=target, version=version),
+        conclude=ReplacesRows(manifest),
+        properties=spec.properties,
+        then=(second,),
+    )

@@ -1,0 +1,219 @@
+"""New columns whose SQL is an engine's own (Spark): the engine evaluates, this library reads before it and writes after it.
+
+::
+
+    task 0 (fragments 3 4)     read    _lance_row, text      of every physical row, in order
+                               engine  _lance_row, length(text) AS n, sha2(text, 256) AS h
+                               write   a file of n, h for fragment 3, one for fragment 4, each put on record
+
+`_lance_row` is the row's address (fragment << 32 | offset). It comes back with the values, so an expression that changes the
+number or the order of rows is noticed, not written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.arrow import schema_to_arrow
+from lance_core.commit.naming import data_file_name, data_path
+from lance_core.dataset.columns.evolve import NewColumns
+from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
+from lance_core.dataset.scan.projection import needs_of
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
+from lance_core.errors import InputError, LanceError
+from lance_core.file.writer import FileWriter
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import Schema
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.progress import ProgressReport
+from lance_core.jobs.runtime.protocols import ROW, Runner, Shape, Source, TaskResult
+from lance_core.jobs.sources.conform import Conformer, created_schema
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.staging.column_parts import put_on_record
+from lance_core.jobs.staging.edit_fragments import group_fragments, part_of
+from lance_core.pages.rows import RowSelection
+
+_STAR = re.compile(r"(?:^|[(,.])\s*\*")
+"""A star that stands for columns, not for a product."""
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """The rows of the groups whose numbers come in: their addresses as `_lance_row`, then `columns`. Pickles."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    version: int
+    groups: tuple[tuple[int, ...], ...]
+    columns: tuple[str, ...]
+    batch_size: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Deleted rows as well: a file of new columns has a value for every physical row."""
+        store = resolve_store(self.uri, self.storage_options)
+        snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
+        schema = snapshot.manifest.schema
+        part = schema.project(needs_of(schema, self.columns).field_ids)
+        for number in [number for batch in batches for number in batch.column("id").to_pylist()]:
+            for fragment in part_of(snapshot, self.groups[number]).manifest.fragments:
+                first = fragment.id << 32
+                rows = RowSelection.span(0, fragment.physical_rows)
+                for batch in reader_of(snapshot, fragment).read(part, rows, batch_size=self.batch_size):
+                    addresses = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+                    first += batch.num_rows
+                    arrays = [addresses, *(batch.column(name) for name in self.columns)]
+                    yield pa.RecordBatch.from_arrays(arrays, names=[ROW, *self.columns])
+
+
+@dataclass(frozen=True)
+class WriteColumns:
+    """Writes what the engine made of `ReadRows`: a file and a record for each fragment. Pickles."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    attempt: str
+    version: int
+    part: Schema
+    progress_seconds: float
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Nothing is returned but counts. InputError when rows are missing, or not in their order."""
+        store = resolve_store(self.uri, self.storage_options)
+        snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
+        fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+        report = ProgressReport(
+            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
+        )
+        rows = size = 0
+        current: _FragmentFile | None = None
+        try:
+            for number, piece in _pieces(batches):
+                if current is None:
+                    current = _FragmentFile(snapshot, fragments[number], self.part, self.attempt)
+                current.write(number, piece)
+                if current.is_whole:
+                    size += current.finish()
+                    rows, current = rows + fragments[number].physical_rows, None
+                    report.update(rows, 0, size)
+            if current is not None:
+                raise current.misfit("fewer rows came back than went in")
+        finally:
+            if current is not None:
+                current.abort()
+        return TaskResult(partition, task_attempt, rows, rows, size)
+
+
+class _FragmentFile:
+    """The new file of one fragment while its values arrive."""
+
+    def __init__(self, snapshot: Snapshot, fragment: Fragment, part: Schema, attempt: str) -> None:
+        self._store: Store = snapshot.store
+        self._fragment, self._attempt = fragment, attempt
+        self._num_rows = 0
+        # An engine says the same in other words: timestamps of its session's zone, say.
+        self._conformer = Conformer(schema_to_arrow(part), uri=snapshot.store.uri)
+        path = data_path(data_file_name(attempt))
+        self._writer = FileWriter(self._store, path, part, version=snapshot.manifest.file_version)
+
+    @property
+    def is_whole(self) -> bool:
+        return self._num_rows == self._fragment.physical_rows
+
+    def write(self, number: int, batch: pa.RecordBatch) -> None:
+        offsets = batch.column(0).to_numpy() & 0xFFFFFFFF
+        expected = np.arange(self._num_rows, self._num_rows + batch.num_rows)
+        if number != self._fragment.id or not np.array_equal(offsets, expected):
+            raise self.misfit("rows came back in another order, or more of them than went in")
+        self._writer.write(self._conformer.apply(batch))
+        self._num_rows += batch.num_rows
+
+    def finish(self) -> int:
+        """Put it on record; its bytes."""
+        file = put_on_record(self._store, self._attempt, self._fragment, self._writer.finish().data_file)
+        return file.file_size_bytes or 0
+
+    def abort(self) -> None:
+        with suppress(LanceError, OSError):
+            self._writer.abort()
+
+    def misfit(self, what: str) -> InputError:
+        return InputError(
+            f"add_columns: at row {self._num_rows} of fragment {self._fragment.id} {what}",
+            cure="Use expressions that give one value for each row: no explode, no window, no aggregate.",
+        )
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches cut where another fragment begins, each with the fragment's id."""
+    for batch in batches:
+        numbers = batch.column(0).to_numpy() >> 32
+        starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), batch.num_rows]
+        for start, stop in itertools.pairwise(starts):
+            if stop > start:
+                yield int(numbers[start]), batch.slice(start, stop - start)
+
+
+def columns_named(columns: Mapping[str, str], names: Sequence[str]) -> tuple[str, ...]:
+    """The table's columns that the engine is given: those whose name stands in an expression, all where a star does.
+
+    >>> columns_named({"n": "length(Text) * 2"}, ["id", "text", "vector"])
+    ('text',)
+    """
+    texts = [sql.lower() for sql in columns.values()]
+    if any(_STAR.search(text) for text in texts):
+        return tuple(names)
+    return tuple(name for name in names if any(name.lower() in text for text in texts))
+
+
+def engine_columns(spec: AddColumnsSpec, snapshot: Snapshot, runner: Runner) -> NewColumns:
+    """What the engine says its expressions give. InputError when it refuses them, or when there is no engine."""
+    source = _open(spec, snapshot, (), runner)
+    fields = [item for item in created_schema(source.schema) if item.name != ROW]
+    return NewColumns(pa.schema(fields), _reads(spec, snapshot))
+
+
+def run_in_engine(
+    spec: AddColumnsSpec,
+    snapshot: Snapshot,
+    fragments: Sequence[Fragment],
+    part: Schema,
+    runner: Runner,
+    *,
+    attempt: str,
+    shape: Shape,
+    on_tick: object = None,
+) -> None:
+    """Evaluate the columns for these fragments; each has its record afterwards."""
+    groups = group_fragments(fragments, rows=spec.rows_per_task)
+    work = WriteColumns(
+        spec.uri, spec.resolved_options(), attempt, snapshot.version, part, progress_seconds=spec.progress_seconds
+    )
+    tick = on_tick if callable(on_tick) else (lambda: None)
+    runner.run(work, _open(spec, snapshot, groups, runner), shape, tick)
+
+
+def _open(spec: AddColumnsSpec, snapshot: Snapshot, groups: tuple[tuple[int, ...], ...], runner: Runner) -> Source:
+    names = _reads(spec, snapshot)
+    size = spec.batch_size or DEFAULT_BATCH_ROWS
+    read = ReadRows(spec.uri, spec.resolved_options(), snapshot.version, groups, names, size)
+    schema = pa.schema([pa.field(ROW, pa.int64()), *(snapshot.arrow_schema.field(name) for name in names)])
+    return runner.open_expressions(read, len(groups), schema, dict(spec.columns))
+
+
+def _reads(spec: AddColumnsSpec, snapshot: Snapshot) -> tuple[str, ...]:
+    names = snapshot.arrow_schema.names
+    if spec.reads is None:
+        return columns_named(spec.columns, names)
+    missing = [name for name in spec.reads if name not in names]
+    if missing:
+        raise InputError(f"add_columns: no column {missing[0]!r} to read", cure=f"Its columns: {', '.join(names)}.")
+    return spec.reads

@@ -1,0 +1,127 @@
+"""What append and overwrite share: the work that writes fragments, and how results become an operation.
+
+One task, on any worker::
+
+    batches of one partition -> Conformer -> stage_fragments -> TaskResult(fragments as wire bytes, counts)
+
+Memory of a task is bounded by a batch and the writer's page buffers. Files carry the attempt's id in their names.
+A task that outlives its attempt (Spark aborts a write while other tasks are still ending) takes its own files away again:
+the abort looked for files before, and nobody would find them later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lance_core.commit.model import Attempt
+from lance_core.commit.records import each
+from lance_core.commit.references import fragment_paths
+from lance_core.commit.registry.attempts import is_at_work
+from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.progress import ProgressReport
+from lance_core.jobs.runtime.protocols import Shape, TaskResult
+from lance_core.jobs.sources.conform import Conformer
+from lance_core.jobs.sources.row_predicate import satisfying
+from lance_core.jobs.specs.edits import ReplaceWhereSpec
+from lance_core.jobs.specs.spec import WriteSpec
+from lance_core.wire.fragments import decode_fragment, encode_fragment
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WriteWork:
+    """Writes one partition's rows as fragments of `schema` (whose Arrow form is `target`). Pickles."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    attempt: str
+    schema: Schema
+    target: pa.Schema
+    version: FileVersion
+    max_rows_per_file: int
+    max_bytes_per_file: int | None
+    progress_seconds: float
+    must_satisfy: str | None = None
+    identity: str = ""
+
+    def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+        """Write what there is; a partition without rows writes no file."""
+        store = resolve_store(self.uri, self.storage_options)
+        conformer = Conformer(self.target, uri=self.uri)
+        report = ProgressReport(
+            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
+        )
+        fragments = stage_fragments(
+            store,
+            self._checked(conformer.stream(batches)),
+            self.schema,
+            attempt=self.attempt,
+            version=self.version,
+            max_rows_per_file=self.max_rows_per_file,
+            max_bytes_per_file=self.max_bytes_per_file,
+            progress=lambda done: report.update(done.rows, done.fragments, done.bytes),
+        )
+        result = TaskResult(
+            partition=partition,
+            task_attempt=task_attempt,
+            rows_read=conformer.rows_seen,
+            rows=sum(fragment.physical_rows for fragment in fragments),
+            size=sum(size_of(fragment) for fragment in fragments),
+            fragments=tuple(encode_fragment(fragment) for fragment in fragments),
+        )
+        self._give_back_if_given_up(store, fragments)
+        report.update(result.rows, len(fragments), result.size, now=True)
+        return result
+
+    def _give_back_if_given_up(self, store: Store, fragments: Sequence[Fragment]) -> None:
+        # Looked at after the files are there: an abort that marked the attempt earlier is seen here, a later one sees them.
+        # The result still goes to the driver, which refuses to finish such an attempt or has the reference of its retry.
+        if not fragments or not self.identity or is_at_work(store, self.identity, self.attempt):
+            return
+        each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
+        log.warning("attempt %s of %s was given up: what its task wrote is taken away again", self.attempt, self.identity)
+
+    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
+
+
+def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.Schema, version: FileVersion) -> WriteWork:
+    """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only."""
+    return WriteWork(
+        uri=spec.uri,
+        storage_options=spec.resolved_options(),
+        attempt=attempt.attempt,
+        schema=schema,
+        target=target,
+        version=version,
+        max_rows_per_file=spec.max_rows_per_file or MAX_ROWS_PER_FILE,
+        max_bytes_per_file=spec.max_bytes_per_file,
+        progress_seconds=spec.progress_seconds,
+        must_satisfy=spec.predicate if isinstance(spec, ReplaceWhereSpec) else None,
+        identity=attempt.identity,
+    )
+
+
+def shape_of(spec: WriteSpec) -> Shape:
+    """How the spec wants its source cut."""
+    return Shape(spec.num_partitions, spec.partitioning == "repartition", spec.progress_seconds, f"{spec.kind} {spec.uri}")
+
+
+def fragments_of(results: Sequence[TaskResult]) -> tuple[Fragment, ...]:
+    """The fragments that the counted tasks wrote, in the order of partitions."""
+    return tuple(decode_fragment(data) for result in results for data in result.fragments)
+
+
+def size_of(fragment: Fragment) -> int:
+    """Bytes of a fragment's data files."""
+    return sum(file.file_size_bytes or 0 for file in fragment.files)
