@@ -64,7 +64,7 @@ _HOMES = {
     "write_dataset": "lance_core.dataset.handle.open",
     "LanceError": "lance_core.errors",
 }
-_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "indices", "jobs", "optimize", "query", "watch")
+_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "indices", "jobs", "optimize", "query", "conditions")
 
 __all__ = [
     "BatchUDF",

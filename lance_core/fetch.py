@@ -8,7 +8,7 @@
 
     run_fetch(read_word(0), lambda ranges: [data[r.start:r.end] for r in ranges])
 
-Whoever drives it decides how bytes are got: a test from one `bytes` object, `lance_core.io.drive` from a store with
+Whoever drives it decides how bytes are got: a test from one `bytes` object, `lance_core.io.fetcher` from a store with
 many readers at once and neighbouring ranges joined. Nothing here does IO.
 
 Who asks for hundreds of ranges asks with `ManyRanges`: it is such a sequence, and a driver that knows it need not make an

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.hooks.lance import LanceHook
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition, TableFacts
+    from lance_core.conditions import Condition, TableFacts
 
 
 def look(

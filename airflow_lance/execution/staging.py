@@ -182,9 +182,9 @@ def commit(
     identities = list(dict.fromkeys(str(reference["uuid"]) for reference in references))
     fields: dict[str, Any] = {"uri": uri, "identities": identities, "gates": [*gates], "re_execute": re_execute}
     spec = read_spec(CommitSpec, fields if max_attempts is None else {**fields, "max_attempts": max_attempts})
-    from lance_core.spark.lazily import LocalOrSpark
+    from lance_core.spark.on_demand import OnDemandSpark
 
-    with LocalOrSpark() as runner:
+    with OnDemandSpark() as runner:
         result = run_job(_with_options(spec, options), runner=runner)
     plain: dict[str, Any] = result.to_dict()
     return plain

@@ -1,4 +1,4 @@
-"""What every sensor of a table shares: one condition of `lance_core.watch`, looked at by poking or in the triggerer.
+"""What every sensor of a table shares: one condition of `lance_core.conditions`, looked at by poking or in the triggerer.
 
 ::
 
@@ -23,7 +23,7 @@ from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from airflow_lance.triggers.condition import LanceConditionTrigger
-    from lance_core.watch import Condition, TableFacts
+    from lance_core.conditions import Condition, TableFacts
 
 
 class LanceSensor(BaseSensorOperator):

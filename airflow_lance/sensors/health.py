@@ -13,7 +13,7 @@ from airflow_lance.sensors.base import LanceSensor
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition
+    from lance_core.conditions import Condition
 
 
 class LanceFragmentHealthSensor(LanceSensor):
@@ -41,7 +41,7 @@ class LanceFragmentHealthSensor(LanceSensor):
 
     def make_condition(self) -> Condition:
         """NeedsMaintenance."""
-        from lance_core.watch import NeedsMaintenance
+        from lance_core.conditions import NeedsMaintenance
 
         return NeedsMaintenance(
             max_fragments=self.max_fragments,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.sensors.base import LanceSensor
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition
+    from lance_core.conditions import Condition
 
 
 class LanceIndexCoverageSensor(LanceSensor):
@@ -32,6 +32,6 @@ class LanceIndexCoverageSensor(LanceSensor):
 
     def make_condition(self) -> Condition:
         """IndexCovers."""
-        from lance_core.watch import IndexCovers
+        from lance_core.conditions import IndexCovers
 
         return IndexCovers(index=self.index, ratio=self.min_ratio)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.sensors.base import LanceSensor, whole
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition
+    from lance_core.conditions import Condition
 
 
 class LanceRowsSensor(LanceSensor):
@@ -32,6 +32,6 @@ class LanceRowsSensor(LanceSensor):
 
     def make_condition(self) -> Condition:
         """RowsAtLeast."""
-        from lance_core.watch import RowsAtLeast
+        from lance_core.conditions import RowsAtLeast
 
         return RowsAtLeast(rows=whole(self.min_rows, "min_rows"), predicate=self.filter)

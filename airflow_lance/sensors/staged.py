@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.sensors.base import LanceSensor
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition
+    from lance_core.conditions import Condition
 
 
 class LanceStagedSensor(LanceSensor):
@@ -27,6 +27,6 @@ class LanceStagedSensor(LanceSensor):
 
     def make_condition(self) -> Condition:
         """StagedDrained."""
-        from lance_core.watch import StagedDrained
+        from lance_core.conditions import StagedDrained
 
         return StagedDrained(at_most=self.at_most)

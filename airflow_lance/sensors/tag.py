@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.sensors.base import LanceSensor, whole
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition
+    from lance_core.conditions import Condition
 
 
 class LanceTagSensor(LanceSensor):
@@ -32,7 +32,7 @@ class LanceTagSensor(LanceSensor):
 
     def make_condition(self) -> Condition:
         """TagReached."""
-        from lance_core.watch import TagReached
+        from lance_core.conditions import TagReached
 
         version = None if self.min_version is None else whole(self.min_version, "min_version")
         return TagReached(tag=self.tag, version=version)

@@ -15,7 +15,7 @@ from airflow_lance.sensors.base import LanceSensor, whole
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
-    from lance_core.watch import Condition
+    from lance_core.conditions import Condition
 
 
 class LanceVersionSensor(LanceSensor):
@@ -38,7 +38,7 @@ class LanceVersionSensor(LanceSensor):
 
     def make_condition(self) -> Condition:
         """VersionAtLeast or VersionChangedSince."""
-        from lance_core.watch import VersionAtLeast, VersionChangedSince
+        from lance_core.conditions import VersionAtLeast, VersionChangedSince
 
         if self.changed_since is not None:
             return VersionChangedSince(version=whole(self.changed_since, "changed_since"))

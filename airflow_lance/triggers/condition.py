@@ -1,4 +1,4 @@
-"""Waits for a table in the triggerer, without holding a worker: any condition of `lance_core.watch`.
+"""Waits for a table in the triggerer, without holding a worker: any condition of `lance_core.conditions`.
 
 ::
 
@@ -17,8 +17,8 @@ from typing import Any
 
 from airflow_lance.compat import BaseTrigger, TriggerEvent
 from airflow_lance.execution.facts import look
+from lance_core.conditions import TableFacts, condition_from_dict
 from lance_core.errors import LanceError
-from lance_core.watch import TableFacts, condition_from_dict
 
 
 class LanceConditionTrigger(BaseTrigger):

@@ -20,8 +20,8 @@ from typing import Any
 
 from airflow_lance.compat import BaseEventTrigger, TriggerEvent
 from airflow_lance.execution.facts import look
+from lance_core.conditions import TableFacts, VersionAtLeast
 from lance_core.errors import LanceError
-from lance_core.watch import TableFacts, VersionAtLeast
 
 WATERMARK = "lance_version"
 

@@ -9,7 +9,7 @@ import click
 
 from lance_core.cli.output import Output
 from lance_core.cli.table import Table, table_command
-from lance_core.watch import (
+from lance_core.conditions import (
     Condition,
     RowsAtLeast,
     StagedDrained,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
-from lance_core.io.drive import is_local
+from lance_core.io.fetcher import is_local
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 

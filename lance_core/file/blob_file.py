@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.fetch import ByteRange
-from lance_core.file.blobs import KIND_DEDICATED, KIND_INLINE, KIND_PACKED, sidecar_path
+from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_INLINE, KIND_PACKED, sidecar_path
 from lance_core.io.store import Store
 
 

@@ -15,18 +15,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.file.blob_read import stored_schema
-from lance_core.file.blob_write import is_blob
-from lance_core.file.container import ContainerWriter
+from lance_core.file.blob.read import stored_schema
+from lance_core.file.blob.write import is_blob
+from lance_core.file.convert.tree import build_tree, leaves
 from lance_core.file.metadata import fetch_tail, load_metadata
-from lance_core.file.paged import encoder_for
-from lance_core.file.tree import build_tree, leaves
+from lance_core.file.v2.container import ContainerWriter
+from lance_core.file.v2.paged_body import encoder_for
 from lance_core.file.writer import WrittenFile
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import BlobLayout, Column, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
-from lance_core.io.drive import drive_one
+from lance_core.io.fetcher import drive_one
 from lance_core.io.store import Store
 from lance_core.wire.file import FileDescriptor, encode_file_descriptor
 

@@ -13,22 +13,22 @@ from typing import TypeVar
 from lance_core.arrow import field_to_arrow
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
-from lance_core.file.blob_read import BlobReader, own_schema
-from lance_core.file.columns20 import FieldReader20, assign_columns20, own_fields, paged
-from lance_core.file.columns21 import field_readers, wanted_columns
+from lance_core.file.blob.read import BlobReader, own_schema
+from lance_core.file.convert.tree import Node, assign_columns, blob_below, build_tree
+from lance_core.file.error_location import located
 from lance_core.file.footer import parse_version
-from lance_core.file.located import located
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
-from lance_core.file.opened import OpenFile
-from lance_core.file.projection import Blobs, Projection, Reader
-from lance_core.file.tree import Node, assign_columns, blob_below, build_tree
+from lance_core.file.open_file import OpenFile
+from lance_core.file.projection import Blobs, FileProjection, Reader
 from lance_core.file.v1.reader import open_legacy
+from lance_core.file.v2.columns20 import FieldReader20, assign_columns20, own_fields, paged
+from lance_core.file.v2.columns21 import field_readers, wanted_columns
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import Column
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache, shared_cache
-from lance_core.io.drive import drive_one
+from lance_core.io.fetcher import drive_one
 from lance_core.io.store import Store
 
 _T = TypeVar("_T")
@@ -115,7 +115,7 @@ class ContainerFile(OpenFile):
         with located(self.path):
             return drive_one(self.store, self.path, fetch)
 
-    def _project(self, schema: Schema, blobs: Blobs) -> Projection:
+    def _project(self, schema: Schema, blobs: Blobs) -> FileProjection:
         mapping = self._mapping()
         described = blobs == "descriptions"
         nodes = [build_tree(schema, field, mapping, described=described) for field in schema.top_level]
@@ -126,7 +126,7 @@ class ContainerFile(OpenFile):
             readers, num_rows = self._readers21(nodes)
         if not described:
             readers = [self._with_values(schema, reader) for reader in readers]
-        return Projection(
+        return FileProjection(
             store=self.store,
             path=self.path,
             schema=schema,

@@ -20,14 +20,14 @@ import pyarrow as pa
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
-from lance_core.file.blob_read import described_schema
-from lance_core.file.finish import finish
-from lance_core.file.located import located
+from lance_core.file.blob.read import described_schema
+from lance_core.file.convert.tree import Node
+from lance_core.file.error_location import located
 from lance_core.file.metadata import Tail
 from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
-from lance_core.file.tree import Node
+from lance_core.file.to_user_types import finish
 from lance_core.format.schema import Schema
-from lance_core.io.drive import drive
+from lance_core.io.fetcher import drive
 from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
@@ -73,7 +73,7 @@ class Reader(Protocol):
         ...
 
 
-class Projection:
+class FileProjection:
     """Fields of a file that can be read as batches. Made by `OpenFile.project`; safe to share between threads."""
 
     def __init__(

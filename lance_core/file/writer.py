@@ -19,9 +19,9 @@ import pyarrow as pa
 from lance_core.arrow.cast import BatchCaster
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import InputError
-from lance_core.file.paged import PagedBody
-from lance_core.file.prepare import prepare
+from lance_core.file.to_storage_types import prepare
 from lance_core.file.v1.writer import LegacyBody
+from lance_core.file.v2.paged_body import PagedBody
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion

@@ -1,7 +1,7 @@
 """Array encodings: how files of version 2.0 describe a page, as one tree with the page's buffers at its leaves.
 
 Each dataclass mirrors one arm of `lance.encodings.ArrayEncoding`; there are no chunks and no levels. Bits are bits per
-value. (Spec: file format 2.0; the byte layouts are in `lance_core.pages.array20`.)
+value. (Spec: file format 2.0; the byte layouts are in `lance_core.pages.v20.array20`.)
 
     SomeNulls(validity=Flat(1, buffer 0), values=Flat(64, buffer 1))      a nullable int64 page
 """

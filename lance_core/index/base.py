@@ -23,7 +23,7 @@ from lance_core.commit.naming import INDEX_CHECKSUMS
 from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.expr.ast import Expr
 from lance_core.file.open import open_file
-from lance_core.file.opened import OpenFile
+from lance_core.file.open_file import OpenFile
 from lance_core.file.writer import FileWriter
 from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details
@@ -80,7 +80,7 @@ class IndexFolder:
         return self._sums().is_written
 
     @property
-    def is_held(self) -> bool:
+    def is_pinned(self) -> bool:
         """Whether `hold` was called."""
         return "sums" in self.known and bool(self.known["sums"].files) and not self.known["sums"].is_written
 
@@ -90,7 +90,7 @@ class IndexFolder:
         sums = {name: sums_of_file(self.store, f"{self.path}/{name}") for name in names}
         self.known["sums"] = FolderSums(sums, CHUNK, is_written=False)
 
-    def seal_held(self) -> None:
+    def write_pinned_checksums(self) -> None:
         """Write down the checksums that `hold` took."""
         self.store.put(f"{self.path}/{INDEX_CHECKSUMS}", encode_sums(self.known["sums"].files))
 
@@ -150,7 +150,7 @@ class OpenIndex(Protocol):
     def statistics(self) -> dict[str, Any]:
         """Figures for `index_statistics`."""
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Compare what the segment says with living rows it covers, as training data (value, id), and what no row says.
 
         When rows are many they come in several calls, each row in one; a kind with `reads_on = True` gets them all in one

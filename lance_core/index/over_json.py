@@ -160,14 +160,14 @@ class JsonIndex:
             expr = inner
         return None
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """What is at the path in each row is what the index under it says."""
         documents, ids = gather(batches, pa.json_())
         parts = (extract(documents.slice(first, _STEP), self._path) for first in range(0, max(1, len(ids)), _STEP))
         # Which type the values are of is for all rows to say: whole numbers of some are floats of the others.
         values = pa.concat_arrays([part.cast(self._type, safe=self._type != pa.float64()) for part in parts])
         schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
-        self._open.agree_with([pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)])
+        self._open.verify_rows([pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)])
 
     def statistics(self) -> dict[str, Any]:
         """The path, and what the index under it tells."""

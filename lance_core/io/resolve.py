@@ -4,7 +4,7 @@
 
     "/data/t.lance", "t.lance", "file:///data/t.lance"   -> LocalStore
     "memory://name/t"                                    -> MemoryStore, shared by name within the process
-    "s3://bucket/t", "gs://…", "az://…", "abfss://…", …  -> lance_core.io.remote, imported only then
+    "s3://bucket/t", "gs://…", "az://…", "abfss://…", …  -> lance_core.io.remote.store, imported only then
     "s3+ddb://bucket/t?ddbTableName=manifests"           -> the same, commits through a DynamoDB table
     any of them, option manifest_store_url               -> the same, commits through a SQL database
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lance_core.errors import InputError
-from lance_core.io.local import LocalStore, local_path
+from lance_core.io.local.store import LocalStore, local_path
 from lance_core.io.memory import MemoryStore
 from lance_core.io.options import MANIFEST_STORE_URL, checked_options
 from lance_core.io.store import Store
@@ -41,8 +41,8 @@ def resolve_store(uri: str | os.PathLike[str], storage_options: Mapping[str, str
     url = options.pop(MANIFEST_STORE_URL, None)
     if url is None:
         return _resolve(uri, options)
-    from lance_core.io.external import ExternalStore
-    from lance_core.io.external_sql import SqlRegister
+    from lance_core.io.external.sql import SqlRegister
+    from lance_core.io.external.store import ExternalStore
 
     inner = _resolve(uri, options)
     return ExternalStore(inner, SqlRegister(url), base=inner.uri)
@@ -71,7 +71,7 @@ def _resolve(uri: str | os.PathLike[str], options: dict[str, str]) -> Store:
     if scheme == "s3+ddb":
         return _dynamodb_store(text, options)
     if scheme in REMOTE_SCHEMES:
-        from lance_core.io.remote import open_remote
+        from lance_core.io.remote.store import open_remote
 
         return open_remote(text, options)
     raise InputError(
@@ -111,9 +111,9 @@ def _dynamodb_store(uri: str, options: dict[str, str]) -> Store:
             "a uri that begins with s3+ddb:// names one DynamoDB table",
             cure="Write s3+ddb://bucket/path?ddbTableName=manifests.",
         )
-    from lance_core.io.external import ExternalStore
-    from lance_core.io.external_dynamodb import DynamoRegister
-    from lance_core.io.remote import open_remote
+    from lance_core.io.external.dynamodb import DynamoRegister
+    from lance_core.io.external.store import ExternalStore
+    from lance_core.io.remote.store import open_remote
 
     inner = open_remote(f"s3://{parts.netloc}{parts.path}", options)
     # The key is the path within the bucket: the official library's.

@@ -28,8 +28,8 @@ from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import Fetch
 from lance_core.format.layout import BlobLayout, ConstantLayout, FullZipLayout, MiniBlockLayout, Page, SparseLayout
-from lance_core.pages import blob, constant, fullzip, miniblock, sparse
 from lance_core.pages.leaf import Leaf
+from lance_core.pages.read import blob, constant, fullzip, miniblock, sparse
 from lance_core.pages.rows import RowSelection
 
 Index = Any

@@ -17,9 +17,9 @@ How levels count (the opposite direction from Parquet)::
 
 from __future__ import annotations
 
-from lance_core.pages.build import BuiltLevels, ItemStep, ListStep, Step, build_levels
-from lance_core.pages.join import JoinedLevels, join_levels
-from lance_core.pages.unravel import Nesting, unravel
+from lance_core.pages.levels.build import BuiltLevels, ItemStep, ListStep, Step, build_levels
+from lance_core.pages.levels.join import JoinedLevels, join_levels
+from lance_core.pages.levels.unravel import Nesting, unravel
 
 __all__ = [
     "BuiltLevels",

@@ -15,9 +15,9 @@ from lance_core.codecs.blocks import Ints
 from lance_core.errors import CorruptFileError
 from lance_core.format.layout import RepDefLayer
 from lance_core.pages.leaf import Leaf, LeafValues, Levels, max_rep, max_visible_def
+from lance_core.pages.levels.unravel import check_levels
 from lance_core.pages.rows import RowSelection, expand_ranges
-from lance_core.pages.slots import slice_slots, take_ranges
-from lance_core.pages.unravel import check_levels
+from lance_core.pages.value_slots import slice_slots, take_ranges
 
 
 def num_visible(def_: Levels | None, layers: tuple[RepDefLayer, ...], num_levels: int) -> int:

@@ -9,9 +9,9 @@ from lance_core.codecs.gather import words
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import UnsupportedEncodingError
 from lance_core.format.layout import BlobLayout, ConstantLayout, FullZipLayout, MiniBlockLayout, RepDefLayer
-from lance_core.pages.encode import encode_page
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import Leaf
+from lance_core.pages.write.encode import encode_page
 
 
 def encode_blobs(leaf: Leaf, options: EncodingOptions) -> EncodedPage:

@@ -29,7 +29,7 @@ from lance_core.jobs.runtime.protocols import ROW, Read, Runner, Shape, Source, 
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.collect import collect
-from lance_core.spark.direct import DirectParquet, plan_direct, wrap
+from lance_core.spark.direct_parquet import DirectParquet, plan_direct, wrap
 from lance_core.spark.sources import evaluate_sql, open_spark_source
 from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 

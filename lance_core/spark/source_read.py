@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lance_core.dataset.indexing.scalar_search import serve
 from lance_core.dataset.scan.execute import scan
-from lance_core.dataset.scan.index_policy import IndexTrust
+from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
@@ -84,7 +84,7 @@ class LanceReader(DataSourceReader):
         schema = snapshot.manifest.schema
         where = parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None
         plan = plan_scan(schema, fragments, plan_projection(schema, self._columns), filter=where)
-        return serve(snapshot, plan, trust=IndexTrust(unsealed=self._options.unsealed_indices)).plan
+        return serve(snapshot, plan, trust=IndexPolicy(unsealed=self._options.unsealed_indices)).plan
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""

@@ -19,7 +19,7 @@ from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.update import LanceUpdateOperator
-from lance_core.io import local
+from lance_core.io.local.store import store as local
 
 APPENDS = 100
 MIXED = 100
@@ -133,7 +133,7 @@ def _carriers(table: Any) -> dict[str, int]:
 def _identities_in_history(uri: str, versions: Any) -> set[str]:
     from lance_core.commit.identities import identities_of
     from lance_core.commit.log.transactions import load_transaction
-    from lance_core.io.local import LocalStore
+    from lance_core.io.local.store import LocalStore
 
     store = LocalStore(uri)
     return {identity for version in versions for identity in identities_of(load_transaction(store, version))}

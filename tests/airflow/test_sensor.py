@@ -20,9 +20,9 @@ from airflow_lance.sensors.staged import LanceStagedSensor
 from airflow_lance.sensors.tag import LanceTagSensor
 from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers.condition import LanceConditionTrigger
-from lance_core import watch
+from lance_core import conditions as watch
+from lance_core.conditions import TableFacts, VersionAtLeast, VersionChangedSince
 from lance_core.errors import CorruptFileError, InputError, LanceError, StoreError
-from lance_core.watch import TableFacts, VersionAtLeast, VersionChangedSince
 
 URI = "/data/t.lance"
 Looks = Callable[..., None]

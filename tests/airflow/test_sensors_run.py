@@ -21,9 +21,9 @@ from airflow_lance.sensors.staged import LanceStagedSensor
 from airflow_lance.sensors.tag import LanceTagSensor
 from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers import condition as room
+from lance_core.conditions import TableFacts
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
-from lance_core.watch import TableFacts
 
 IDENTITY = "00000000-0000-4000-8000-000000000001"
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lance_core.arrow.jsonb import decode_jsonb, decode_value, encode_jsonb, encode_value
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.open import open_file
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 TEXTS = [
     "null", "true", "false", "0", "42", "-1", "300", "-300", "70000", "5000000000", "-5000000000", "1.5", "-0.25", "1e300",

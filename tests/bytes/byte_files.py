@@ -24,7 +24,7 @@ from lance_core.file.open import OpenFile, open_file
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 PATH = "data/a.lance"
 

@@ -17,7 +17,7 @@ import pytest
 import lance_core
 from lance_core.file.open import open_file
 from lance_core.format.version import FileVersion
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 OLD = Path(__file__).parent / "fixtures" / "old"
 TABLES = sorted(path for path in OLD.glob("*/*") if path.is_dir())

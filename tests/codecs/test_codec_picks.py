@@ -11,7 +11,7 @@ from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.format.encoding import Flat, Fsst, OutOfLineBitpacking
-from lance_core.pages.slots import take_slots
+from lance_core.pages.value_slots import take_slots
 
 RNG = np.random.default_rng(11)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lance_core.commit import naming
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.format.fragment import DataFile, Fragment
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 

@@ -34,10 +34,10 @@ from lance_core.errors import (
     RetryableConflictError,
     StoreError,
 )
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.wrap import FaultyStore
+from lance_core.io.testing import FaultyStore
 
 LATER = 10 * 24 * 3600.0
 

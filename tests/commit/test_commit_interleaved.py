@@ -26,7 +26,7 @@ from lance_core.commit.staging.staged import begin_attempt, find_staged
 from lance_core.errors import LanceError
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.wrap import WrappedStore
+from lance_core.io.testing import WrappedStore
 
 T = TypeVar("T")
 SCHEDULES = 40

@@ -18,9 +18,9 @@ from lance_core.commit.log.manifests import latest_version, list_versions, load_
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.naming import NamingScheme
 from lance_core.errors import CorruptFileError, FormatError, NotFoundError, UnsupportedFeatureError, UnsupportedVersionError
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
-from lance_core.io.wrap import CountingStore
+from lance_core.io.testing import CountingStore
 from lance_core.wire.manifest_file import encode_manifest_file
 
 

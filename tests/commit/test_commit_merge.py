@@ -22,7 +22,7 @@ from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.errors import RetryableConflictError
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.table.operations import Delete, Update
 from lance_core.table.transaction import Transaction
 

@@ -17,7 +17,7 @@ from race_worker import race
 from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.service.commit_staged import commit_staged
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
 from lance_core.table.build import build

@@ -25,7 +25,7 @@ from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import load_manifest
 from lance_core.errors import CorruptFileError, FormatError, RetryableConflictError
 from lance_core.format.fragment import Fragment
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.store import Store
 from lance_core.table.operations import Delete, Update
 from lance_core.table.transaction import Transaction

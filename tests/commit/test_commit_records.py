@@ -17,10 +17,10 @@ from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.staged import begin_attempt
 from lance_core.errors import IncompatibleConflictError
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.wrap import CountingStore
+from lance_core.io.testing import CountingStore
 
 
 def test_a_fold_has_one_record_under_many_names(tmp_path: Path) -> None:

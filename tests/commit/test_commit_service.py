@@ -30,10 +30,10 @@ from lance_core.errors import (
     SchemaMismatchError,
     StoreError,
 )
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.wrap import FaultyStore
+from lance_core.io.testing import FaultyStore
 from lance_core.table.draft import TableOptions
 from lance_core.table.operations import Append, Overwrite, Project
 from lance_core.table.transaction import Transaction

@@ -20,7 +20,7 @@ from exact_storage import missing, strangers
 import lance_core
 from lance_core import optimize as ours
 from lance_core.errors import InputError, LanceError, RetryableConflictError
-from lance_core.io.wrap import FaultyStore
+from lance_core.io.testing import FaultyStore
 
 OPTIONS = {"target_rows_per_fragment": 90}
 

@@ -13,17 +13,7 @@ import pytest
 from dataset_tables import flat, mixed
 
 import lance_core
-from lance_core.dataset.handle.dataset import LanceDataset
-from lance_core.dataset.maintain.table_facts import table_facts
-from lance_core.dataset.snapshot.snapshot import snapshot_of
-from lance_core.errors import InputError
-from lance_core.fragment import write_fragments
-from lance_core.io.cache import shared_cache
-from lance_core.io.resolve import resolve_store
-from lance_core.io.store import Store
-from lance_core.io.wrap import CountingStore, WrappedStore
-from lance_core.table.operations.append import Append
-from lance_core.watch import (
+from lance_core.conditions import (
     CONDITIONS,
     IndexCovers,
     NeedsMaintenance,
@@ -35,6 +25,16 @@ from lance_core.watch import (
     VersionChangedSince,
     condition_from_dict,
 )
+from lance_core.dataset.handle.dataset import LanceDataset
+from lance_core.dataset.maintain.table_facts import table_facts
+from lance_core.dataset.snapshot.snapshot import snapshot_of
+from lance_core.errors import InputError
+from lance_core.fragment import write_fragments
+from lance_core.io.cache import shared_cache
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.io.testing import CountingStore, WrappedStore
+from lance_core.table.operations.append import Append
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,11 @@ from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.maintain.compact_plan import plan_compaction
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError, NotFoundError, StoreError
 from lance_core.format.fragment import DeletionFile, Fragment
 from lance_core.format.index import IndexDetails
-from lance_core.io.wrap import FaultyStore
+from lance_core.io.testing import FaultyStore
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 
@@ -86,10 +86,10 @@ def with_future_index(uri: str) -> None:
     odd = replace(known, uuid=str(uuid.uuid4()), details=IndexDetails("/x.FutureIndexDetails", b""))
     shutil.copytree(Path(uri) / "_indices" / known.uuid, Path(uri) / "_indices" / odd.uuid)
 
-    def stage(snapshot: Snapshot) -> Edit:
-        return Edit(Transaction(snapshot.version, str(uuid.uuid4()), CreateIndex((odd,), (known,))))
+    def stage(snapshot: Snapshot) -> StagedEdit:
+        return StagedEdit(Transaction(snapshot.version, str(uuid.uuid4()), CreateIndex((odd,), (known,))))
 
-    run_edit(lance_core.dataset(uri).snapshot, stage)
+    commit_with_retry(lance_core.dataset(uri).snapshot, stage)
 
 
 def test_fragments_stay_where_an_index_cannot_follow(tmp_path: Path) -> None:

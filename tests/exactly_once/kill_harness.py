@@ -26,7 +26,7 @@ from lance_core.commit.registry.ledger import record_landed, recorded_version
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.errors import CommitStateUnknownError
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 LATER = 10 * 24 * 3600.0
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -13,7 +13,7 @@ from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.file.open import OpenFile, open_file
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.version import parse_storage_version
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 
 def write_ours(

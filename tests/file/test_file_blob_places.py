@@ -15,7 +15,7 @@ from lance_core.arrow.blob import Blob, blob_array, blob_field
 from lance_core.errors import InputError, SchemaMismatchError
 from lance_core.file.writer import FileWriter
 from lance_core.format.version import FileVersion
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 
 MIB = 1 << 20

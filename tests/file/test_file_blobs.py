@@ -16,9 +16,9 @@ from lance_core.file.blob_file import open_blobs
 from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.version import FileVersion
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
-from lance_core.io.wrap import CountingStore
+from lance_core.io.testing import CountingStore
 
 VALUES = [None if i % 7 == 3 else bytes([i % 256]) * (0 if i % 5 == 0 else i * 37 % 5000) for i in range(300)]
 METADATA = {"lance-encoding:blob": "true"}

@@ -20,7 +20,7 @@ import lance_core
 from lance_core.file.open import open_file
 from lance_core.file.v1.reader import LegacyFile
 from lance_core.file.v1.statistics import StatisticsCollector
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 NAN, INF = math.nan, math.inf
 OLD = Path(__file__).parents[1] / "bytes" / "fixtures" / "old"

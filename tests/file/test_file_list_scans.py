@@ -16,8 +16,8 @@ from lance_core.file.open import ContainerFile, open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.version import parse_storage_version
 from lance_core.io.cache import LruCache
-from lance_core.io.local import LocalStore
-from lance_core.pages.list_scan import MAX_ITEMS, groups
+from lance_core.io.local.store import LocalStore
+from lance_core.pages.read.list_scan import MAX_ITEMS, groups
 
 ROWS = 6000
 RNG = np.random.default_rng(8)

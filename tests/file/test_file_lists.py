@@ -13,7 +13,7 @@ import lance_core
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.errors import FormatError
 from lance_core.file.open import open_file
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.pages.rows import RowSelection
 
 ROWS = 60_000

@@ -15,7 +15,7 @@ from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.io.memory import MemoryStore, forget_memory_root
-from lance_core.io.wrap import CountingStore
+from lance_core.io.testing import CountingStore
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from mixed_worker import Landed, work
 from serial_history import assert_serial
 
 import lance_core
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 
 def test_a_few_processes(tmp_path: Path) -> None:

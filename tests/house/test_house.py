@@ -66,7 +66,7 @@ def test_the_product_never_imports_the_official_library() -> None:
         ("lance_core", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
         ("lance_core.jobs.specs.spec", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
         ("lance_core.jobs.specs.identity", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
-        ("lance_core.watch", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
+        ("lance_core.conditions", ("pyarrow", "numpy", "numba", "google.protobuf", "pyspark", "fsspec")),
         ("lance_core.dataset.handle.dataset", ("numba", "pyspark")),
     ],
 )

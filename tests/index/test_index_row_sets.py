@@ -11,7 +11,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.scalar.bloom import hashes_of
-from lance_core.index.scalar.places import Once, Places
+from lance_core.index.scalar.id_lookup import Once, Places
 from lance_core.index.scalar.row_sets import Holding, RowSets
 from lance_core.kernels.bloom import hash_texts
 from lance_core.kernels.roaring import find_containers

@@ -98,7 +98,7 @@ def agrees(uri: str, column: str, count: int) -> bool:
     try:
         for index, batches in opened(uri, column):
             for part in parts(batches, count):
-                index.agree_with(part)
+                index.verify_rows(part)
     except (LanceError, pa.ArrowException, ValueError, LookupError):
         return False
     return True
@@ -113,9 +113,9 @@ def test_whole_indices_agree_in_parts(tmp_path: Path, name: str, stable: bool, k
     for index, batches in opened(uri, TABLE[name][1]):
         for count in (1, 3, 40):
             for part in parts(batches, count):
-                index.agree_with(part)
-        index.agree_with([])
-        index.agree_with(batches[::-1])
+                index.verify_rows(part)
+        index.verify_rows([])
+        index.verify_rows(batches[::-1])
 
 
 @pytest.mark.parametrize("name", QUICK)

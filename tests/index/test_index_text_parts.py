@@ -18,10 +18,10 @@ from lance_core.dataset.indexing.folder import folder_of, training_batches
 from lance_core.dataset.indexing.scalar_search import usable_segments
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.index.base import ID, VALUE
-from lance_core.index.text.agreement import require_options
 from lance_core.index.text.inverted import Inverted
 from lance_core.index.text.params import params_of_json
 from lance_core.index.text.tokenize import texts_of, tokenizer_of
+from lance_core.index.text.verify import require_options
 from lance_core.io.cache import shared_cache
 from tests.index.bit_flips import flipped
 from tests.index.text_tables import texts
@@ -79,7 +79,7 @@ def agrees(uri: str, count: int) -> bool:
     try:
         index, batches = opened(uri)
         for part in parts(batches, count):
-            index.agree_with(part)
+            index.verify_rows(part)
     except (LanceError, pa.ArrowException, ValueError):
         return False
     return True
@@ -94,9 +94,9 @@ def test_whole_indices_agree_in_parts(tmp_path: Path, name: str, stable: bool) -
     for count in (1, 3, 40):
         shared_cache().clear()
         for part in parts(batches, count):
-            index.agree_with(part)
-    index.agree_with([])
-    index.agree_with([batches[0], batches[0]])  # a part may come twice
+            index.verify_rows(part)
+    index.verify_rows([])
+    index.verify_rows([batches[0], batches[0]])  # a part may come twice
 
 
 @pytest.mark.parametrize("name", ["places", "default"])
@@ -241,7 +241,7 @@ def test_what_is_false_is_named(
     falsify(index, batches)
     with pytest.raises(CorruptFileError, match=what):
         for part in parts(batches, count):
-            index.agree_with(part)
+            index.verify_rows(part)
 
 
 def _shared_table(factory: pytest.TempPathFactory) -> str:
@@ -257,7 +257,7 @@ def test_a_part_is_judged_alone(tmp_path_factory: pytest.TempPathFactory) -> Non
     told = []
     for part in parts(batches, 6):
         try:
-            index.agree_with(part)
+            index.verify_rows(part)
             told.append(True)
         except CorruptFileError:
             told.append(False)
@@ -269,11 +269,11 @@ def test_partitions_in_any_order(tmp_path_factory: pytest.TempPathFactory) -> No
     index, batches = opened(_shared_table(tmp_path_factory))
     index.partitions = index.partitions[::-1]
     for part in parts(batches, 3):
-        index.agree_with(part)
+        index.verify_rows(part)
     _twice(index, batches)
     shared_cache().clear()
     with pytest.raises(CorruptFileError, match="there twice"):
-        index.agree_with(batches)
+        index.verify_rows(batches)
 
 
 def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"s": ["plain words", "few of them"] * 5}), uri)
     lance.dataset(uri).create_scalar_index("s", "INVERTED")
     index, batches = opened(uri)
-    index.agree_with(batches)
+    index.verify_rows(batches)
     stored, details = index._stored_params, index._folder.details
     for before, after in {
         b'"ascii_folding":true': b'"ascii_folding":false',
@@ -305,7 +305,7 @@ def test_letters_of_all_scripts(tmp_path: Path, options: dict[str, Any]) -> None
     lance.write_dataset(pa.table({"s": [f"a{chr(point)}b {chr(point)}" for point in points]}), uri)
     lance.dataset(uri).create_scalar_index("s", "INVERTED", **options)
     index, batches = opened(uri)
-    index.agree_with(batches)
+    index.verify_rows(batches)
 
 
 def test_texts_of_lists() -> None:

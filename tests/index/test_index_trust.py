@@ -74,14 +74,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from lance_core.index.scalar.btree import BTree
 
     made: list[int] = []
-    inner = BTree.agree_with
+    inner = BTree.verify_rows
 
-    def agree_with(self: BTree, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self: BTree, batches: Iterable[pa.RecordBatch]) -> None:
         kept = [*batches]
         made.append(sum(batch.num_rows for batch in kept))
         inner(self, kept)
 
-    monkeypatch.setattr(BTree, "agree_with", agree_with)
+    monkeypatch.setattr(BTree, "agree_with", verify_rows)
     return made
 
 

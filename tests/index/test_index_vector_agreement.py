@@ -18,12 +18,12 @@ from lance_core.dataset.indexing.verify import UNREADABLE
 from lance_core.errors import CorruptFileError
 from lance_core.format.index_details import Metric
 from lance_core.format.schema import column_of
-from lance_core.index.vector.agreement import require_agreement
 from lance_core.index.vector.distances import parse_metric
-from lance_core.index.vector.graph_check import Ends, require_sound
-from lance_core.index.vector.opened import OpenVectorIndex
 from lance_core.index.vector.parameters import KINDS
+from lance_core.index.vector.searcher import OpenVectorIndex
 from lance_core.index.vector.segment import Codes
+from lance_core.index.vector.verify.graph_check import Ends, require_sound
+from lance_core.index.vector.verify.rows import require_agreement
 
 COUNT, METRICS = 900, ("l2", "cosine", "dot")
 OFFICIAL_SEED = 4
@@ -112,15 +112,15 @@ def test_whole_indices_agree_in_parts(tmp_path: Path, kind: str, stable: bool) -
         segments = opened(uri)
         assert len(segments) == 2
         for segment, parts in segments:
-            segment.agree_with(parts)
+            segment.verify_rows(parts)
             for part in parts:
-                segment.agree_with([part])
-            segment.agree_with([])
+                segment.verify_rows([part])
+            segment.verify_rows([])
 
 
 def refuses(segment: OpenVectorIndex, batches: Sequence[pa.RecordBatch]) -> bool:
     try:
-        segment.agree_with(batches)
+        segment.verify_rows(batches)
     except (*UNREADABLE, ValueError, LookupError, ArithmeticError, TypeError):
         return True
     return False
@@ -226,8 +226,8 @@ def test_centroids_that_the_official_library_does_not_find(tmp_path: Path, shape
     rows = shaped(shape, 24_000, 256, "f4", np.random.default_rng(1))
     uri = built(tmp_path, rows, "IVF_SQ", metric, num_partitions=4500, sample_rate=5, max_iters=3)
     ((segment, batches),) = opened(uri)
-    segment.agree_with(batches)
-    segment.agree_with(batches[3:7])
+    segment.verify_rows(batches)
+    segment.verify_rows(batches[3:7])
     if metric != "dot":
         centroids = segment.centroids.copy()
         centroids[int(segment._full[9]), 2] = 1e6
@@ -285,7 +285,7 @@ def test_whole_rabit_indices_are_never_refused(tmp_path: Path, bits: int, metric
                 assert dtype == "f2"  # the official library cannot divide what overflows
                 continue
             ((segment, batches),) = opened(uri)
-            segment.agree_with(batches)
+            segment.verify_rows(batches)
 
 
 @pytest.mark.slow
@@ -303,7 +303,7 @@ def test_whole_indices_are_never_refused(tmp_path: Path, kind: str, dtype: str) 
                     assert dtype == "f2"
                     continue
                 ((segment, batches),) = opened(uri)
-                segment.agree_with(batches)
+                segment.verify_rows(batches)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.errors import InputError
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 
 
 def test_one_content_under_many_names(tmp_path: Path) -> None:

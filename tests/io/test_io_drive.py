@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from lance_core.errors import NotFoundError
 from lance_core.fetch import ByteRange, Fetch, fetch_nothing
 from lance_core.io.cache import LruCache, shared_cache
-from lance_core.io.drive import drive, drive_one, get_many
+from lance_core.io.fetcher import drive, drive_one, get_many
 from lance_core.io.memory import MemoryStore
 from lance_core.io.pool import in_work_pool, io_pool, work_pool
 from lance_core.io.ranges import plan_reads
 from lance_core.io.store import Store
-from lance_core.io.wrap import CountingStore, SlowStore
+from lance_core.io.testing import CountingStore, SlowStore
 
 RANGES = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(0, 300)).map(lambda x: ByteRange(x[0], x[0] + x[1])), max_size=40

@@ -14,7 +14,7 @@ import lance_core
 from lance_core.commit.log.manifests import load_manifest, open_newest
 from lance_core.errors import CorruptFileError, FormatError, LanceError, StoreError
 from lance_core.fetch import ByteRange
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
 from lance_core.wire.manifest_file import encode_manifest_file

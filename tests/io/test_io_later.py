@@ -11,8 +11,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import StoreError
-from lance_core.io.later import syncing_later
-from lance_core.io.local import LocalStore
+from lance_core.io.local.deferred_sync import syncing_later
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 
 

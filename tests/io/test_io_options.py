@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lance_core.errors import InputError
-from lance_core.io import remote_options
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.options import KNOWN_OPTIONS, PLAIN_OPTIONS, checked_options, options_of_base
+from lance_core.io.remote import options as remote_options
 from lance_core.io.resolve import resolve_store
 
 S3 = remote_options.s3_arguments

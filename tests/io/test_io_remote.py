@@ -14,9 +14,9 @@ from store_contract import StoreContract
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import ByteRange
-from lance_core.io import remote_options
-from lance_core.io.remote import RemoteStore
-from lance_core.io.remote_errors import Redactor, TransientError, as_store_error, retrying
+from lance_core.io.remote import options as remote_options
+from lance_core.io.remote.errors import Redactor, TransientError, as_store_error, retrying
+from lance_core.io.remote.store import RemoteStore
 from lance_core.io.resolve import resolve_store
 
 
@@ -94,7 +94,7 @@ def test_errors_are_typed_and_hold_no_secrets(error: Exception, kind: type[Excep
 
 
 def test_transient_errors_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_core.io.remote_errors.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("lance_core.io.remote.errors.time.sleep", lambda seconds: None)
     tries = []
 
     def third_time_lucky() -> str:

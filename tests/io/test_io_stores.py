@@ -12,10 +12,10 @@ from store_contract import StoreContract
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
 from lance_core.fetch import ByteRange
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore, forget_memory_root
 from lance_core.io.resolve import resolve_store
-from lance_core.io.wrap import CountingStore, FaultyStore, SlowStore
+from lance_core.io.testing import CountingStore, FaultyStore, SlowStore
 
 
 class TestLocalStore(StoreContract):

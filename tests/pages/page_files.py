@@ -15,8 +15,8 @@ import pyarrow as pa
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.fetch import ByteRange, Fetch, run_fetch
 from lance_core.format.layout import Column
-from lance_core.pages.constant import expand
 from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues
+from lance_core.pages.read.constant import expand
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.repdef import Nesting, join_levels, unravel
 from lance_core.pages.rows import RowSelection

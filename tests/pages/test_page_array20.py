@@ -16,10 +16,10 @@ from page_files import OpenBytes, bits_of, to_arrow, write_official
 from lance_core.errors import FormatError
 from lance_core.format import encoding20 as enc20
 from lance_core.format.layout import Column, Page
-from lance_core.pages.array20 import ListRows, read_array, read_lists
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.rows import RowSelection
+from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
 
 VALUES = sorted(
     name

@@ -14,9 +14,9 @@ from page_writing import assemble, leaf_of
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.format.layout import Column, ConstantLayout, FullZipLayout, MiniBlockLayout
-from lance_core.pages.encode import encode_pages
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
+from lance_core.pages.write.encode import encode_pages
 
 
 def _ours(name: str, folder: Path) -> tuple[OpenBytes, Column]:

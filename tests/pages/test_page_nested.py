@@ -16,12 +16,12 @@ from lance_core.codecs.options import EncodingOptions
 from lance_core.fetch import ByteRange
 from lance_core.format.layout import Page
 from lance_core.format.version import FileVersion
-from lance_core.pages.constant import expand
-from lance_core.pages.encode import EncodedPage, encode_pages
 from lance_core.pages.leaf import ConstantValues, Leaf
+from lance_core.pages.read.constant import expand
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.repdef import build_levels, join_levels, unravel
 from lance_core.pages.rows import RowSelection
+from lance_core.pages.write.encode import EncodedPage, encode_pages
 
 OPTIONS = st.builds(
     EncodingOptions,

@@ -15,8 +15,8 @@ from lance_core.codecs.blocks import StructBlock
 from lance_core.codecs.options import EncodingOptions
 from lance_core.format.layout import FullZipLayout, MiniBlockLayout, RepDefLayer
 from lance_core.format.version import FileVersion
-from lance_core.pages.encode import encode_pages
 from lance_core.pages.leaf import Leaf
+from lance_core.pages.write.encode import encode_pages
 
 N = 3000
 RNG = np.random.default_rng(5)

@@ -15,7 +15,7 @@ from page_writing import assemble, leaf_of
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.format.version import FileVersion
-from lance_core.pages.encode import encode_pages
+from lance_core.pages.write.encode import encode_pages
 
 VERSIONS = {"2.1": FileVersion.V2_1, "2.2": FileVersion.V2_2}
 

@@ -16,9 +16,9 @@ from test_page_array20 import VALUES, _read
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.format.version import FileVersion
-from lance_core.pages.encode20 import encode_lists, encode_values
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import ConstantValues
+from lance_core.pages.v20.encode20 import encode_lists, encode_values
 
 
 def _page(array: pa.Array, metadata: dict[str, str]) -> EncodedPage:

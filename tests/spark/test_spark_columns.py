@@ -12,11 +12,11 @@ import pytest
 
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
-from lance_core.io.local import LocalStore
+from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.spark.lazily import LocalOrSpark
+from lance_core.spark.on_demand import OnDemandSpark
 from lance_core.spark.runner import SparkRunner
 
 COLUMNS = {
@@ -63,7 +63,7 @@ def _check(row: dict[str, Any]) -> None:
 def test_spark_evaluates_and_the_commit_fills_in(spark: Any, uri: str) -> None:
     staged = run_job(_spec(uri, "columns-1"), runner=SparkRunner(lambda: spark))
     lance.write_dataset(_rows(2_000, 2_100), uri, mode="append")
-    with LocalOrSpark() as runner:
+    with OnDemandSpark() as runner:
         result = run_job(CommitSpec(uri=uri, identities=(staged.uuid,)), runner=runner)
     assert result.re_executed == 1
     assert spark.range(3).count() == 3, "a session that was there is left alone"

@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
-from lance_core.spark.direct import Piece, group_pieces
+from lance_core.spark.direct_parquet import Piece, group_pieces
 from lance_core.spark.runner import SparkRunner
 
 NOON = datetime(2013, 7, 1, 12, tzinfo=timezone.utc)

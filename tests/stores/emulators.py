@@ -13,7 +13,7 @@ from typing import Any
 
 import fsspec
 
-from lance_core.io import remote_options
+from lance_core.io.remote import options as remote_options
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 

@@ -22,7 +22,7 @@ from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.io.memory import MemoryStore, forget_memory_root
 from lance_core.io.store import Store, StoreEntry
-from lance_core.io.wrap import FaultyStore
+from lance_core.io.testing import FaultyStore
 
 WHEN = ("before", "during", "after")
 _LATER = 30 * 86_400

@@ -15,12 +15,12 @@ from store_contract import StoreContract
 
 from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, StoreError
-from lance_core.io.external import ExternalStore, ManifestRegister
-from lance_core.io.external_dynamodb import DynamoRegister
-from lance_core.io.external_sql import SqlRegister
+from lance_core.io.external.dynamodb import DynamoRegister
+from lance_core.io.external.sql import SqlRegister
+from lance_core.io.external.store import ExternalStore, ManifestRegister
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store, without_folder
-from lance_core.io.wrap import FaultyStore
+from lance_core.io.testing import FaultyStore
 
 MANIFEST = "_versions/18446744073709551613.manifest"
 

@@ -21,7 +21,7 @@ from store_contract import StoreContract
 import lance_core
 from lance_core.dataset.handle.write_fragments import write_fragments
 from lance_core.errors import InputError, NotFoundError, PreconditionError
-from lance_core.io.remote import RemoteStore, open_remote
+from lance_core.io.remote.store import RemoteStore, open_remote
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 

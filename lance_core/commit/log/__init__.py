@@ -1,0 +1,1 @@
+"""Versions and manifests, and the loop that publishes one."""

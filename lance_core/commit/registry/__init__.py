@@ -1,0 +1,1 @@
+"""Who is at work and what has landed: attempts, claims, ledger."""

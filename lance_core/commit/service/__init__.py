@@ -1,0 +1,1 @@
+"""Many staged transactions, published exactly once."""

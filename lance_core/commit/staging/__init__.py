@@ -1,0 +1,1 @@
+"""The life of a staged transaction: begin, finish, abort, collect."""

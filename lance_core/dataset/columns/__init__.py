@@ -1,0 +1,1 @@
+"""Schema evolution: new, dropped, altered and joined columns."""

@@ -26,7 +26,7 @@ from lance_core.dataset.scan.count import count_matching
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, is_narrow
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, parse_value, type_of
@@ -65,8 +65,8 @@ def add_columns(
     """
     if is_rows(transforms):
         source = open_source(transforms, reader_schema)
-        return run_edit(snapshot, lambda current: stage_reader(current, source), retries=0)[0]
-    landed, _ = run_edit(snapshot, lambda current: stage_add(current, transforms, read_columns, batch_size))
+        return commit_with_retry(snapshot, lambda current: stage_reader(current, source), retries=0)[0]
+    landed, _ = commit_with_retry(snapshot, lambda current: stage_add(current, transforms, read_columns, batch_size))
     if isinstance(transforms, BatchUDF) and transforms.checkpoint is not None:
         transforms.checkpoint.forget()
     return landed
@@ -80,7 +80,7 @@ def is_rows(transforms: Any) -> bool:
 
 def stage_add(
     snapshot: Snapshot, transforms: Any, read_columns: Sequence[str] | None = None, batch_size: int | None = None
-) -> Edit:
+) -> StagedEdit:
     """Write the files of new columns and describe the commit."""
     new = parse_transforms(snapshot, transforms, read_columns)
     taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
@@ -104,7 +104,7 @@ def stage_add(
         )
     nullable = all(item.nullable for item in part.top_level)
     operation = Merge(fragments, schema, preserves_nullability=nullable)
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files)
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files)
 
 
 def parse_transforms(snapshot: Snapshot, transforms: Any, read_columns: Sequence[str] | None) -> NewColumns:
@@ -160,11 +160,11 @@ def as_batch(value: Any) -> pa.RecordBatch:
 def drop_columns(snapshot: Snapshot, columns: Iterable[str]) -> Snapshot:
     """Drop columns, or fields of structs by dotted path. The data stays in the files until compaction."""
     names = [*columns]
-    landed, _ = run_edit(snapshot, lambda current: stage_drop(current, names))
+    landed, _ = commit_with_retry(snapshot, lambda current: stage_drop(current, names))
     return landed
 
 
-def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> Edit:
+def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> StagedEdit:
     """Describe the commit of a drop."""
     schema = snapshot.manifest.schema
     if not names:
@@ -175,16 +175,16 @@ def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> Edit:
     if emptied or not kept.fields:
         what = f"struct {emptied[0]!r} without fields" if emptied else "table without columns"
         raise InputError(f"dropping {', '.join(names)} would leave a {what}", cure="Drop the parent, or the table.")
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), Project(kept, preserves_nullability=True)))
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), Project(kept, preserves_nullability=True)))
 
 
 def alter_columns(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> Snapshot:
     """Rename, retype, or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
-    landed, _ = run_edit(snapshot, lambda current: stage_alter(current, alterations))
+    landed, _ = commit_with_retry(snapshot, lambda current: stage_alter(current, alterations))
     return landed
 
 
-def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> Edit:
+def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> StagedEdit:
     """Write the files of retyped columns and describe the commit."""
     if not alterations:
         raise InputError("there is nothing to alter")
@@ -202,7 +202,9 @@ def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) ->
         if change.get("data_type") is not None:
             retyped[field.id] = change["data_type"]
     if not retyped:
-        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), Project(schema, preserves_nullability=keeps_nulls)))
+        return StagedEdit(
+            Transaction(snapshot.version, str(uuids.uuid4()), Project(schema, preserves_nullability=keeps_nulls))
+        )
     return _retype(snapshot, schema, retyped, keeps_nulls=keeps_nulls)
 
 
@@ -223,7 +225,7 @@ def _require_no_nulls(snapshot: Snapshot, path: str) -> None:
         raise InputError(f"column {path!r} has {nulls} nulls, so it cannot become not nullable", cure="Update them first.")
 
 
-def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataType], *, keeps_nulls: bool) -> Edit:
+def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataType], *, keeps_nulls: bool) -> StagedEdit:
     """Write retyped top-level columns under new ids; the old columns stay in their files, without a field."""
     manifest = snapshot.manifest
     first = next_field_id(manifest)
@@ -255,7 +257,7 @@ def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataTyp
     # A file of nothing but old columns is one the official library calls corrupt.
     living = tuple(_without_dead(fragment, changed) for fragment in fragments)
     operation = Merge(living, changed, preserves_nullability=keeps_nulls)
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files)
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files)
 
 
 def _without_dead(fragment: Fragment, schema: Schema) -> Fragment:

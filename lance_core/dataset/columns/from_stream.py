@@ -22,7 +22,7 @@ from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.column_files import FirstId, append_fields, next_field_id
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, remove_files
+from lance_core.dataset.write.retry import StagedEdit, remove_files
 from lance_core.dataset.write.sources import Source
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter
@@ -34,7 +34,7 @@ from lance_core.table.transaction import Transaction
 _BATCH_ROWS = 8192
 
 
-def stage_reader(snapshot: Snapshot, source: Source) -> Edit:
+def stage_reader(snapshot: Snapshot, source: Source) -> StagedEdit:
     """Write the columns of a stream beside the others and describe the commit. InputError when the rows are not as many."""
     taken = [name for name in source.schema.names if name in snapshot.arrow_schema.names]
     if taken or not source.schema.names:
@@ -57,7 +57,7 @@ def stage_reader(snapshot: Snapshot, source: Source) -> Edit:
         raise
     nullable = all(item.nullable for item in part.top_level)
     operation = Merge(tuple(fragments), schema, preserves_nullability=nullable)
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), tuple(written))
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), tuple(written))
 
 
 class _Rows:

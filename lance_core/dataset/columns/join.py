@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from lance_core.dataset.columns.evolve import NewColumns, add_columns, stage_add
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
 
@@ -32,7 +32,7 @@ def join_columns(snapshot: Snapshot, data: Any, left_on: str, right_on: str | No
     return add_columns(snapshot, _joining(snapshot, data, left_on, right_on, schema), read_columns=[left_on])
 
 
-def stage_join(snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> Edit:
+def stage_join(snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> StagedEdit:
     """Write the columns of `data` and describe the commit."""
     return stage_add(snapshot, _joining(snapshot, data, left_on, right_on, schema), [left_on])
 

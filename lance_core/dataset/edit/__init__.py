@@ -1,0 +1,1 @@
+"""Row edits: insert, delete, update, merge, replace; configuration."""

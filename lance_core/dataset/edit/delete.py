@@ -16,7 +16,7 @@ from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.deletions import stage_deletions
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, Edit, run_edit
+from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, StagedEdit, commit_with_retry
 from lance_core.errors import InputError
 from lance_core.table.operations.delete import Delete
 from lance_core.table.transaction import Transaction
@@ -34,7 +34,7 @@ def delete_rows(
 
     `progress(rows looked at, rows to look at)` is called while they are looked for.
     """
-    landed, edit = run_edit(
+    landed, edit = commit_with_retry(
         snapshot,
         lambda current: stage_delete(current, predicate, progress=progress),
         retries=conflict_retries,
@@ -49,7 +49,7 @@ def stage_delete(
     *,
     attempt: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Edit:
+) -> StagedEdit:
     """Write the deletion files of a delete and describe its commit."""
     expr = as_filter(predicate, snapshot.arrow_schema)
     if expr is None:
@@ -57,4 +57,4 @@ def stage_delete(
     deletions = stage_deletions(snapshot, matching_offsets(snapshot, expr, progress=progress), attempt=attempt)
     operation = Delete(deletions.updated, deletions.removed, str(predicate))
     transaction = Transaction(snapshot.version, str(uuids.uuid4()), operation)
-    return Edit(transaction, deletions.files, {"num_deleted_rows": deletions.num_rows})
+    return StagedEdit(transaction, deletions.files, {"num_deleted_rows": deletions.num_rows})

@@ -25,7 +25,7 @@ from lance_core.commit.log.manifests import open_newest
 from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
-from lance_core.dataset.write.base_paths import Place, as_bases, choose_places
+from lance_core.dataset.write.base_paths import WriteTarget, as_bases, choose_targets
 from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.write.sources import Source, open_source
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, WriteProgress, discard_fragments, stage_fragments
@@ -34,7 +34,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion, parse_storage_version
-from lance_core.io.later import syncing_later
+from lance_core.io.local.deferred_sync import syncing_later
 from lance_core.io.options import with_base_params
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -159,11 +159,11 @@ def table_options(request: WriteRequest) -> TableOptions:
 
 def places_for(
     store: Store, current: Manifest | None, request: WriteRequest, storage_options: Mapping[str, str] | None
-) -> tuple[Place, ...]:
+) -> tuple[WriteTarget, ...]:
     """Where the files of a write go. InputError for new bases on a table that is there, and for unknown targets."""
     if current is not None and request.initial_bases:
         raise InputError("initial_bases are for a table that begins", cure="Register further bases with add_bases.")
-    return choose_places(
+    return choose_targets(
         store,
         request.initial_bases if current is None else current.base_paths,
         targets=request.target_bases,
@@ -173,7 +173,7 @@ def places_for(
 
 
 def stage_write(
-    store: Store, current: Manifest | None, source: Source, request: WriteRequest, *, places: tuple[Place, ...] = ()
+    store: Store, current: Manifest | None, source: Source, request: WriteRequest, *, places: tuple[WriteTarget, ...] = ()
 ) -> tuple[Transaction, list[Fragment]]:
     """Write the data as unseen files and describe the commit. `current` is the version it is planned on, None: no table."""
     if current is not None and request.mode == "create":
@@ -237,7 +237,7 @@ def commit_or_discard(
     *,
     options: TableOptions | None = None,
     max_retries: int = DEFAULT_MAX_RETRIES,
-    places: tuple[Place, ...] = (),
+    places: tuple[WriteTarget, ...] = (),
 ) -> Manifest:
     """Commit what was staged; when it certainly did not land its files are removed."""
     try:

@@ -29,9 +29,9 @@ from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.row_offsets import Ints, by_fragment
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.base_paths import Place, choose_places
+from lance_core.dataset.write.base_paths import WriteTarget, choose_targets
 from lance_core.dataset.write.deletions import stage_both
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate, parse_filter
 from lance_core.format.fragment import Fragment
@@ -71,7 +71,7 @@ class _Pairs:
     source: Ints
 
 
-def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None) -> Edit:
+def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None) -> StagedEdit:
     """Write what a merge changes and describe its commit. Raises InputError for ambiguous or forbidden matches."""
     if spec.changes_nothing:
         raise InputError("the merge would change nothing", cure="Say what happens to rows that match or do not.")
@@ -80,7 +80,7 @@ def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attemp
 
 def stage_merge_part(
     snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None
-) -> tuple[Edit, Ints]:
+) -> tuple[StagedEdit, Ints]:
     """`stage_merge` on a part of the table, without its insertions; and the rows of the source that match there, sorted.
 
     Whoever has seen all parts knows which rows of the source match nowhere, and inserts those.
@@ -89,7 +89,7 @@ def stage_merge_part(
     return edit, np.unique(pairs.source)
 
 
-def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str | None) -> tuple[Edit, _Pairs]:
+def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str | None) -> tuple[StagedEdit, _Pairs]:
     _check(snapshot, source, spec)
     pairs = _Pairs(*match_keys(snapshot, source, spec.on))
     if spec.matched == "fail" and len(pairs.target):
@@ -123,11 +123,11 @@ def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str |
         "num_deleted_rows": deletions.num_rows - len(updated.target),
     }
     transaction = Transaction(snapshot.version, str(uuids.uuid4()), operation)
-    return Edit(transaction, deletions.files + written, result, elsewhere, places), pairs
+    return StagedEdit(transaction, deletions.files + written, result, elsewhere, places), pairs
 
 
-def _places(snapshot: Snapshot, spec: MergeSpec) -> tuple[Place, ...]:
-    return choose_places(
+def _places(snapshot: Snapshot, spec: MergeSpec) -> tuple[WriteTarget, ...]:
+    return choose_targets(
         snapshot.store,
         snapshot.manifest.base_paths,
         targets=spec.target_bases,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError
 from lance_core.table.operations.update_config import MapUpdate, UpdateConfig
 from lance_core.table.transaction import Transaction
@@ -29,10 +29,10 @@ def update_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool
 
     Raises InputError for keys or values that are not text, CommitError.
     """
-    return run_edit(snapshot, lambda current: stage_maps(current, kind, values, replace=replace))[0]
+    return commit_with_retry(snapshot, lambda current: stage_maps(current, kind, values, replace=replace))[0]
 
 
-def stage_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool = False) -> Edit:
+def stage_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool = False) -> StagedEdit:
     """Describe the commit of such a change."""
     update = MapUpdate(_checked(values), replace)
     operations = {
@@ -45,18 +45,18 @@ def stage_maps(snapshot: Snapshot, kind: Kind, values: Values, *, replace: bool 
 
 def update_fields(snapshot: Snapshot, updates: Mapping[str, Values], *, replace: bool = False) -> Snapshot:
     """Set keys of the metadata of fields, named by dotted path. Raises InputError for a field that is not there."""
-    return run_edit(snapshot, lambda current: stage_fields(current, updates, replace=replace))[0]
+    return commit_with_retry(snapshot, lambda current: stage_fields(current, updates, replace=replace))[0]
 
 
-def stage_fields(snapshot: Snapshot, updates: Mapping[str, Values], *, replace: bool = False) -> Edit:
+def stage_fields(snapshot: Snapshot, updates: Mapping[str, Values], *, replace: bool = False) -> StagedEdit:
     """Describe the commit of such a change."""
     schema = snapshot.manifest.schema
     found = {schema.find(path).id: MapUpdate(_checked(values), replace) for path, values in updates.items()}
     return _edit(snapshot, UpdateConfig(field_metadata_updates=found))
 
 
-def _edit(snapshot: Snapshot, operation: UpdateConfig) -> Edit:
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
+def _edit(snapshot: Snapshot, operation: UpdateConfig) -> StagedEdit:
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
 
 
 def _checked(values: Values) -> dict[str, str | None]:

@@ -24,7 +24,7 @@ from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.deletions import stage_both
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.dataset.write.stage import stage_fragments
 from lance_core.errors import InputError
@@ -43,11 +43,11 @@ def replace_rows(
     """
     source = open_source(data, schema)
     rows = pa.Table.from_batches([*source.batches], schema=source.schema)
-    landed, edit = run_edit(snapshot, lambda current: stage_replace(current, predicate, rows), strict=True)
+    landed, edit = commit_with_retry(snapshot, lambda current: stage_replace(current, predicate, rows), strict=True)
     return landed, dict(edit.result)
 
 
-def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt: str | None = None) -> Edit:
+def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt: str | None = None) -> StagedEdit:
     """Write the new rows and the deletion files, and describe the commit."""
     expr = as_filter(predicate, snapshot.arrow_schema)
     if expr is None:
@@ -69,7 +69,7 @@ def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt
     )
     written = tuple(data_path(file.path) for fragment in fragments for file in fragment.files)
     result = {"num_deleted_rows": deletions.num_rows, "num_inserted_rows": rows.num_rows}
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), deletions.files + written, result)
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), deletions.files + written, result)
 
 
 def _satisfying(rows: pa.Table, schema: pa.Schema, expr: Expr, predicate: Any) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from lance_core.dataset.indexing.scalar_search import serve
 from lance_core.dataset.scan.address_pruning import nearby
 from lance_core.dataset.scan.execute import selected_offsets
-from lance_core.dataset.scan.index_policy import IndexTrust
+from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.to_table import in_order
@@ -36,7 +36,7 @@ def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambd
     fragments = nearby(manifest, manifest.fragments, expr)
     plan = plan_scan(manifest.schema, fragments, plan_projection(manifest.schema, []), filter=expr)
     # Comparing an index with its column costs more than the one scan it would spare.
-    served = serve(snapshot, plan, trust=IndexTrust(unsealed="skip")).plan
+    served = serve(snapshot, plan, trust=IndexPolicy(unsealed="skip")).plan
     total, done, found = sum(task.num_rows for task in served.tasks), 0, {}
     for task, offsets in in_order(snapshot, served, lambda task: selected_offsets(snapshot, served, task)):
         done += task.num_rows

@@ -25,9 +25,9 @@ from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.base_paths import Place
+from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.dataset.write.deletions import stage_both
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, Edit, run_edit
+from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, StagedEdit, commit_with_retry
 from lance_core.dataset.write.stage import stage_fragments
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate_value, parse_value, type_of
@@ -54,7 +54,7 @@ def update_rows(
 
     Raises FilterError, InputError for a column that is not there or a value of another type, CommitError.
     """
-    landed, edit = run_edit(
+    landed, edit = commit_with_retry(
         snapshot,
         lambda current: stage_update(current, updates, where=where, version=version),
         retries=conflict_retries,
@@ -70,7 +70,7 @@ def stage_update(
     where: Any = None,
     attempt: str | None = None,
     version: FileVersion | None = None,
-) -> Edit:
+) -> StagedEdit:
     """Write the new rows and deletion files of an update and describe its commit."""
     values = _parse_updates(snapshot.arrow_schema, updates)
     matched = matching_offsets(snapshot, as_filter(where, snapshot.arrow_schema))
@@ -90,7 +90,7 @@ def stage_update(
     )
     written = tuple(data_path(file.path) for fragment in fragments for file in fragment.files)
     transaction = Transaction(snapshot.version, str(uuids.uuid4()), operation)
-    return Edit(transaction, deletions.files + written, {"num_rows_updated": deletions.num_rows})
+    return StagedEdit(transaction, deletions.files + written, {"num_rows_updated": deletions.num_rows})
 
 
 def _parse_updates(schema: pa.Schema, updates: Mapping[str, str]) -> dict[str, Expr]:
@@ -135,7 +135,7 @@ def stage_moved(
     *,
     attempt: str | None,
     version: FileVersion | None = None,
-    places: Sequence[Place] = (),
+    places: Sequence[WriteTarget] = (),
 ) -> list[Fragment]:
     """Write rows that moved (the matched ones, first and in the order of the table) and rows that are new behind them.
 

@@ -1,0 +1,1 @@
+"""What users hold: LanceDataset, LanceFragment and the builders. They only forward."""

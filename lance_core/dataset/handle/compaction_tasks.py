@@ -37,7 +37,7 @@ from lance_core.dataset.maintain.compact_options import (
 )
 from lance_core.dataset.maintain.compact_plan import CompactionGroups
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import run_edit
+from lance_core.dataset.write.retry import commit_with_retry
 from lance_core.errors import InputError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.table.operations.rewrite import RewriteGroup
@@ -184,7 +184,7 @@ class Compaction:
         groups = [RewriteGroup(result.original_fragments, result.new_fragments) for result in rewrites]
         chosen = choose_options(options, snapshot.manifest.config)
         # Other versions would need other rewrites, so there is no second try.
-        landed, _ = run_edit(snapshot, lambda current: stage_rewrite(current, groups, chosen), retries=0)
+        landed, _ = commit_with_retry(snapshot, lambda current: stage_rewrite(current, groups, chosen), retries=0)
         dataset.move_to(landed)
         return measure(groups)
 

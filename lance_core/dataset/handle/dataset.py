@@ -35,7 +35,7 @@ from lance_core.dataset.maintain.statistics import LanceStats
 from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan import sample as sampling
-from lance_core.dataset.scan.index_policy import IndexTrust, parse_unsealed
+from lance_core.dataset.scan.index_policy import IndexPolicy, parse_unsealed
 from lance_core.dataset.scan.projection import Columns
 from lance_core.dataset.scan.request import ScanRequest, shape_of
 from lance_core.dataset.scan.take import projection_of, take_rows
@@ -222,7 +222,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
             with_row_address=bool(with_row_address),
             fragments=chosen,
             use_scalar_index=use_scalar_index is not False,
-            trust=IndexTrust(bool(strict_index), parse_unsealed(unsealed_indices)),
+            trust=IndexPolicy(bool(strict_index), parse_unsealed(unsealed_indices)),
             nearest=nearest,
             full_text_query=full_text_query if full_text_search is None else full_text_search,
             prefilter=bool(options.get("prefilter")),

@@ -33,7 +33,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.deletions import stage_deletions
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError, SchemaMismatchError
 from lance_core.format.fragment import DataFile, Fragment
@@ -100,7 +100,7 @@ def join_fragment_columns(
     return _merged(stage_join(alone(snapshot, fragment), data, left_on, right_on, schema))
 
 
-def _merged(edit: Edit) -> tuple[Fragment, Schema]:
+def _merged(edit: StagedEdit) -> tuple[Fragment, Schema]:
     operation = edit.transaction.operation
     assert isinstance(operation, Merge)
     return operation.fragments[0], operation.schema

@@ -19,8 +19,8 @@ from lance_core.dataset.indexing.scalar_search import open_segment, usable_segme
 from lance_core.dataset.indexing.seal import check_indices, seal_indices
 from lance_core.dataset.indexing.segments import build_part, commit_segments, merge_segments
 from lance_core.dataset.indexing.vector_search import prewarm_vectors
-from lance_core.dataset.indexing.verify import believe
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST
+from lance_core.dataset.indexing.verify import ensure_verified
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
@@ -145,5 +145,5 @@ class IndexingVerbs:
             for segment in segments:
                 if segment.index.name == name and (wanted is None or segment.index.uuid in wanted):
                     opened = open_segment(self._snapshot, segment)
-                    believe(self._snapshot, segment.index, segment.coverage, opened, DEFAULT_TRUST)
+                    ensure_verified(self._snapshot, segment.index, segment.coverage, opened, DEFAULT_POLICY)
         prewarm_vectors(self._snapshot, name, wanted)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_core.dataset.edit.merge_insert import MergeSpec, stage_merge
 from lance_core.dataset.handle.protocol import TableHandle
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, run_edit
+from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version
@@ -104,7 +104,7 @@ class MergeInsertBuilder:
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
         """Merge and commit; the handle moves to the new version. Rows inserted, updated and deleted."""
         source = self._read(data_obj, schema)
-        landed, edit = run_edit(
+        landed, edit = commit_with_retry(
             self._dataset.snapshot,
             lambda current: stage_merge(current, source, self._spec),
             retries=self._retries,

@@ -1,0 +1,1 @@
+"""Build, verify, maintain and search the index segments of a table."""

@@ -21,7 +21,7 @@ from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.indexing.folder import INDICES, paths_of, remove_folder, segments_named, training_batches
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError, UnsupportedFeatureError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
@@ -63,11 +63,11 @@ def parse_index_request(
 
 def create_scalar_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool = True, train: bool = True) -> Snapshot:
     """Build an index over all fragments (none when not `train`) and publish it in the place of one of that name."""
-    landed, _ = run_edit(snapshot, lambda current: stage_index(current, request, replaces=replaces, train=train))
+    landed, _ = commit_with_retry(snapshot, lambda current: stage_index(current, request, replaces=replaces, train=train))
     return landed
 
 
-def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, train: bool) -> Edit:
+def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, train: bool) -> StagedEdit:
     """Write the files of a new index and describe its commit."""
     old = tuple(index for index in snapshot.manifest.indices if index.name == request.name)
     if old and not replaces:
@@ -78,7 +78,7 @@ def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, tr
     fragments = snapshot.manifest.fragments if train else ()
     built = build_segment(snapshot, request, fragments)
     operation = CreateIndex(new_indices=(built,), removed_indices=old)
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), paths_of(built))
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), paths_of(built))
 
 
 def build_segment(
@@ -127,11 +127,11 @@ def build_segment(
 def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
     """Publish a version without the index of that name. Raises InputError when there is none."""
 
-    def plan(current: Snapshot) -> Edit:
+    def plan(current: Snapshot) -> StagedEdit:
         gone = segments_named(current, name)
-        return Edit(Transaction(current.version, str(uuids.uuid4()), CreateIndex((), gone)))
+        return StagedEdit(Transaction(current.version, str(uuids.uuid4()), CreateIndex((), gone)))
 
-    return run_edit(snapshot, plan)[0]
+    return commit_with_retry(snapshot, plan)[0]
 
 
 def request_again(snapshot: Snapshot, index: IndexMetadata, kind: IndexKind, parameters: Mapping[str, Any]) -> IndexRequest:

@@ -21,7 +21,7 @@ from lance_core.dataset.indexing.folder import folder_of, paths_of, segments_nam
 from lance_core.dataset.indexing.fragment_reuse import behind, reuse_index, trimmed
 from lance_core.dataset.indexing.vector_maintain import build_vectors_again, is_vector_segment
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, remove_files, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata, RewrittenIndex
@@ -128,7 +128,7 @@ def optimize_indices(
     if not outdated_indices(snapshot, index_names, most, retrain):
         return snapshot
 
-    def plan(current: Snapshot) -> Edit:
+    def plan(current: Snapshot) -> StagedEdit:
         built: list[IndexMetadata] = []
         removed: list[IndexMetadata] = []
         try:
@@ -147,9 +147,9 @@ def optimize_indices(
             removed.append(before)
             built.extend(() if after is None else (after,))
         operation = CreateIndex(tuple(built), tuple(removed))
-        return Edit(Transaction(current.version, str(uuids.uuid4()), operation), paths)
+        return StagedEdit(Transaction(current.version, str(uuids.uuid4()), operation), paths)
 
-    return run_edit(snapshot, plan)[0]
+    return commit_with_retry(snapshot, plan)[0]
 
 
 def outdated_indices(

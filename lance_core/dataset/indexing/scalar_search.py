@@ -20,8 +20,16 @@ import numpy as np
 
 from lance_core.arrow.to_arrow import value_type_of
 from lance_core.dataset.indexing.fragment_reuse import moves_of
-from lance_core.dataset.indexing.verify import UNREADABLE, believe, confirmed, held_folder, is_wanted, left_out, opened_from
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.indexing.verify import (
+    UNREADABLE,
+    ensure_verified,
+    may_open,
+    opened_from,
+    pinned_folder,
+    recheck_rows,
+    warn_skipped,
+)
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -121,10 +129,10 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
     return "", kind
 
 
-def open_segment(snapshot: Snapshot, segment: Segment, trust: IndexTrust = DEFAULT_TRUST) -> OpenIndex:
+def open_segment(snapshot: Snapshot, segment: Segment, trust: IndexPolicy = DEFAULT_POLICY) -> OpenIndex:
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
     index, schema = segment.index, snapshot.manifest.schema
-    folder = held_folder(snapshot, index, trust)
+    folder = pinned_folder(snapshot, index, trust)
     item = schema.by_id[index.fields[0]]
     path = tuple(column_of(schema, item.id).split("."))
 
@@ -138,7 +146,7 @@ def open_segment(snapshot: Snapshot, segment: Segment, trust: IndexTrust = DEFAU
 class _Search:
     snapshot: Snapshot
     segments: Mapping[str, Sequence[Segment]]
-    trust: IndexTrust
+    trust: IndexPolicy
 
     def ask(self, part: Expr) -> _Found | None:
         """What indices know about a test, however it is put together."""
@@ -173,13 +181,13 @@ class _Search:
     def _answer(self, segment: Segment, part: Expr) -> Answer | None:
         index = segment.index
         try:
-            if not is_wanted(self.snapshot, index, segment.coverage, self.trust):
+            if not may_open(self.snapshot, index, segment.coverage, self.trust):
                 return None
             opened = open_segment(self.snapshot, segment, self.trust)
             answer = opened.search(part)
             if answer is None:
                 return None
-            is_known = believe(self.snapshot, index, segment.coverage, opened, self.trust)
+            is_known = ensure_verified(self.snapshot, index, segment.coverage, opened, self.trust)
             rows = answer.rows
             if not is_known:
                 self._check_fragments(rows, index)
@@ -189,11 +197,11 @@ class _Search:
                 rows = moves.rows(rows)
             rows = rows.restricted(segment.coverage)
             self._check(rows)
-            return Answer(rows, answer.is_exact and (is_known or confirmed(self.snapshot, part, rows)))
+            return Answer(rows, answer.is_exact and (is_known or recheck_rows(self.snapshot, part, rows)))
         except FilterError:
             return None
         except UNREADABLE as error:
-            left_out(self.snapshot, index, error, self.trust)
+            warn_skipped(self.snapshot, index, error, self.trust)
             return None
 
     def _check_fragments(self, rows: AddressSet, index: IndexMetadata) -> None:
@@ -259,7 +267,7 @@ def _found(coverage: frozenset[int], rows: AddressSet, parts: Sequence[_Found], 
 
 
 def serve(
-    snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, trust: IndexTrust = DEFAULT_TRUST, fast: bool = False
+    snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, trust: IndexPolicy = DEFAULT_POLICY, fast: bool = False
 ) -> Served:
     """Search indices for the plan's filter. The same plan when there is none, no index helps, or nobody wants them.
 

@@ -23,7 +23,7 @@ from lance_core.errors import CorruptFileError, LanceError
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
 from lance_core.index.base import IndexFolder
-from lance_core.index.vector.opened import OpenVectorIndex
+from lance_core.index.vector.searcher import OpenVectorIndex
 
 
 def check_indices(
@@ -56,7 +56,7 @@ def seal_indices(
     for index, coverage in _segments(snapshot, names):
         if index.base_id is None and not folder_of(snapshot, index).is_sealed:
             folder = _compared(snapshot, index, coverage, progress)
-            folder.seal_held()
+            folder.write_pinned_checksums()
             forget(folder)
             sealed.append(index.uuid)
     return sealed

@@ -19,7 +19,7 @@ from lance_core.dataset.indexing.folder import paths_of
 from lance_core.dataset.indexing.maintain import build_again
 from lance_core.dataset.indexing.vector_maintain import is_vector_segment, merge_vector_segments
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
@@ -77,12 +77,12 @@ def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequen
     named = tuple(replace(segment, name=name) for segment in segments)
     paths = tuple(path for segment in named for path in paths_of(segment))
 
-    def plan(current: Snapshot) -> Edit:
+    def plan(current: Snapshot) -> StagedEdit:
         old = tuple(index for index in current.manifest.indices if index.name == name)
         operation = CreateIndex(_still_covered(current, named), old)
-        return Edit(Transaction(current.version, str(uuids.uuid4()), operation), paths)
+        return StagedEdit(Transaction(current.version, str(uuids.uuid4()), operation), paths)
 
-    return run_edit(snapshot, plan)[0]
+    return commit_with_retry(snapshot, plan)[0]
 
 
 def _still_covered(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> tuple[IndexMetadata, ...]:

@@ -31,7 +31,7 @@ from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.take import take_rows
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexFile, IndexMetadata
@@ -216,14 +216,14 @@ def create_vector_index(
 ) -> Snapshot:
     """Train, build one segment over all fragments and publish it in the place of an index of that name."""
 
-    def plan(current: Snapshot) -> Edit:
+    def plan(current: Snapshot) -> StagedEdit:
         old = _replaced(current, request.name, request.column, replaces=replaces)
         model = train_index(current, request)
         built = build_vector_segment(current, request, model, current.manifest.fragments, attempt=attempt)
         operation = CreateIndex(new_indices=(built,), removed_indices=old)
-        return Edit(Transaction(current.version, str(uuids.uuid4()), operation), paths_of(built))
+        return StagedEdit(Transaction(current.version, str(uuids.uuid4()), operation), paths_of(built))
 
-    return run_edit(snapshot, plan)[0]
+    return commit_with_retry(snapshot, plan)[0]
 
 
 def _replaced(snapshot: Snapshot, name: str, column: str, *, replaces: bool) -> tuple[IndexMetadata, ...]:

@@ -23,8 +23,8 @@ from lance_core.dataset.indexing.vector_build import (
     write_segment,
 )
 from lance_core.dataset.indexing.vector_search import NEWEST_VERSION, OLDEST_VERSION, open_vector_segment, vector_title
-from lance_core.dataset.indexing.verify import believe
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST
+from lance_core.dataset.indexing.verify import ensure_verified
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
 from lance_core.dataset.scan.nearest_request import vector_type
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError, LanceError
@@ -33,8 +33,8 @@ from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import VectorDetails
 from lance_core.format.schema import column_of
 from lance_core.index.vector.model import VectorModel
-from lance_core.index.vector.opened import OpenVectorIndex
 from lance_core.index.vector.parameters import VectorParameters
+from lance_core.index.vector.searcher import OpenVectorIndex
 from lance_core.index.vector.segment import SegmentBuilder
 from lance_core.wire.index import decode_details
 
@@ -142,7 +142,7 @@ def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata])
         if not covered.isdisjoint(mine):
             raise InputError(f"segment {segment.uuid} covers fragments that another covers too")
         covered |= mine
-        believe(snapshot, segment, mine, opened, DEFAULT_TRUST)
+        ensure_verified(snapshot, segment, mine, opened, DEFAULT_POLICY)
         for codes in opened.codes():
             builder.add_codes(codes)
     assert builder is not None

@@ -17,8 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
-from lance_core.dataset.indexing.verify import UNREADABLE, believe, held_folder, is_wanted, left_out, opened_from
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, UNCHECKED, IndexTrust
+from lance_core.dataset.indexing.verify import (
+    UNREADABLE,
+    ensure_verified,
+    may_open,
+    opened_from,
+    pinned_folder,
+    warn_skipped,
+)
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, NO_VERIFICATION, IndexPolicy
 from lance_core.dataset.scan.nearest_request import NearestQuery
 from lance_core.dataset.scan.scored_rows import Scored
 from lance_core.dataset.snapshot.fragment_reader import reader_of
@@ -28,7 +35,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
 from lance_core.format.schema import column_of
-from lance_core.index.vector.opened import OpenVectorIndex
+from lance_core.index.vector.searcher import OpenVectorIndex
 from lance_core.rowids.index import RowIdIndex
 from lance_core.table.coverage import FRAGMENT_REUSE
 from lance_core.wire.index import decode_details
@@ -97,9 +104,9 @@ def vector_title(index: IndexMetadata) -> str:
     return f"IVF_{'HNSW_' if details.hnsw is not None else ''}{details.quantizer.kind.upper()}"
 
 
-def open_vector_segment(snapshot: Snapshot, index: IndexMetadata, trust: IndexTrust = DEFAULT_TRUST) -> OpenVectorIndex:
+def open_vector_segment(snapshot: Snapshot, index: IndexMetadata, trust: IndexPolicy = DEFAULT_POLICY) -> OpenVectorIndex:
     """The open segment, shared by all snapshots of the process that have it. Raises LanceError."""
-    folder = held_folder(snapshot, index, trust)
+    folder = pinned_folder(snapshot, index, trust)
 
     def make() -> tuple[OpenVectorIndex, int]:
         opened = OpenVectorIndex(folder)
@@ -187,17 +194,17 @@ def _row_ids(snapshot: Snapshot) -> RowIdIndex:
 
 
 def search_segment(
-    snapshot: Snapshot, segment: VectorSegment, query: NearestQuery, q: Any, mask: RowMask, *, k: int, trust: IndexTrust
+    snapshot: Snapshot, segment: VectorSegment, query: NearestQuery, q: Any, mask: RowMask, *, k: int, trust: IndexPolicy
 ) -> Scored | None:
     """The nearest rows of a segment; None (with a warning) when it cannot be read. CorruptFileError when that is asked."""
     index = segment.index
     try:
-        if not is_wanted(snapshot, index, segment.coverage, trust):
+        if not may_open(snapshot, index, segment.coverage, trust):
             return None
         opened = open_vector_segment(snapshot, index, trust)
         if opened.metric != segment.metric:
             raise CorruptFileError(f"its file measures {opened.metric}, the manifest says {segment.metric}")
-        believe(snapshot, index, segment.coverage, opened, trust)
+        ensure_verified(snapshot, index, segment.coverage, opened, trust)
         ids, values = opened.search(
             np.ascontiguousarray(q, np.float32),
             k=k,
@@ -210,13 +217,13 @@ def search_segment(
         )
         return Scored(mask.addresses(ids), values)
     except UNREADABLE as error:
-        left_out(snapshot, index, error, trust)
+        warn_skipped(snapshot, index, error, trust)
         return None
 
 
 def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     """What a segment tells of itself; nothing when it is of a version this release does not read."""
-    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, UNCHECKED).statistics()
+    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, NO_VERIFICATION).statistics()
 
 
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:
@@ -227,5 +234,5 @@ def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> No
         is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
         if wanted and is_ours and not _unusable(index, deferred=False):
             opened = open_vector_segment(snapshot, index)
-            believe(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, DEFAULT_TRUST)
+            ensure_verified(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, DEFAULT_POLICY)
             opened.prewarm()

@@ -26,7 +26,7 @@ import pyarrow as pa
 from lance_core.dataset.indexing.folder import folder_of, training_batches
 from lance_core.dataset.indexing.fragment_reuse import behind, moves_of
 from lance_core.dataset.scan.execute import selected_offsets
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.plan import FragmentTask, Picked, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.fragment_reader import reader_of
@@ -61,7 +61,7 @@ _LOG = logging.getLogger("lance_core.index")
 class Comparable(Protocol):
     """An open segment."""
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Raises CorruptFileError when it does not say what the rows (value, id) do; see `OpenIndex`."""
 
 
@@ -83,13 +83,13 @@ def _known(folder: IndexFolder) -> _Known:
     return known or _Known(folder)
 
 
-def held_folder(snapshot: Snapshot, index: IndexMetadata, trust: IndexTrust = DEFAULT_TRUST) -> IndexFolder:
+def pinned_folder(snapshot: Snapshot, index: IndexMetadata, trust: IndexPolicy = DEFAULT_POLICY) -> IndexFolder:
     """The folder to open a segment from. One without checksums is held to the bytes that its files have now, so that what
     is read later, whenever that is, are the bytes that were compared. Raises NotFoundError.
     """
     found = folder_of(snapshot, index)
     folder = _known(found).folder
-    if folder is not found and (folder.is_sealed or folder.is_held):
+    if folder is not found and (folder.is_sealed or folder.is_pinned):
         return folder
     if not folder.is_sealed and (trust.unsealed != "use" or 0 < sum(folder.sizes.values()) <= MOST_BYTES):
         folder = found
@@ -114,7 +114,7 @@ def opened_from(folder: IndexFolder, what: tuple[object, ...], make: Callable[[]
     return opened
 
 
-def is_wanted(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], trust: IndexTrust) -> bool:
+def may_open(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], trust: IndexPolicy) -> bool:
     """Whether a segment may be opened: not when the user skips large ones that nobody has compared."""
     if trust.unsealed != "skip" or _is_small(snapshot, index, coverage):
         return True
@@ -125,11 +125,11 @@ def is_wanted(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]
     return False
 
 
-def believe(
-    snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable, trust: IndexTrust
+def ensure_verified(
+    snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], opened: Comparable, trust: IndexPolicy
 ) -> bool:
     """Whether what the segment says of some fragments is known to be so. Raises CorruptFileError when it is not so."""
-    folder = held_folder(snapshot, index, trust)
+    folder = pinned_folder(snapshot, index, trust)
     known = _known(folder)
     if known.wrong:
         raise CorruptFileError(known.wrong)
@@ -156,7 +156,7 @@ def _tell(index: IndexMetadata, seconds: float) -> None:
     _LOG.log(level, told, index.name, index.uuid, seconds)
 
 
-def left_out(snapshot: Snapshot, index: IndexMetadata, error: Exception, trust: IndexTrust) -> None:
+def warn_skipped(snapshot: Snapshot, index: IndexMetadata, error: Exception, trust: IndexPolicy) -> None:
     """Warn that a segment cannot be searched; CorruptFileError when strict. The warning is the caller's caller's."""
     if trust.strict:
         raise CorruptFileError(
@@ -186,7 +186,7 @@ def compare(
     try:
         batches = _told(_rows_of(snapshot, index, coverage), total, progress)
         for part in [batches] if getattr(opened, "reads_on", False) else _parts(batches, most):
-            opened.agree_with(part)
+            opened.verify_rows(part)
     except (ValueError, LookupError, ArithmeticError, TypeError, pa.ArrowException) as error:
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.
         if isinstance(error, CorruptFileError):
@@ -232,7 +232,7 @@ def _parts(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[list[pa.Rec
         yield part
 
 
-def confirmed(snapshot: Snapshot, part: Expr, rows: AddressSet) -> bool:
+def recheck_rows(snapshot: Snapshot, part: Expr, rows: AddressSet) -> bool:
     """Test again the rows that a segment finds exactly. False: they are too many, test them where they are read.
 
     CorruptFileError: one does not pass, so that others may be missing.

@@ -1,0 +1,1 @@
+"""Compaction, validation, statistics, facts for monitors."""

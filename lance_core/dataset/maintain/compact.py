@@ -32,7 +32,7 @@ from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.deletion_vectors import living_offsets
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit, run_edit
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.stage import discard_fragments, stage_fragments
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
@@ -70,7 +70,7 @@ def compact_files(
     """
     if not plan_snapshot(snapshot, options).groups:
         return snapshot, CompactionMetrics()
-    landed, edit = run_edit(snapshot, lambda current: stage_compaction(current, options, progress=progress))
+    landed, edit = commit_with_retry(snapshot, lambda current: stage_compaction(current, options, progress=progress))
     return landed, CompactionMetrics(**edit.result)
 
 
@@ -94,7 +94,7 @@ def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionG
 
 def stage_compaction(
     snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
-) -> Edit:
+) -> StagedEdit:
     """Rewrite the groups, reserve ids for their fragments, and describe the commit."""
     plan = plan_snapshot(snapshot, options)
     groups: list[RewriteGroup] = []
@@ -113,16 +113,16 @@ def stage_compaction(
     return replace(edit, files=(*files, *edit.files))
 
 
-def stage_rewrite(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> Edit:
+def stage_rewrite(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> StagedEdit:
     """Describe the commit of rewritten groups: ids are reserved, indices built again. The edit's files are the indices'."""
     numbered = _with_ids(snapshot, groups)
     metrics = asdict(measure(groups))
     if options.defer_index_remap and numbered and not snapshot.manifest.uses_stable_row_ids:
         operation = Rewrite(tuple(numbered), (), deferred_index(snapshot, numbered))
-        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), (), metrics)
+        return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), (), metrics)
     indices, files = rebuild_moved(snapshot, numbered)
     operation = Rewrite(tuple(numbered), indices)
-    return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files, metrics)
+    return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation), files, metrics)
 
 
 def measure(groups: Sequence[RewriteGroup]) -> CompactionMetrics:

@@ -17,7 +17,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.file.open import ContainerFile
 from lance_core.format.fragment import Fragment
-from lance_core.io.drive import drive_one
+from lance_core.io.fetcher import drive_one
 
 
 @dataclass(frozen=True, slots=True)

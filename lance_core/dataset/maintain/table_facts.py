@@ -13,12 +13,12 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 
 from lance_core.commit.log.manifests import find_latest_version
+from lance_core.conditions import TableFacts
 from lance_core.dataset.refs.tags import list_tags
 from lance_core.dataset.scan.count import count_matching
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.watch import TableFacts
 
 SMALL_FRAGMENT_ROWS = 1024
 

@@ -1,0 +1,1 @@
+"""What a user asks: scanner, vector search, full-text search, SQL, change feed."""

@@ -43,7 +43,7 @@ from lance_core.dataset.scan.take import take_addresses, take_rows
 from lance_core.dataset.scan.to_table import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
-from lance_core.io.wrap import CountingStore
+from lance_core.io.testing import CountingStore
 
 __all__ = ["LanceScanner", "ScanRequest", "as_filter"]
 

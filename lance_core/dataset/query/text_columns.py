@@ -21,8 +21,8 @@ from lance_core.arrow.to_arrow import value_type_of
 from lance_core.dataset.indexing.folder import training_batches
 from lance_core.dataset.indexing.fragment_reuse import moves_of
 from lance_core.dataset.indexing.scalar_search import Segment, open_segment
-from lance_core.dataset.indexing.verify import UNREADABLE, believe, is_wanted, left_out
-from lance_core.dataset.scan.index_policy import IndexTrust
+from lance_core.dataset.indexing.verify import UNREADABLE, ensure_verified, may_open, warn_skipped
+from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -67,7 +67,7 @@ def text_column(
     segments: Sequence[Segment],
     *,
     fast: bool,
-    trust: IndexTrust,
+    trust: IndexPolicy,
     params: TextParams | None = None,
 ) -> TextColumn:
     """Open the segments of a column; those that cannot be read are left out with a warning, an error when strict."""
@@ -76,14 +76,14 @@ def text_column(
     opened: list[tuple[Segment, Inverted, tuple[Searched, ...]]] = []
     for segment in segments:
         try:
-            if not is_wanted(snapshot, segment.index, segment.coverage, trust):
+            if not may_open(snapshot, segment.index, segment.coverage, trust):
                 continue
             index = open_segment(snapshot, segment, trust)
             assert isinstance(index, Inverted)
-            believe(snapshot, segment.index, segment.coverage, index, trust)
+            ensure_verified(snapshot, segment.index, segment.coverage, index, trust)
             opened.append((segment, index, _indexed(snapshot, segment, index)))
         except UNREADABLE as error:
-            left_out(snapshot, segment.index, error, trust)
+            warn_skipped(snapshot, segment.index, error, trust)
     covered = frozenset(fragment for segment, _, _ in opened for fragment in segment.coverage)
     params = opened[0][1].params if opened else params or _stored_params(snapshot, segments)
     tokenizer = tokenizer_of(params)

@@ -20,7 +20,7 @@ import numpy as np
 from lance_core.dataset.indexing.scalar_search import Segment, usable_segments
 from lance_core.dataset.query.text_bm25f import combined
 from lance_core.dataset.query.text_columns import Searched, TextColumn, restricted, text_column
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.index.text import matching
@@ -74,7 +74,7 @@ class TextSearch:
 
     snapshot: Snapshot
     fast: bool
-    trust: IndexTrust = DEFAULT_TRUST
+    trust: IndexPolicy = DEFAULT_POLICY
     allowed: Any = None
     """Addresses of the rows that may be found, ascending; None: any. Rows without an index are scored among these."""
     columns: dict[str, TextColumn] = field(default_factory=dict)

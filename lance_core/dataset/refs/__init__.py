@@ -1,0 +1,1 @@
+"""Names for versions: tags, branches, and the clones that read our files."""

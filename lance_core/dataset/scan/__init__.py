@@ -1,0 +1,1 @@
+"""Plan and run a scan that needs no index."""

@@ -27,8 +27,8 @@ from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_o
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.fetch import ByteRange
-from lance_core.file.blob_read import described_schema
-from lance_core.file.blobs import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
+from lance_core.file.blob.read import described_schema
+from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import BasePath
 from lance_core.format.schema import NO_PARENT, Field, Schema

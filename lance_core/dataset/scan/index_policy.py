@@ -18,7 +18,7 @@ Unsealed = Literal["compare", "skip", "use"]
 
 
 @dataclass(frozen=True)
-class IndexTrust:
+class IndexPolicy:
     """How far indices are believed.
 
     `strict`: one that cannot be searched is an error, not a scan. `unsealed`: what becomes of large segments without
@@ -38,6 +38,6 @@ def parse_unsealed(value: str | None) -> Unsealed:
     raise InputError(f"unsealed_indices is {value!r}, expected one of {', '.join(map(repr, get_args(Unsealed)))}")
 
 
-DEFAULT_TRUST = IndexTrust()
-UNCHECKED = IndexTrust(unsealed="use")
+DEFAULT_POLICY = IndexPolicy()
+NO_VERIFICATION = IndexPolicy(unsealed="use")
 """For what is told of an index without asking it."""

@@ -19,7 +19,7 @@ from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.fragment_reader import reader_of, stored_part
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
-from lance_core.io.drive import is_local
+from lance_core.io.fetcher import is_local
 
 FRAGMENTS_AHEAD = 8
 

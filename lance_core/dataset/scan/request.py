@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.order_by import ColumnOrdering, parse_order
 from lance_core.dataset.scan.projection import Columns
 from lance_core.dataset.scan.statistics import StatsCallback
@@ -35,7 +35,7 @@ class ScanRequest:
     with_row_address: bool = False
     fragments: Sequence[Fragment] | None = None
     use_scalar_index: bool = True
-    trust: IndexTrust = DEFAULT_TRUST
+    trust: IndexPolicy = DEFAULT_POLICY
     nearest: Any = None
     full_text_query: Any = None
     prefilter: bool = False

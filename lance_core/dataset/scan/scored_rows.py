@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.dataset.scan.execute import project
-from lance_core.dataset.scan.index_policy import DEFAULT_TRUST, IndexTrust
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.projection import Output, Projection, needs_of
 from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -37,7 +37,7 @@ class SearchOptions:
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
-    trust: IndexTrust = DEFAULT_TRUST
+    trust: IndexPolicy = DEFAULT_POLICY
 
 
 class RowSearch(Protocol):

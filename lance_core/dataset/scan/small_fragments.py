@@ -24,8 +24,8 @@ from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of, evaluate
-from lance_core.file.many import MAX_FILE_SIZE, SmallFile, Together, read_together
-from lance_core.file.tree import LeafNode, build_tree
+from lance_core.file.convert.tree import LeafNode, build_tree
+from lance_core.file.small_files import MAX_FILE_SIZE, SmallFile, Together, read_together
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion

@@ -19,7 +19,7 @@ from lance_core.dataset.scan.plan import FragmentTask, ScanPlan
 from lance_core.dataset.scan.prefetch import FRAGMENTS_AHEAD
 from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.io.drive import SMALL_READ, is_local
+from lance_core.io.fetcher import SMALL_READ, is_local
 from lance_core.io.pool import mark_worker, num_work_threads
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""One version opened: manifest, fragments, deletion vectors, row ids."""

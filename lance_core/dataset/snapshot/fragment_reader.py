@@ -27,7 +27,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS
 from lance_core.fetch import ByteRange
 from lance_core.file.open import OpenFile, open_file
-from lance_core.file.projection import Projection
+from lance_core.file.projection import FileProjection
 from lance_core.format.fragment import DataFile, ExternalFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -68,7 +68,7 @@ class FragmentReader:
         self.fragment = fragment
         self._open: dict[str, OpenFile] = {}
         self._parts: dict[tuple[int, ...], list[tuple[DataFile, Schema]]] = {}
-        self._projected: dict[tuple[str, tuple[int, ...]], Projection] = {}
+        self._projected: dict[tuple[str, tuple[int, ...]], FileProjection] = {}
 
     @cached_property
     def deleted(self) -> Ints:
@@ -126,7 +126,7 @@ class FragmentReader:
         self._parts[key] = found
         return found
 
-    def _project(self, file: DataFile, part: Schema) -> Projection:
+    def _project(self, file: DataFile, part: Schema) -> FileProjection:
         key = (file.path, part.ids)
         if key not in self._projected:
             self._projected[key] = self.open(file).project(part)

@@ -1,0 +1,1 @@
+"""The list of versions: history, cleanup, clone, restore."""

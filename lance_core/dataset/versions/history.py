@@ -16,7 +16,7 @@ from lance_core.commit.records import each
 from lance_core.errors import FormatError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.io.drive import is_local
+from lance_core.io.fetcher import is_local
 from lance_core.io.store import Store
 from lance_core.table.features import check_readable
 from lance_core.wire.versions import Counts, VersionReader

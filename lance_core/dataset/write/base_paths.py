@@ -23,7 +23,7 @@ from lance_core.io.store import Store
 
 
 @dataclass(frozen=True)
-class Place:
+class WriteTarget:
     """A store for data files, and how files there are named."""
 
     store: Store
@@ -55,14 +55,14 @@ def as_bases(given: Iterable[Any] | None) -> tuple[BasePath, ...]:
     return tuple(base if base.id else replace(base, id=next(free)) for base in found)
 
 
-def choose_places(
+def choose_targets(
     own: Store,
     bases: Sequence[BasePath],
     *,
     targets: Sequence[str] | None,
     target_all: bool | None,
     storage_options: Mapping[str, str] | None,
-) -> tuple[Place, ...]:
+) -> tuple[WriteTarget, ...]:
     """The places that files are written to in turn; () is the table's own alone.
 
     `targets` are names or paths of bases; `target_all` True: every base and the table's own place, False: every base.
@@ -72,10 +72,11 @@ def choose_places(
         raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
     if target_all is not None:
         chosen = sorted(bases, key=lambda base: base.id)
-        first = (Place(own),) if target_all else ()
+        first = (WriteTarget(own),) if target_all else ()
         return first + tuple(_open(base, own, storage_options) for base in chosen)
     return tuple(
-        Place(own) if target == own.uri else _open(_find(bases, target), own, storage_options) for target in targets or ()
+        WriteTarget(own) if target == own.uri else _open(_find(bases, target), own, storage_options)
+        for target in targets or ()
     )
 
 
@@ -87,5 +88,5 @@ def _find(bases: Sequence[BasePath], target: str) -> BasePath:
     raise InputError(f"{target!r} is no base path of this table", cure=f"Known: {known}. Register it with add_bases.")
 
 
-def _open(base: BasePath, own: Store, storage_options: Mapping[str, str] | None) -> Place:
-    return Place(open_base(base, table_uri=own.uri, storage_options=storage_options), base.id, base.is_dataset_root)
+def _open(base: BasePath, own: Store, storage_options: Mapping[str, str] | None) -> WriteTarget:
+    return WriteTarget(open_base(base, table_uri=own.uri, storage_options=storage_options), base.id, base.is_dataset_root)

@@ -13,7 +13,7 @@ from lance_core.commit.log.deletion_files import deletion_file_path, write_delet
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.base_paths import Place
+from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.dataset.write.retry import remove_files
 from lance_core.dataset.write.stage import discard_fragments
 from lance_core.errors import (
@@ -57,7 +57,7 @@ def stage_both(
     write: Callable[[], list[Fragment]],
     *,
     attempt: str | None = None,
-    places: Sequence[Place] = (),
+    places: Sequence[WriteTarget] = (),
 ) -> tuple[Deletions, list[Fragment]]:
     """`stage_deletions` while `write` writes new fragments: both mostly wait. When one fails, both are undone."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-delete") as beside:

@@ -19,7 +19,7 @@ from typing import Any
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.versions.auto_cleanup import after_commit
-from lance_core.dataset.write.base_paths import Place
+from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.dataset.write.stage import discard_fragments
 from lance_core.errors import (
     CommitError,
@@ -36,7 +36,7 @@ DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class Edit:
+class StagedEdit:
     """A planned edit: its transaction, the files written for it (paths below the table), and what to tell the user.
 
     `elsewhere` are fragments whose files lie in other places (base paths).
@@ -46,17 +46,17 @@ class Edit:
     files: tuple[str, ...] = ()
     result: Mapping[str, Any] = field(default_factory=dict)
     elsewhere: tuple[Fragment, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[WriteTarget, ...] = ()
 
 
-def run_edit(
+def commit_with_retry(
     snapshot: Snapshot,
-    plan: Callable[[Snapshot], Edit],
+    plan: Callable[[Snapshot], StagedEdit],
     *,
     retries: int = DEFAULT_RETRIES,
     timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
     strict: bool = False,
-) -> tuple[Snapshot, Edit]:
+) -> tuple[Snapshot, StagedEdit]:
     """Commit what `plan` makes of a snapshot; on a retryable conflict plan again on the newest version.
 
     `strict` plans again whenever the table moved, for edits that new rows of others would change.
@@ -96,7 +96,7 @@ def _moved(error: CommitError) -> RetryableConflictError:
     )
 
 
-def undo(snapshot: Snapshot, edit: Edit) -> None:
+def undo(snapshot: Snapshot, edit: StagedEdit) -> None:
     """Remove what an edit wrote, wherever it lies. Never fails: what stays is garbage."""
     remove_files(snapshot, edit.files)
     discard_fragments(snapshot.store, edit.elsewhere, edit.places)

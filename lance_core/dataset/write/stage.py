@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow import BatchCaster
 from lance_core.commit import naming
-from lance_core.dataset.write.base_paths import Place
+from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import Fragment
@@ -55,7 +55,7 @@ def stage_fragments(
     attempt: str | None = None,
     name_data_file: Callable[[], str] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
-    places: Sequence[Place] = (),
+    places: Sequence[WriteTarget] = (),
 ) -> list[Fragment]:
     """Write `batches` as new data files below `data/` and describe them as fragments with id 0. Commits nothing.
 
@@ -69,7 +69,7 @@ def stage_fragments(
     if max_rows_per_file < 1 or (max_bytes_per_file is not None and max_bytes_per_file < 1):
         raise InputError("max_rows_per_file and max_bytes_per_file must be at least 1")
     name = name_data_file or (lambda: naming.data_file_name(attempt))
-    stage = _Stage(tuple(places) or (Place(store),), schema, version, name, progress)
+    stage = _Stage(tuple(places) or (WriteTarget(store),), schema, version, name, progress)
     limit = MAX_BYTES_PER_FILE if max_bytes_per_file is None else max_bytes_per_file
     try:
         for batch in _conformed(batches, schema):
@@ -84,9 +84,9 @@ def stage_fragments(
     return stage.fragments
 
 
-def discard_fragments(store: Store, fragments: Iterable[Fragment], places: Sequence[Place] = ()) -> None:
+def discard_fragments(store: Store, fragments: Iterable[Fragment], places: Sequence[WriteTarget] = ()) -> None:
     """Remove the files of fragments that were staged and will not be committed. Never fails: what stays is garbage."""
-    own = Place(store)
+    own = WriteTarget(store)
     by_base = {place.base_id: place for place in places}
     for fragment in fragments:
         for file in fragment.files:
@@ -113,7 +113,7 @@ class _Stage:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[WriteTarget],
         schema: Schema,
         version: FileVersion,
         name: Callable[[], str],

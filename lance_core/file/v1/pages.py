@@ -20,12 +20,12 @@ import pyarrow as pa
 from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange, Fetch
-from lance_core.file.tree import LeafNode, ListNode, Node, StructNode
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode
+from lance_core.file.convert.values import bitmap, to_arrow
 from lance_core.file.v1.table import PageSpot, PageTable
-from lance_core.file.values import bitmap, to_arrow
 from lance_core.format.schema import Field, Schema
 from lance_core.pages.buffers import request
-from lance_core.pages.together import together
+from lance_core.pages.read.lockstep import together
 
 Ints = npt.NDArray[np.int64]
 

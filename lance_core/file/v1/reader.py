@@ -14,19 +14,19 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Buffer, ByteRange, Fetch
+from lance_core.file.convert.tree import Node, build_tree
+from lance_core.file.error_location import located, span
 from lance_core.file.footer import parse_legacy_footer
-from lance_core.file.located import located, span
 from lance_core.file.metadata import Tail
-from lance_core.file.opened import OpenFile
-from lance_core.file.projection import Blobs, Projection
+from lance_core.file.open_file import OpenFile
+from lance_core.file.projection import Blobs, FileProjection
 from lance_core.file.rows import clip
-from lance_core.file.tree import Node, build_tree
 from lance_core.file.v1.pages import LegacyPages, Part
 from lance_core.file.v1.table import PageTable, decode_table, table_size
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Field, Schema
 from lance_core.format.version import FileVersion
-from lance_core.io.drive import drive_one
+from lance_core.io.fetcher import drive_one
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 from lance_core.wire.file import LegacyMetadata, PageStatistics, decode_legacy_metadata, decode_legacy_schema
@@ -149,12 +149,12 @@ class LegacyFile(OpenFile):
         num_batches = len(self.tables.metadata.batch_offsets) - 1
         return (yield from pages.read(build_tree(found.schema, field, {}), [Part(0, 0, num_batches)]))
 
-    def _project(self, schema: Schema, blobs: Blobs) -> Projection:
+    def _project(self, schema: Schema, blobs: Blobs) -> FileProjection:
         pages = LegacyPages(self._stored, self.tables.table, self.file_size)
         starts = np.array(self.tables.metadata.batch_offsets, np.int64)
         nodes = [build_tree(schema, field, {}) for field in schema.top_level]
         readers = [_FieldReader(self.path, node, pages, starts) for node in nodes]
-        return Projection(
+        return FileProjection(
             store=self.store,
             path=self.path,
             schema=schema,

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
 from lance_core.errors import InputError
-from lance_core.file.assemble import concat, plain_dictionary
-from lance_core.file.blocks_of import block_of
+from lance_core.file.convert.arrow_to_blocks import block_of
+from lance_core.file.convert.assemble import concat, plain_dictionary
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, build_tree
 from lance_core.file.footer import LEGACY_FOOTER, MAGIC
-from lance_core.file.tree import LeafNode, ListNode, Node, StructNode, build_tree
 from lance_core.file.v1.statistics import StatisticsCollector
 from lance_core.file.v1.table import PageSpot, encode_table
 from lance_core.format.schema import LegacyDictionary, Schema

@@ -19,11 +19,11 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import ID, Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import in_pieces, require_same_values
+from lance_core.index.scalar.id_lookup import Once, Places
 from lance_core.index.scalar.order import is_ordered
-from lance_core.index.scalar.places import Once, Places
 from lance_core.index.scalar.postings import Postings, write_postings
-from lance_core.index.scalar.shapes import is_value_test
+from lance_core.index.scalar.predicates import is_value_test
+from lance_core.index.scalar.verify import in_pieces, require_same_values
 
 
 def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
@@ -43,7 +43,7 @@ class Bitmap:
         """The rows whose value passes the test, exactly."""
         return Answer(self._postings.rows(self._postings.matching(part)), is_exact=True)
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in one set, that of its value."""
         batches = [*batches]
         ids = np.concatenate([np.empty(0, np.uint64), *(batch.column(ID).to_numpy() for batch in batches)])

@@ -25,8 +25,8 @@ from lance_core.expr.split import bound_of
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, read_all
-from lance_core.index.scalar.agreement import ToldNulls, Zones, in_pieces, null_mask, require
-from lance_core.index.scalar.shapes import made_of
+from lance_core.index.scalar.predicates import made_of
+from lance_core.index.scalar.verify import NullCheck, Zones, in_pieces, null_mask, require
 from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
 from lance_core.kernels.bloom import hash_texts, lacks_block_bits, set_block_bits
@@ -168,11 +168,11 @@ class BloomFilter:
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             return None
 
-    reads_on: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone whose filter has its value; the rows told to be null are."""
-        zones_of_rows, told = Zones(self._places), ToldNulls(self._nulls)
+        zones_of_rows, told = Zones(self._places), NullCheck(self._nulls)
         for values, ids in in_pieces(batches, self._type):
             zones, is_null = zones_of_rows.of(ids), null_mask(values)
             require(self._has_null[zones[is_null]].all(), "a zone has nulls and does not tell")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.expr import ast, evaluate
 from lance_core.expr.ast import Expr
-from lance_core.index.scalar.shapes import comparison_of
+from lance_core.index.scalar.predicates import comparison_of
 
 MIN, MAX, NULLS, NANS = (ast.Column((name,)) for name in ("min", "max", "null_count", "nan_count"))
 _PRESENT: Expr = ast.Not(ast.IsNull(MAX))

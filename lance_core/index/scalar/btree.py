@@ -24,12 +24,12 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
-from lance_core.index.scalar.agreement import not_above, require, require_same_values
 from lance_core.index.scalar.bounds import may_match
+from lance_core.index.scalar.id_lookup import STEP, Once, Places
 from lance_core.index.scalar.order import is_ordered, order_of
 from lance_core.index.scalar.page_ends import PageEnds
-from lance_core.index.scalar.places import STEP, Once, Places
-from lance_core.index.scalar.shapes import is_value_test
+from lance_core.index.scalar.predicates import is_value_test
+from lance_core.index.scalar.verify import not_above, require, require_same_values
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.selection import AddressSet, address_set
 
@@ -134,7 +134,7 @@ class BTree:
         require_same_values(told, values.take(pa.array(ends)))
         require(len(np.unique(ids)) == len(ids), "a page has a row twice")
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is there once with its value; pages are in order, and the table of pages allows for their values."""
         values, ids = gather(batches, self._type)
         rows, once = Places(ids), Once(len(ids))

@@ -22,12 +22,12 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import in_order, require
+from lance_core.index.scalar.id_lookup import STEP, Places
 from lance_core.index.scalar.order import is_ordered
-from lance_core.index.scalar.places import STEP, Places
 from lance_core.index.scalar.postings import Postings, write_postings
+from lance_core.index.scalar.predicates import HAS_ALL, elements_of, made_of
 from lance_core.index.scalar.row_sets import Holding
-from lance_core.index.scalar.shapes import HAS_ALL, elements_of, made_of
+from lance_core.index.scalar.verify import in_order, require
 from lance_core.kernels.sort import distinct
 from lance_core.rowids.selection import AddressSet, address_set, encode_address_set
 
@@ -69,7 +69,7 @@ class LabelList:
     def _holding(self, label: ast.Literal) -> AddressSet:
         return self._postings.rows(self._postings.matching(ast.Compare("=", ast.Column(("label",)), label)))
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in the sets of its labels and in no others."""
         lists, ids = in_order(*gather(batches, self._type))
         sets, keys = self._postings.row_sets(), self._postings.keys()

@@ -24,11 +24,11 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, gather
-from lance_core.index.scalar.agreement import expanded, in_order, require
 from lance_core.index.scalar.folding import fold
-from lance_core.index.scalar.places import STEP, Places
+from lance_core.index.scalar.id_lookup import STEP, Places
+from lance_core.index.scalar.predicates import made_of, text_inside
 from lance_core.index.scalar.row_sets import Holding, RowSets
-from lance_core.index.scalar.shapes import made_of, text_inside
+from lance_core.index.scalar.verify import expanded, in_order, require
 from lance_core.kernels.sort import distinct
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_treemap, encode_address_treemap
 
@@ -167,7 +167,7 @@ class NGram:
             result = result & rows
         return result
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in the lists of all pieces of plain letters that its text has; more rows do no harm."""
         values, ids = in_order(*gather(batches, self._type))
         texts = values.cast(pa.large_string())
@@ -199,8 +199,8 @@ class NGram:
             found = places.of(expanded(held, ids))
             have.append(token * len(ids) + found[found >= 0])
         both = np.sort(np.concatenate([*have, wanted]))
-        is_held = int((both[1:] == both[:-1]).sum()) == len(wanted)
-        require(is_held, "a row is not in the list of a piece that it has")
+        is_pinned = int((both[1:] == both[:-1]).sum()) == len(wanted)
+        require(is_pinned, "a row is not in the list of a piece that it has")
 
     def statistics(self) -> dict[str, Any]:
         """The number of tokens."""

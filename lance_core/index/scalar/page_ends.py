@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_core.index.scalar.agreement import not_above, null_mask, require, require_bounds
+from lance_core.index.scalar.verify import not_above, null_mask, require, require_bounds
 
 
 class PageEnds:

@@ -20,10 +20,10 @@ from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.index.base import IndexFolder, column_batch
-from lance_core.index.scalar.agreement import expanded, not_above, require
+from lance_core.index.scalar.id_lookup import STEP
 from lance_core.index.scalar.order import is_change, order_of
-from lance_core.index.scalar.places import STEP
 from lance_core.index.scalar.row_sets import RowSets
+from lance_core.index.scalar.verify import expanded, not_above, require
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 pc: Any = compute  # the stubs know only some of what the kernels take

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.index.scalar.places import STEP, Int64s, UInt64s
+from lance_core.index.scalar.id_lookup import STEP, Int64s, UInt64s
 from lance_core.kernels.roaring import count_held, expand_containers, find_containers
 
 _SPARE = 8

@@ -24,17 +24,17 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import Details, ZoneMapDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
-from lance_core.index.scalar.agreement import (
-    ToldNulls,
+from lance_core.index.scalar.bounds import may_match
+from lance_core.index.scalar.order import extremes, is_ordered
+from lance_core.index.scalar.predicates import is_value_test
+from lance_core.index.scalar.verify import (
+    NullCheck,
     Zones,
     in_pieces,
     null_mask,
     require,
     require_bounds_of_all,
 )
-from lance_core.index.scalar.bounds import may_match
-from lance_core.index.scalar.order import extremes, is_ordered
-from lance_core.index.scalar.shapes import is_value_test
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
@@ -131,11 +131,11 @@ class ZoneMap:
             return Answer(self._nulls, is_exact=True)
         return Answer(zone_rows(self._zones, may_match(part, self._zones) | self._untold), is_exact=False)
 
-    reads_on: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row lies in a zone that allows for its value; the rows told to be null are."""
-        zones_of_rows, told = Zones(self._zones), ToldNulls(self._nulls)
+        zones_of_rows, told = Zones(self._zones), NullCheck(self._nulls)
         nulls, nans = (self._zones.column(name).to_numpy() for name in ("null_count", "nan_count"))
         counted = np.zeros(len(nulls), np.int64)
         for values, ids in in_pieces(batches, self._type):

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from lance_core.format.index import IndexFile
 from lance_core.index.base import ID, VALUE, IndexFolder
+from lance_core.index.text.file_names import DOCS, LISTS, METADATA, TOKENS, part_file
 from lance_core.index.text.lists import Lists, encode_lists
 from lance_core.index.text.params import BLOCK_SIZE, TextParams, parse_params
-from lance_core.index.text.parts import DOCS, LISTS, METADATA, TOKENS, part_file
 from lance_core.index.text.token_map import token_table
 from lance_core.index.text.tokenize import Tokenizer, texts_of, tokenizer_of
 from lance_core.kernels.text import count_runs, keep_tokens, scatter_by_token

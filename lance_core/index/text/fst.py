@@ -20,7 +20,7 @@ import numpy as np
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.text.crc32c import masked_crc32c
-from lance_core.kernels.transducer import walk_transducer
+from lance_core.kernels.fst import walk_transducer
 
 _VERSION = 3
 _UNCHECKED_1, _UNCHECKED_2 = bytes((1,)) + bytes(7), bytes((2,)) + bytes(7)

@@ -20,13 +20,13 @@ from lance_core.errors import CorruptFileError, NotFoundError, UnsupportedFeatur
 from lance_core.expr.ast import Expr
 from lance_core.format.index_details import Details, InvertedDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of
-from lance_core.index.text.agreement import require_documents, require_options
 from lance_core.index.text.build import train
-from lance_core.index.text.marks import TextMarks, Told, told
+from lance_core.index.text.file_names import METADATA
+from lance_core.index.text.fingerprints import TextMarks, Told, told
 from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
 from lance_core.index.text.partition import Partition
-from lance_core.index.text.parts import METADATA
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
+from lance_core.index.text.verify import require_documents, require_options
 from lance_core.io.cache import shared_cache
 
 FORMAT_VERSIONS = (b"1", b"2")
@@ -79,9 +79,9 @@ class Inverted:
         """Filters are not answered."""
         return None
 
-    reads_on: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
-    def agree_with(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """The lists are those of the texts, cut again; what the lists say is worked out in the first of several calls."""
         cache, key = shared_cache(), (*self._folder.key, "told")
         known: tuple[Inverted, Told, TextMarks] | None = cache.get(key)

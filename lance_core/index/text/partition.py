@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
-from lance_core.index.text.parts import DOCS, LISTS, TOKENS, part_file
+from lance_core.index.text.file_names import DOCS, LISTS, TOKENS, part_file
 from lance_core.index.text.token_map import TokenMap
 from lance_core.io.cache import shared_cache
 from lance_core.kernels.postings import BLOCK, decode_positions, decode_postings

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.file.opened import OpenFile
+from lance_core.file.open_file import OpenFile
 from lance_core.index.base import read_all
 from lance_core.index.text.fst import decode_fst, decode_fst_flat, encode_fst, find_in_fst, require_checksum
-from lance_core.kernels.marks import key_tokens
+from lance_core.kernels.fingerprints import key_tokens
 from lance_core.kernels.text import mark_similar
 
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)

@@ -22,9 +22,9 @@ from pyarrow import compute
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.text.folding import fold, lower
-from lance_core.index.text.letters import classes_of_anything, classes_of_words
 from lance_core.index.text.params import TextParams
 from lance_core.index.text.stop_words import stop_words_of
+from lance_core.index.text.word_characters import classes_of_anything, classes_of_words
 from lance_core.kernels.distinct import FACTOR
 from lance_core.kernels.text import ngram_spans, number_spans, split_spans
 

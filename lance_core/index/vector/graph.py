@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.file.opened import OpenFile
+from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import Metric
 from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.parameters import VectorParameters

@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import Metric
-from lance_core.index.vector import flat, product, rabit, scalar
 from lance_core.index.vector.clustering import owners_of, train, unit
 from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.parameters import VectorParameters
 from lance_core.index.vector.quantizer import Quantizer
+from lance_core.index.vector.quantizers import flat, product, rabit, scalar
 
 SAMPLE_BYTES = 1 << 30
 """Memory for the rows of a sample, unless there are so many partitions that they need more."""

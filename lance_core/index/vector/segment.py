@@ -25,7 +25,7 @@ from lance_core.index.base import IndexFolder
 from lance_core.index.vector import graph
 from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.model import VectorModel, prepare
-from lance_core.index.vector.product import float_tensor
+from lance_core.index.vector.quantizers.product import float_tensor
 from lance_core.wire.index import encode_ivf
 
 INDEX, STORAGE = "index.idx", "auxiliary.idx"

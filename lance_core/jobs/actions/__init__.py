@@ -1,0 +1,1 @@
+"""Jobs that take effect at once."""

@@ -1,0 +1,1 @@
+"""The commit job: gates, staleness, re-execution."""

@@ -1,0 +1,1 @@
+"""The life of a job: protocols, driver, progress, errors that travel."""

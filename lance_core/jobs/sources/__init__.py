@@ -1,0 +1,1 @@
+"""Rows of a source without Spark."""

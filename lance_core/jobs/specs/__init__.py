@@ -1,0 +1,1 @@
+"""Job specs: frozen dataclasses, JSON in and out, standard library only."""

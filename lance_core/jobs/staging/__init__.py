@@ -1,0 +1,1 @@
+"""Jobs that stage work for a commit, one file each."""

@@ -20,7 +20,7 @@ from lance_core.dataset.indexing.build import IndexRequest, build_segment, parse
 from lance_core.dataset.indexing.folder import paths_of
 from lance_core.dataset.indexing.vector_build import VectorRequest, build_vector_segment, parse_vector_request, train_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
 from lance_core.index.vector.model import model_from_bytes
@@ -38,11 +38,11 @@ class StageSegment:
 
     spec: BuildIndexSpec
 
-    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+    def __call__(self, snapshot: Snapshot, attempt: str) -> StagedEdit:
         """Write the segment's files under the attempt's id."""
         built = build_segment(snapshot, request_of(self.spec, snapshot), snapshot.manifest.fragments, attempt=attempt)
         transaction = Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,)))
-        return Edit(transaction, paths_of(built))
+        return StagedEdit(transaction, paths_of(built))
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class StageVectorSegment:
     spec: BuildIndexSpec
     model: bytes
 
-    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+    def __call__(self, snapshot: Snapshot, attempt: str) -> StagedEdit:
         """Write the segment's files under the attempt's id."""
         model = model_from_bytes(self.model)
         request = VectorRequest(self.spec.column, name_of(self.spec), model.parameters, model.element)
         built = build_vector_segment(snapshot, request, model, snapshot.manifest.fragments, attempt=attempt)
         transaction = Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,)))
-        return Edit(transaction, paths_of(built))
+        return StagedEdit(transaction, paths_of(built))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from lance_core.commit.staging.staged import refinish_attempt
 from lance_core.dataset.maintain.compact import rewrite_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import CommitError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
@@ -52,12 +52,12 @@ class StageRewrite:
 
     options: CompactionOptions
 
-    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+    def __call__(self, snapshot: Snapshot, attempt: str) -> StagedEdit:
         """Write new fragments, which get their ids when they land."""
         group = tuple(snapshot.manifest.fragments)
         new = rewrite_group(snapshot, group, self.options, attempt=attempt)
         operation = Rewrite((RewriteGroup(group, tuple(new)),))
-        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
+        return StagedEdit(Transaction(snapshot.version, str(uuids.uuid4()), operation))
 
 
 @dataclass(frozen=True)

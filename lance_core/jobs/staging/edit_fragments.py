@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.commit.model import Attempt
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
@@ -33,7 +33,7 @@ from lance_core.jobs.staging.write_fragments import size_of
 from lance_core.wire.transaction import decode_transaction, encode_transaction
 
 T = TypeVar("T")
-StageEdit = Callable[[Snapshot, str], Edit]
+StageEdit = Callable[[Snapshot, str], StagedEdit]
 """Stages the edit on a snapshot under an attempt's id; pickles."""
 
 

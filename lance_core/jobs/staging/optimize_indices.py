@@ -14,7 +14,7 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.indexing.folder import paths_of
 from lance_core.dataset.indexing.maintain import build_again, outdated_indices
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
@@ -32,10 +32,12 @@ class StageAgain:
 
     index: IndexMetadata
 
-    def __call__(self, snapshot: Snapshot, attempt: str) -> Edit:
+    def __call__(self, snapshot: Snapshot, attempt: str) -> StagedEdit:
         """Write the segment's files under the attempt's id."""
         built = build_again(snapshot, self.index, [item.id for item in snapshot.manifest.fragments], attempt)
-        return Edit(Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,))), paths_of(built))
+        return StagedEdit(
+            Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,))), paths_of(built)
+        )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import ClassVar
 from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.edit.update import stage_update
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.retry import Edit
+from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.manifest import Manifest
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Shape, TableState, TaskResult
@@ -29,7 +29,7 @@ class StageUpdate:
     updates: Mapping[str, str]
     where: str | None
 
-    def __call__(self, snapshot: Snapshot, attempt: str | None) -> Edit:
+    def __call__(self, snapshot: Snapshot, attempt: str | None) -> StagedEdit:
         """Write moved rows and deletion files under the attempt's id."""
         return stage_update(snapshot, self.updates, where=self.where, attempt=attempt)
 

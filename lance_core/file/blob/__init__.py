@@ -1,0 +1,1 @@
+"""Blob columns: descriptors read and written, payloads in sidecar files."""

@@ -1,0 +1,1 @@
+"""Between Arrow arrays and the blocks and levels that pages hold."""

@@ -1,0 +1,155 @@
+"""Arrow arrays -> blocks for the encoders, without copying wherever the two agree on the bytes.
+
+    int64 [1, null, 3]           FixedBlock(64, 01.. ??.. 03.., 3)          nulls are levels, not part of the block
+    string ["a", null, "bc"]     VariableBlock([0, 1, 1, 3], "abc")         a null has length zero
+
+`block_of(values_to_arrow(block))` is the block again; `lance_core.file.convert.values` is the way back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
+from lance_core.errors import InputError
+from lance_core.pages.leaf import ConstantValues, LeafValues
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+def validity_of(array: pa.Array) -> Bools | None:
+    """True where the array has a value, None when it has one everywhere. For dictionaries the value counts too."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.bool_)
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        return _dictionary_validity(array)
+    if array.null_count == 0:
+        return None
+    return _bits(array.buffers()[0], array.offset, len(array))
+
+
+def _bits(buffer: pa.Buffer, offset: int, count: int) -> Bools:
+    first = offset // 8
+    data = np.frombuffer(buffer, np.uint8)[first : (offset + count + 7) // 8]
+    bits = np.unpackbits(data, count=offset - 8 * first + count, bitorder="little")
+    return bits[offset - 8 * first :].view(np.bool_)
+
+
+def _dictionary_validity(array: pa.DictionaryArray) -> Bools:
+    item_valid = validity_of(array.dictionary)
+    key_valid = validity_of(array.indices)
+    keys = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    valid: Bools = np.ones(len(array), np.bool_) if item_valid is None else item_valid[keys]
+    return valid if key_valid is None else valid & key_valid
+
+
+def block_of(array: pa.Array) -> LeafValues:
+    """The values of an array of a storage type, one slot for each entry, null or not. InputError for other types."""
+    arrow_type = array.type
+    types = pa.types
+    if types.is_null(arrow_type) or (types.is_struct(arrow_type) and arrow_type.num_fields == 0):
+        return ConstantValues(len(array))
+    if types.is_dictionary(arrow_type):
+        return _dictionary(array)
+    if types.is_boolean(arrow_type):
+        return FixedBlock(1, _bitmap(array), len(array))
+    if types.is_fixed_size_list(arrow_type):
+        return _fixed_size_list(array)
+    if types.is_struct(arrow_type):
+        return _struct(array)
+    if types.is_string(arrow_type) or types.is_binary(arrow_type):
+        return _variable(array, np.dtype(np.int32))
+    if types.is_large_string(arrow_type) or types.is_large_binary(arrow_type):
+        return _variable(array, np.dtype(np.int64))
+    if types.is_nested(arrow_type):
+        raise InputError(f"values of type {arrow_type} cannot be stored in one column")
+    return _fixed(array)
+
+
+def _bytes(buffer: pa.Buffer | None) -> Bytes:
+    return np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+
+
+def _fixed(array: pa.Array) -> FixedBlock:
+    bits = array.type.bit_width
+    width = bits // 8
+    data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
+    return FixedBlock(bits, data, len(array))
+
+
+def _bitmap(array: pa.Array) -> Bytes:
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.empty(0, np.uint8)
+    if array.offset % 8 == 0:
+        return _bytes(buffer)[array.offset // 8 : (array.offset + len(array) + 7) // 8]
+    return np.packbits(_bits(buffer, array.offset, len(array)), bitorder="little")
+
+
+def _variable(array: pa.Array, dtype: np.dtype[Any]) -> VariableBlock:
+    if len(array) == 0:
+        return VariableBlock(np.zeros(1, dtype), np.empty(0, np.uint8))
+    offsets: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array) + 1]
+    valid = validity_of(array)
+    if valid is not None and bool((np.diff(offsets)[~valid] != 0).any()):
+        # Bytes hidden under nulls must not be stored.
+        empty = b"" if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type) else ""
+        return _variable(pc.fill_null(array, pa.scalar(empty, array.type)), dtype)
+    start, end = int(offsets[0]), int(offsets[-1])
+    data = _bytes(array.buffers()[2])[start:end]
+    return VariableBlock(offsets - offsets[0] if start else offsets, data)
+
+
+def _fixed_size_list(array: pa.FixedSizeListArray) -> ListBlock:
+    dimension = array.type.list_size
+    items = array.values.slice(array.offset * dimension, len(array) * dimension)
+    valid = validity_of(items)
+    validity = None if valid is None else np.packbits(valid, bitorder="little")
+    return ListBlock(dimension, _plain(block_of(items)), len(array), validity)
+
+
+def _struct(array: pa.StructArray) -> StructBlock:
+    children = []
+    for number in range(array.type.num_fields):
+        child = array.field(number)
+        if child.null_count and not _nulls_are_outer(child, array):
+            name = array.type.field(number).name
+            raise InputError(f"field {name!r} of a packed struct holds a null", cure="Fill the nulls, or do not pack it.")
+        children.append(_plain(block_of(child)))
+    return StructBlock(tuple(children), len(array))
+
+
+def _nulls_are_outer(child: pa.Array, parent: pa.StructArray) -> bool:
+    outer = validity_of(parent)
+    inner = validity_of(child)
+    return outer is not None and inner is not None and not bool((outer & ~inner).any())
+
+
+def _plain(values: LeafValues) -> Block:
+    if isinstance(values, ConstantValues):
+        raise InputError("a column of nulls or empty structs cannot be part of another value")
+    return values
+
+
+def _dictionary(array: pa.DictionaryArray) -> DictionaryBlock | ConstantValues:
+    keys = array.indices
+    if keys.null_count:
+        keys = keys.fill_null(0)
+    indices = keys.to_numpy(zero_copy_only=False)
+    items = array.dictionary
+    if items.null_count:
+        kept = validity_of(items)
+        assert kept is not None
+        # Keys of dropped null items point anywhere; they are null by their levels.
+        places = np.maximum(np.cumsum(kept) - 1, 0).astype(indices.dtype)
+        indices, items = places[indices], items.drop_null()
+    if len(items) == 0:
+        return ConstantValues(len(array))
+    data = np.ascontiguousarray(indices).view(np.uint8)
+    return DictionaryBlock(FixedBlock(8 * indices.dtype.itemsize, data, len(array)), _plain(block_of(items)))

@@ -1,0 +1,166 @@
+"""Decoded leaves -> Arrow arrays: lists get their offsets, structs their validity, leaves their values.
+
+    leaf x of list<struct<x>>   nesting [list: offsets, validity] [struct: validity] [item: validity] + values
+    array                       ListArray(offsets, StructArray([values of x, ...]))
+
+A flat column needs none of that: each page becomes one array, and no bytes are copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
+from lance_core.file.convert.values import bitmap, to_arrow
+from lance_core.format.layout import RepDefLayer
+from lance_core.pages.leaf import Leaf
+from lance_core.pages.levels.join import join_levels
+from lance_core.pages.levels.unravel import Nesting, unravel
+
+_MAX_INT32 = 2**31 - 1
+
+
+def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array:
+    """Rows of one page of a column that is not nested."""
+    if len(leaf.layers) != 1 or leaf.rep is not None:
+        raise CorruptFileError(f"a column of type {arrow_type} has {len(leaf.layers)} nesting layers, expected 1")
+    valid = None if leaf.def_ is None else leaf.def_ == 0
+    if valid is not None and len(valid) != leaf.values.count:
+        raise CorruptFileError(f"{len(valid)} definition levels for {leaf.values.count} values")
+    return to_arrow(leaf.values, arrow_type, bitmap(valid))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One leaf of a nested column: its layers from the outermost inwards, and its values with their validity."""
+
+    nesting: Sequence[Nesting]
+    values: pa.Array
+
+
+def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int) -> pa.Array:
+    """All rows of a nested field; `pages` holds the leaves of each column, in order.
+
+    Leaves without a column in `pages` become nulls. CorruptFileError when the columns contradict each other.
+    """
+    columns = {
+        leaf.column: _column(node, leaf, pages[leaf.column])
+        for leaf in leaves(node)
+        if leaf.column is not None and leaf.column in pages
+    }
+    if not columns:
+        return pa.nulls(num_rows, node.type)
+    array = _build(node, columns, 0, num_rows)
+    if len(array) != num_rows:
+        raise CorruptFileError(f"field {node.field.name!r} has {len(array)} rows, expected {num_rows}")
+    return array
+
+
+def _column(root: Node, leaf: LeafNode, pages: Sequence[Leaf]) -> _Column:
+    if not pages:
+        return _Column(_no_rows(root, leaf), pa.nulls(0, leaf.type))
+    joined = join_levels(pages)
+    dimensions = [node.dimension or 1 if isinstance(node, ListNode) else 1 for node in _path(root, leaf)]
+    if len(dimensions) != len(joined.layers):
+        raise CorruptFileError(
+            f"column {leaf.field.name!r} has {len(joined.layers)} nesting layers, its schema has {len(dimensions)}"
+        )
+    nesting = unravel(joined.rep, joined.def_, joined.layers, joined.num_visible, dimensions=dimensions[::-1])
+    valid = nesting[-1].validity
+    if nesting[-1].length != joined.num_visible:
+        raise CorruptFileError(f"{nesting[-1].length} value slots for {joined.num_visible} values")
+    arrays = []
+    start = 0
+    for values in joined.values:
+        part = None if valid is None else valid[start : start + values.count]
+        start += values.count
+        arrays.append(to_arrow(values, leaf.type, bitmap(part)))
+    return _Column(nesting, concat(arrays, leaf.type))
+
+
+def _path(root: Node, leaf: LeafNode) -> list[Node]:
+    """The nodes from the root to a leaf."""
+    if root is leaf:
+        return [root]
+    children = root.children if isinstance(root, StructNode) else (root.item,) if isinstance(root, ListNode) else ()
+    for child in children:
+        below = _path(child, leaf)
+        if below:
+            return [root, *below]
+    return []
+
+
+def _no_rows(root: Node, leaf: LeafNode) -> list[Nesting]:
+    result = []
+    for node in _path(root, leaf):
+        is_list = isinstance(node, ListNode) and not node.dimension
+        layer = RepDefLayer.ALL_VALID_LIST if is_list else RepDefLayer.ALL_VALID_ITEM
+        result.append(Nesting(layer, 0, None, np.zeros(1, np.int64) if is_list else None))
+    return result
+
+
+def concat(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    """The arrays as one; dictionaries are unified."""
+    if not arrays:
+        return pa.nulls(0, arrow_type)
+    if len(arrays) == 1:
+        return arrays[0]
+    if pa.types.is_dictionary(arrow_type):
+        plain = [plain_dictionary(array) for array in arrays]
+        return pa.concat_arrays(pa.chunked_array(plain, arrow_type).unify_dictionaries().chunks)
+    return pa.concat_arrays(arrays)
+
+
+def plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same array with its nulls among the keys: Arrow does not unify dictionaries that hold a null."""
+    items = array.dictionary
+    if not items.null_count:
+        return array
+    valid = items.is_valid().to_numpy(zero_copy_only=False)
+    places = pa.array(np.cumsum(valid) - 1, mask=~valid).cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(places.take(array.indices), items.drop_null())
+
+
+def copied(array: pa.Array) -> pa.Array:
+    """The array in buffers of its own, without an offset."""
+    # `take` would do as well, but it gets slices of nested fixed-size lists wrong; joining gets them right.
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
+def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) -> pa.Array:
+    """The array of a node with `length` slots."""
+    known = [leaf.column for leaf in leaves(node) if leaf.column in columns]
+    if not known or known[0] is None:
+        return pa.nulls(length, node.type)
+    nesting = columns[known[0]].nesting[depth]
+    if nesting.length != length:
+        raise CorruptFileError(f"field {node.field.name!r} has {nesting.length} slots, its parent has {length}")
+    if isinstance(node, LeafNode):
+        return columns[known[0]].values
+    if isinstance(node, StructNode):
+        children = [_build(child, columns, depth + 1, length) for child in node.children]
+        return pa.Array.from_buffers(node.type, length, [bitmap(nesting.validity)], children=children)
+    if node.dimension:
+        item = _build(node.item, columns, depth + 1, length * node.dimension)
+        return pa.Array.from_buffers(node.type, length, [bitmap(nesting.validity)], children=[item])
+    return _build_list(node, columns, depth, nesting)
+
+
+def _build_list(node: ListNode, columns: Mapping[int, _Column], depth: int, nesting: Nesting) -> pa.Array:
+    if nesting.offsets is None:
+        raise CorruptFileError(f"the pages of list {node.field.name!r} have no list layer where the schema has one")
+    num_items = int(nesting.offsets[-1])
+    item = _build(node.item, columns, depth + 1, num_items)
+    offsets = nesting.offsets
+    if not pa.types.is_large_list(node.type):
+        if num_items > _MAX_INT32:
+            raise CorruptFileError(f"{num_items} list items do not fit {node.type}")
+        buffer = pa.py_buffer(offsets.astype(np.int32))
+    else:
+        buffer = pa.py_buffer(np.ascontiguousarray(offsets, np.int64))
+    return pa.Array.from_buffers(node.type, nesting.length, [bitmap(nesting.validity), buffer], children=[item])

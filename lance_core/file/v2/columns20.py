@@ -1,0 +1,226 @@
+"""Reading fields of 2.0 files: structs and lists have columns of their own, so a field is read from the outside in.
+
+list<struct<x>>    column 0 (list): rows [3, 5) -> items [10, 17)
+                   column 1 (struct header): nothing to read
+                   column 2 (x): rows [10, 17)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.codecs.blocks import VariableBlock
+from lance_core.errors import CorruptFileError
+from lance_core.fetch import Fetch
+from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
+from lance_core.file.convert.assemble import concat, flat_array
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode
+from lance_core.file.convert.values import bitmap, to_arrow
+from lance_core.file.error_location import located, span
+from lance_core.file.rows import clip
+from lance_core.format.encoding20 import BlobColumn, List
+from lance_core.format.layout import Column, Page
+from lance_core.pages.leaf import Leaf
+from lance_core.pages.read.lockstep import together
+from lance_core.pages.rows import Ints, RowSelection
+from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
+
+_MAX_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class PagedColumn:
+    """One column: `starts[i]` is the first slot of page i, `item_starts[i]` the first item of list page i."""
+
+    column: Column
+    starts: Ints
+    item_starts: Ints
+
+    @property
+    def is_blob(self) -> bool:
+        """Whether the pages hold (position, size) pairs."""
+        return isinstance(self.column.encoding, BlobColumn)
+
+    def parts(self, rows: RowSelection) -> Iterator[tuple[int, Page, RowSelection]]:
+        """(number, page, rows of the page) of every page with selected rows."""
+        for number, page in enumerate(self.column.pages):
+            part = clip(rows, int(self.starts[number]), int(self.starts[number + 1]))
+            if len(part.starts):
+                yield number, page, part
+
+
+def paged(column: Column) -> PagedColumn:
+    """A column with the first row of each of its pages."""
+    counts = [page.num_rows for page in column.pages]
+    items = [page.layout.num_items if isinstance(page.layout, List) else 0 for page in column.pages]
+    return PagedColumn(column, _starts(counts), _starts(items))
+
+
+def _starts(counts: Sequence[int]) -> Ints:
+    if any(count >= 1 << 62 for count in counts):
+        raise CorruptFileError(f"a page claims {max(counts)} rows")
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.array(counts, np.int64))))
+
+
+@dataclass(frozen=True, eq=False)
+class FieldReader20:
+    """One top-level field; `columns` maps field ids to the columns that the file has of it."""
+
+    path: str
+    node: Node
+    columns: Mapping[int, PagedColumn]
+    file_size: int
+
+    def jobs(self, window: RowSelection) -> list[Fetch[object]]:
+        """One reader for the whole field: its columns depend on one another."""
+        return [self._read_field(window)]
+
+    def _read_field(self, window: RowSelection) -> Fetch[object]:
+        with located(self.path, column=self.node.field.name):
+            array: object = yield from self._read(self.node, window)
+            return array
+
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+        """The one array the reader made."""
+        return list(results)
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The pages that hold these rows, in a column that has one slot for each."""
+        column = _row_column(self.node, self.columns)
+        return None if column is None else span(number for number, _, _ in column.parts(window))
+
+    def row_size(self) -> float:
+        """About how many bytes a row of this field takes once decoded."""
+        if any(found.is_blob for found in self.columns.values()) and not pa.types.is_struct(self.node.type):
+            return BLOB_ROW_SIZE
+        sizes = [item.size for found in self.columns.values() for page in found.column.pages for item in page.buffers]
+        return sum(sizes) / max(1, self.num_rows or 0)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns that are read for this field."""
+        return len(self.columns)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of the file, if one of this field's columns tells."""
+        found = _row_column(self.node, self.columns)
+        return None if found is None else int(found.starts[-1])
+
+    def _read(self, node: Node, rows: RowSelection) -> Fetch[Any]:
+        if isinstance(node, StructNode):
+            children = yield from together([self._read(child, rows) for child in node.children])
+            return pa.Array.from_buffers(node.type, rows.num_rows, [None], children=children)
+        column = self.columns.get(node.field.id)
+        if column is None:
+            return pa.nulls(rows.num_rows, node.type)
+        if pa.types.is_struct(node.type) and not node.type.num_fields:
+            # A struct without fields has a column of headers, and nothing in it.
+            return pa.Array.from_buffers(node.type, rows.num_rows, [None], children=[])
+        if isinstance(node, ListNode) and not node.dimension:
+            return (yield from self._read_list(node, column, rows))
+        pages = [self._read_page(node, column, *part) for part in column.parts(rows)]
+        arrays = yield from together(pages)
+        return _checked(concat(arrays, node.type), node, rows)
+
+    def _read_page(
+        self, node: LeafNode | ListNode, column: PagedColumn, number: int, page: Page, rows: RowSelection
+    ) -> Fetch[Any]:
+        with located(self.path, column=node.field.name, page=number):
+            leaf: Leaf = yield from read_array(
+                page, rows, zero_is_null=not pa.types.is_dictionary(node.type), item_bits=_item_bits(node.type)
+            )
+            if column.is_blob and not pa.types.is_struct(node.type):
+                return (yield from self._blobs(leaf, node))
+            return flat_array(leaf, node.type)
+
+    def _blobs(self, leaf: Leaf, node: Node) -> Fetch[Any]:
+        positions, sizes = descriptors(leaf.values)
+        values: VariableBlock = yield from fetch_values(positions, sizes, file_size=self.file_size)
+        return to_arrow(values, node.type, bitmap((sizes > 0) | (positions == 0)))
+
+    def _read_list(self, node: ListNode, column: PagedColumn, rows: RowSelection) -> Fetch[Any]:
+        parts = list(column.parts(rows))
+        found: list[ListRows] = yield from together([self._read_offsets(node, *part) for part in parts])
+        bases = [int(column.item_starts[number]) for number, _, _ in parts]
+        items = _item_ranges(found, bases)
+        values = yield from self._read(node.item, items)
+        lengths = np.concatenate([np.zeros(1, np.int64), *(item.ends - item.starts for item in found)])
+        offsets = np.cumsum(lengths)
+        if not pa.types.is_large_list(node.type) and int(offsets[-1]) > _MAX_INT32:
+            raise CorruptFileError(f"{self.path}: {int(offsets[-1])} items of {node.field.name!r} do not fit {node.type}")
+        dtype = np.int64 if pa.types.is_large_list(node.type) else np.int32
+        buffers = [_validity(found), pa.py_buffer(offsets.astype(dtype))]
+        array = pa.Array.from_buffers(node.type, len(offsets) - 1, buffers, children=[values])
+        return _checked(array, node, rows)
+
+    def _read_offsets(self, node: ListNode, number: int, page: Page, rows: RowSelection) -> Fetch[ListRows]:
+        with located(self.path, column=node.field.name, page=number):
+            return (yield from read_lists(page, rows))
+
+
+def _checked(array: pa.Array, node: Node, rows: RowSelection) -> pa.Array:
+    if len(array) != rows.num_rows:
+        raise CorruptFileError(f"column {node.field.name!r} has {len(array)} of the {rows.num_rows} rows asked for")
+    return array
+
+
+def _validity(parts: Sequence[ListRows]) -> pa.Buffer | None:
+    if all(part.validity is None for part in parts):
+        return None
+    return bitmap(
+        np.concatenate([np.ones(len(part.starts), np.bool_) if part.validity is None else part.validity for part in parts])
+    )
+
+
+def _item_ranges(parts: Sequence[ListRows], bases: Sequence[int]) -> RowSelection:
+    """Where the items of several pages' lists lie in the item column; ranges that touch are merged."""
+    starts = np.concatenate([np.empty(0, np.int64), *(part.starts + base for part, base in zip(parts, bases, strict=True))])
+    ends = np.concatenate([np.empty(0, np.int64), *(part.ends + base for part, base in zip(parts, bases, strict=True))])
+    kept = ends > starts
+    starts, ends = starts[kept], ends[kept]
+    if len(starts) < 2:
+        return RowSelection(starts, ends)
+    breaks = np.flatnonzero(starts[1:] != ends[:-1])
+    return RowSelection(starts[np.concatenate(([0], breaks + 1))], ends[np.concatenate((breaks, [len(ends) - 1]))])
+
+
+def _item_bits(arrow_type: pa.DataType) -> int | None:
+    """Width of the innermost item of a fixed-size list."""
+    item = arrow_type
+    while pa.types.is_fixed_size_list(item):
+        item = item.value_type
+    return None if item is arrow_type or pa.types.is_nested(item) else int(item.bit_width)
+
+
+def _row_column(node: Node, columns: Mapping[int, PagedColumn]) -> PagedColumn | None:
+    """A column whose slots are the rows of the file."""
+    found = columns.get(node.field.id)
+    if found is not None or not isinstance(node, StructNode):
+        return found
+    for child in node.children:
+        below = _row_column(child, columns)
+        if below is not None:
+            return below
+    return None
+
+
+def own_fields(node: Node) -> Iterator[int]:
+    """Ids of the fields that have a column of their own, in the order of the columns of a 2.0 file."""
+    yield node.field.id
+    if isinstance(node, StructNode):
+        for child in node.children:
+            yield from own_fields(child)
+    elif isinstance(node, ListNode) and not node.dimension:
+        yield from own_fields(node.item)
+
+
+def assign_columns20(nodes: Sequence[Node]) -> dict[int, int]:
+    """Field id -> column for a file of these fields."""
+    order = [field_id for node in nodes for field_id in own_fields(node)]
+    return {field_id: column for column, field_id in enumerate(order)}

@@ -1,0 +1,297 @@
+"""Reading fields of files 2.1 and newer: which page readers a window of rows needs, and what becomes of their leaves.
+
+window rows [900000, 1100000)    column 0: page 0 rows [900000, 1048576), page 1 rows [0, 51424)
+                                 two jobs, two arrays: a flat column stays in as many chunks as it has pages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.codecs.registry import CODECS
+from lance_core.errors import CorruptFileError
+from lance_core.fetch import Fetch
+from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
+from lance_core.file.convert.assemble import flat_array, nested_array
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
+from lance_core.file.error_location import located, span
+from lance_core.file.rows import clip, scale
+from lance_core.format.layout import BlobLayout, Column, MiniBlockLayout, Page
+from lance_core.io.cache import LruCache
+from lance_core.pages.chunks import ChunkTable
+from lance_core.pages.leaf import Leaf
+from lance_core.pages.read.list_scan import groups, scan_lists
+from lance_core.pages.read.lists import Part, are_alike, can_join, read_lists
+from lance_core.pages.registry import load, read, scan
+from lance_core.pages.rows import Ints, RowSelection
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnReader:
+    """The pages of one column. `scale` items of the column make one row of the file.
+
+    `starts[i]` is the first row of page i; the last entry is the number of rows.
+    """
+
+    path: str
+    name: str
+    index: int
+    column: Column
+    starts: Ints
+    scale: int
+    cache: LruCache
+    key: tuple[object, ...]
+    file_size: int
+    described: bool = False
+
+    def parts(self, window: RowSelection) -> Iterator[tuple[int, RowSelection]]:
+        """(page, rows of the page as the page counts them) of every page with selected rows."""
+        if not len(window.starts):
+            return
+        first = int(np.searchsorted(self.starts, window.starts[0], side="right")) - 1
+        last = int(np.searchsorted(self.starts, window.ends[-1], side="left"))
+        for number in range(first, last):
+            rows = clip(window, int(self.starts[number]), int(self.starts[number + 1]))
+            if len(rows.starts):
+                yield number, scale(rows, self.scale)
+
+    def fetch(self, number: int, rows: RowSelection) -> Fetch[Leaf]:
+        """Some rows of one page."""
+        page = self.column.pages[number]
+        with located(self.path, column=self.name, page=number):
+            if rows.covers(page.num_rows):
+                leaf = yield from scan(page)
+            else:
+                index = yield from self._index(number, page)
+                leaf = yield from read(page, index, rows)
+            if isinstance(page.layout, BlobLayout) and not self.described:
+                values = yield from fetch_values(*descriptors(leaf.values), file_size=self.file_size)
+                return replace(leaf, values=values)
+            return leaf
+
+    def known_together(self, parts: Sequence[tuple[int, RowSelection]]) -> list[ChunkTable] | None:
+        """The chunk tables of the pages, if all are known and some rows of all pages can be read as one."""
+        if not self._pages_are_alike:
+            return None
+        pages = [self.column.pages[number] for number, _ in parts]
+        if 2 * sum(rows.num_rows for _, rows in parts) > sum(page.num_rows for page in pages):
+            return None
+        tables = [self.cache.get((*self.key, self.index, number)) for number, _ in parts]
+        known = [table for table in tables if isinstance(table, ChunkTable)]
+        return known if len(known) == len(parts) and can_join(known) else None
+
+    def fetch_whole(self, numbers: Sequence[int]) -> Fetch[list[Leaf]]:
+        """Every row of some neighbouring pages, which are alike."""
+        with located(self.path, column=self.name, page=span(numbers)):
+            return (yield from scan_lists([self.column.pages[number] for number in numbers], CODECS))
+
+    def whole_groups(self, numbers: Sequence[int]) -> list[Sequence[int]]:
+        """The pages, those that are scanned together in one group."""
+        if len(numbers) < 2 or not self._pages_are_alike:
+            return [[number] for number in numbers]
+        items = [cast("MiniBlockLayout", self.column.pages[number].layout).num_items for number in numbers]
+        return [numbers[start:end] for start, end in groups(items)]
+
+    @cached_property
+    def _pages_are_alike(self) -> bool:
+        return are_alike([page.layout for page in self.column.pages])
+
+    def fetch_together(self, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]) -> Fetch[Leaf]:
+        """Some rows of several pages, with `known_together`."""
+        pages = [self.column.pages[number] for number, _ in parts]
+        with located(self.path, column=self.name, page=parts[0][0]):
+            for page, (_, rows) in zip(pages, parts, strict=True):
+                rows.check(page.num_rows)
+            joined = [Part(page, table, rows) for page, table, (_, rows) in zip(pages, tables, parts, strict=True)]
+            return (yield from read_lists(cast("MiniBlockLayout", pages[0].layout), joined, CODECS))
+
+    def _index(self, number: int, page: Page) -> Fetch[object]:
+        key = (*self.key, self.index, number)
+        found = self.cache.get(key)
+        if found is None:
+            found = yield from load(page)
+            if found is not None:
+                self.cache.put(key, found, _index_size(page))
+        return found
+
+
+def _index_size(page: Page) -> int:
+    """About what an index holds in memory: everything of the page but its largest buffer, which is the values."""
+    sizes = sorted(item.size for item in page.buffers)
+    return 512 + 4 * sum(sizes[:-1])
+
+
+def column_reader(
+    path: str,
+    leaf: LeafNode,
+    column: Column,
+    row_scale: int,
+    cache: LruCache,
+    key: tuple[object, ...],
+    file_size: int,
+) -> ColumnReader:
+    """A reader of one column; checks that its pages hold whole rows."""
+    counts = np.array([page.num_rows for page in column.pages], np.int64)
+    if len(counts) and (int(counts.min()) < 0 or bool((counts % row_scale).any())):
+        raise CorruptFileError(f"{path}: column {leaf.field.name!r} has pages of {counts[:5].tolist()}... items")
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts // row_scale)))
+    described = pa.types.is_struct(leaf.type)
+    return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key, file_size, described)
+
+
+@dataclass(frozen=True, eq=False)
+class FieldReader:
+    """One top-level field and the columns below it; leaves that the file lacks have no reader."""
+
+    path: str
+    node: Node
+    columns: tuple[ColumnReader, ...]
+
+    def jobs(self, window: RowSelection) -> list[Fetch[object]]:
+        """One reader per page; all may run at once."""
+        if isinstance(self.node, LeafNode):
+            return [self._flat(column, *part) for column in self.columns for part in column.parts(window)]
+        jobs: list[Fetch[object]] = []
+        for column in self.columns:
+            parts = list(column.parts(window))
+            tables = column.known_together(parts) if len(parts) > 1 else None
+            if tables is not None:
+                jobs.append(self._nested_together(column, parts, tables))
+            else:
+                jobs.extend(self._apart(column, parts))
+        return jobs
+
+    def _apart(self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]]) -> Iterator[Fetch[object]]:
+        """Whole pages in groups, others alone, in order."""
+        for is_whole, run in groupby(parts, key=lambda part: part[1].covers(column.column.pages[part[0]].num_rows)):
+            if is_whole:
+                for numbers in column.whole_groups([number for number, _ in run]):
+                    yield self._nested_whole(column, numbers)
+            else:
+                for part in run:
+                    yield self._nested(column, *part)
+
+    def _nested_whole(self, column: ColumnReader, numbers: Sequence[int]) -> Fetch[object]:
+        if len(numbers) == 1:
+            leaf = yield from column.fetch(numbers[0], RowSelection.all(column.column.pages[numbers[0]].num_rows))
+            return column.index, [leaf]
+        leaves_found = yield from column.fetch_whole(numbers)
+        return column.index, leaves_found
+
+    def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
+        leaf = yield from column.fetch(number, rows)
+        with located(self.path, column=column.name, page=number):
+            return flat_array(leaf, self.node.type)
+
+    def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
+        leaf = yield from column.fetch(number, rows)
+        return column.index, [leaf]
+
+    def _nested_together(
+        self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
+    ) -> Fetch[object]:
+        leaf = yield from column.fetch_together(parts, tables)
+        return column.index, [leaf]
+
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+        """The chunks of the window's array, from what the jobs returned."""
+        if not self.columns:
+            return [pa.nulls(num_rows, self.node.type)]
+        if isinstance(self.node, LeafNode):
+            return list(results)
+        pages: dict[int, list[Leaf]] = {column.index: [] for column in self.columns}
+        for result in results:
+            index, found = cast("tuple[int, list[Leaf]]", result)
+            pages[index].extend(found)
+        return [nested_array(self.node, pages, num_rows)]
+
+    def pages_of(self, window: RowSelection) -> str | None:
+        """The pages that hold these rows, in any of the columns."""
+        return span(number for column in self.columns for number, _ in column.parts(window))
+
+    def row_size(self) -> float:
+        """About how many bytes a row of this field takes once decoded."""
+        types = {leaf.column: leaf.type for leaf in leaves(self.node)}
+        return sum(_row_size(column, types[column.index]) for column in self.columns)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns that are read for this field."""
+        return len(self.columns)
+
+
+def _row_size(column: ColumnReader, arrow_type: pa.DataType) -> float:
+    rows = int(column.starts[-1])
+    if not rows:
+        return 0.0
+    pages = column.column.pages
+    if not column.described and any(isinstance(page.layout, BlobLayout) for page in pages):
+        return BLOB_ROW_SIZE
+    items = sum(getattr(page.layout, "num_items", page.num_rows) for page in pages)
+    width = fixed_size(arrow_type)
+    if width is not None:
+        return width * items / rows
+    stored = sum(item.size for page in pages for item in page.buffers)
+    # Offsets, and bytes that are about half as many once encoded.
+    return 8.0 * items / rows + 2.0 * stored / rows
+
+
+def fixed_size(arrow_type: pa.DataType) -> float | None:
+    """Bytes of a value when all values of the type have the same width, else None."""
+    types = pa.types
+    if types.is_fixed_size_list(arrow_type):
+        item = fixed_size(arrow_type.value_type)
+        return None if item is None else item * arrow_type.list_size
+    if types.is_dictionary(arrow_type):
+        return fixed_size(arrow_type.index_type)
+    if types.is_null(arrow_type) or types.is_nested(arrow_type):
+        return 0.0 if types.is_null(arrow_type) else None
+    try:
+        return max(1.0, float(arrow_type.bit_width) / 8)
+    except ValueError:
+        return None
+
+
+def row_scales(node: Node, factor: int = 1, *, in_list: bool = False) -> Iterator[tuple[LeafNode, int]]:
+    """Each leaf with the items its pages count per row: fixed-size lists of structs multiply, until a list begins."""
+    if isinstance(node, LeafNode):
+        yield node, factor
+    elif isinstance(node, StructNode):
+        for child in node.children:
+            yield from row_scales(child, factor, in_list=in_list)
+    elif isinstance(node, ListNode) and node.dimension:
+        yield from row_scales(node.item, factor if in_list else factor * node.dimension, in_list=in_list)
+    else:
+        yield from row_scales(node.item, factor, in_list=True)
+
+
+def field_readers(
+    path: str,
+    nodes: Sequence[Node],
+    columns: dict[int, Column],
+    cache: LruCache,
+    key: tuple[object, ...],
+    file_size: int,
+) -> list[FieldReader]:
+    """A reader for each top-level field; `columns` holds the metadata of every column the nodes name."""
+    readers = []
+    for node in nodes:
+        found = [
+            column_reader(path, leaf, columns[leaf.column], factor, cache, key, file_size)
+            for leaf, factor in row_scales(node)
+            if leaf.column is not None
+        ]
+        readers.append(FieldReader(path, node, tuple(found)))
+    return readers
+
+
+def wanted_columns(nodes: Sequence[Node]) -> list[int]:
+    """The columns of the file that the nodes need."""
+    return [leaf.column for node in nodes for leaf in leaves(node) if leaf.column is not None]

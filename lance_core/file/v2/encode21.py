@@ -1,0 +1,71 @@
+"""Batches -> pages of files 2.1 and newer: one stream of pages per leaf.
+
+batch {a: int64, s: struct<x, y>}      column 0: a     column 1: s.x     column 2: s.y
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.codecs.options import EncodingOptions
+from lance_core.file.convert.split import LeafSlice, join_slices, leaf_of, split
+from lance_core.file.convert.tree import LeafNode, Node, assign_columns, build_tree, is_old_blob, leaves
+from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.pages.encoded import EncodedPage
+from lance_core.pages.write.encode import encode_pages
+
+
+class LeafEncoder:
+    """Knows the columns of a new file and turns rows of each into pages."""
+
+    def __init__(self, schema: Schema, version: FileVersion) -> None:
+        columns = assign_columns(schema)
+        self._nodes: list[Node] = [build_tree(schema, field, columns) for field in schema.top_level]
+        self._leaves: list[LeafNode] = [leaf for node in self._nodes for leaf in leaves(node)]
+        self._firsts = list(itertools.accumulate((len(list(leaves(node))) for node in self._nodes), initial=0))
+        self._old_blobs = [version is FileVersion.V2_1 and is_old_blob(leaf.field) for leaf in self._leaves]
+        self._options = [EncodingOptions.parse(leaf.field.metadata, version) for leaf in self._leaves]
+
+    @property
+    def num_columns(self) -> int:
+        """Columns the file will have."""
+        return len(self._leaves)
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """The field id of each column."""
+        return tuple(leaf.field.id for leaf in self._leaves)
+
+    def name(self, column: int) -> str:
+        """What to call a column in messages."""
+        return self._leaves[column].field.name
+
+    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, LeafSlice]]:
+        """(column, rows) of every column of one top-level field, from its storage array."""
+        return enumerate(split(self._nodes[field], array), self._firsts[field])
+
+    def encode(self, column: int, slices: Sequence[LeafSlice]) -> list[EncodedPage]:
+        """The pages of some rows of one column."""
+        leaf = leaf_of(join_slices(slices))
+        pages = encode_pages(leaf, self._options[column])
+        return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
+
+    def column_encoding(self, column: int) -> object:
+        """Nothing: pages describe themselves."""
+        return None
+
+
+def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:
+    """A page of (position, size) pairs as what it is; nulls are in the pairs (size 0, the level in the position)."""
+    has_nulls = any(pc.any(pc.equal(item.values.field(1), 0)).as_py() for item in slices)
+    layer = RepDefLayer.NULLABLE_ITEM if has_nulls else RepDefLayer.ALL_VALID_ITEM
+    inner = cast(PageLayout, page.layout)
+    return replace(page, layout=BlobLayout(inner, (layer,)))

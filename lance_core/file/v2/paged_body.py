@@ -1,0 +1,227 @@
+"""The body of a 2.x file being written: rows wait per column until a page's worth has come together.
+
+    column a   8 MiB waiting -> encode -> page 0 written      column b   3 MiB waiting
+
+All columns together hold at most `max_buffered_bytes`; pages are encoded on the work pool while others are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lance_core.errors import InputError
+from lance_core.file.blob.read import stored_schema
+from lance_core.file.blob.sink import BlobSink
+from lance_core.file.blob.write import BlobStore, check_blobs
+from lance_core.file.convert.assemble import copied
+from lance_core.file.convert.tree import build_tree
+from lance_core.file.encode_ahead import EncodeAhead
+from lance_core.file.v2.container import ContainerWriter
+from lance_core.file.v2.encode20 import ArrayEncoder
+from lance_core.file.v2.encode21 import LeafEncoder
+from lance_core.format.layout import Column, Page
+from lance_core.format.schema import Schema
+from lance_core.format.version import FileVersion
+from lance_core.io.store import Store, StoreWriter
+from lance_core.pages.encoded import EncodedPage
+from lance_core.wire.file import FileDescriptor, encode_file_descriptor
+
+
+class Encoder(Protocol):
+    """What a version of the format offers for writing."""
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of the file."""
+        ...
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """Field id of each column."""
+        ...
+
+    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, Any]]:
+        """(column, rows) pairs of one top-level field, numbered from 0; rows have `num_bytes`."""
+        ...
+
+    def encode(self, column: int, slices: Sequence[Any]) -> list[EncodedPage]:
+        """Pages of some rows of a column."""
+        ...
+
+    def column_encoding(self, column: int) -> object:
+        """What the column says of itself beside its pages; usually None."""
+        ...
+
+
+@dataclass
+class _Column:
+    """Rows that wait, and the pages already written. `next_row` is the first row of the next page.
+
+    The first `num_owned` items of `waiting` keep no large batch of the caller's alive.
+    """
+
+    waiting: list[Any] = field(default_factory=list)
+    num_owned: int = 0
+    num_bytes: int = 0
+    pages: list[Page] = field(default_factory=list)
+    next_row: int = 0
+
+    def add(self, item: Any) -> None:
+        self.waiting.append(item)
+        self.num_bytes += item.num_bytes
+
+    def drain(self) -> list[Any]:
+        waiting, self.waiting, self.num_bytes, self.num_owned = self.waiting, [], 0, 0
+        return waiting
+
+    def own(self) -> None:
+        for number in range(self.num_owned, len(self.waiting)):
+            self.waiting[number] = _owned(self.waiting[number])
+        self.num_owned = len(self.waiting)
+
+
+class PagedBody:
+    """Columns of a 2.x file on their way into it."""
+
+    def __init__(
+        self,
+        out: StoreWriter,
+        schema: Schema,
+        version: FileVersion,
+        *,
+        store: Store,
+        path: str,
+        max_page_bytes: int,
+        max_buffered_bytes: int,
+    ) -> None:
+        check_blobs(schema, version)
+        self._schema = schema
+        self._version = version
+        self._encoder = encoder_for(schema, version)
+        self._columns = [_Column() for _ in range(self._encoder.num_columns)]
+        self._max_page_bytes = max_page_bytes
+        self._max_buffered_bytes = max_buffered_bytes
+        self._container = ContainerWriter(out)
+        self._sink = BlobSink(store, path, self._container.add_buffer)
+        self._blobs = BlobStore(version, self._sink)
+        nodes = [build_tree(schema, field, {}) for field in schema.top_level]
+        self._blob_nodes = {number: node for number, node in enumerate(nodes) if self._blobs.has_blobs(node)}
+        self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)
+
+    @property
+    def position(self) -> int:
+        """Bytes written so far."""
+        return self._container.position
+
+    @property
+    def num_waiting_bytes(self) -> int:
+        """Bytes of rows that wait to become pages, before they are encoded."""
+        return sum(column.num_bytes for column in self._columns) + self._ahead.num_bytes
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """Field id of each column."""
+        return self._encoder.fields
+
+    @property
+    def column_indices(self) -> tuple[int, ...]:
+        """Where each of `fields` is stored."""
+        return tuple(range(len(self._columns)))
+
+    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+        """Storage arrays of all top-level fields; each is cut so that it adds not much more than a page at a time."""
+        # Only now, so that rows which became pages meanwhile are not copied.
+        for column in self._columns:
+            column.own()
+        for number, array in enumerate(arrays):
+            # Offsets and validity make a page's worth of values a little larger than a page.
+            count = max(1, -(-array.nbytes // (self._max_page_bytes * 9 // 8)))
+            step = max(1, -(-num_rows // count))
+            for start in range(0, num_rows, step):
+                self._append(number, self._described(number, array.slice(start, step)))
+        self._flush_excess()
+
+    def _described(self, number: int, array: pa.Array) -> pa.Array:
+        """The array, or what stands for its values when they are kept out of line."""
+        node = self._blob_nodes.get(number)
+        return array if node is None else self._blobs.replaced(node, array)
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Store bytes beside the pages; returns their number."""
+        return self._container.add_global_buffer(data)
+
+    def finish(self, schema_metadata: dict[str, bytes], num_rows: int) -> int:
+        """Encode what waits and write the tables; returns the file's size."""
+        for number, column in enumerate(self._columns):
+            if column.waiting:
+                self._flush(number)
+        self._ahead.drain()
+        self._sink.close()
+        descriptor = FileDescriptor(stored_schema(Schema(self._schema.fields, schema_metadata)), num_rows)
+        columns = [
+            Column(tuple(column.pages), encoding=self._encoder.column_encoding(number))
+            for number, column in enumerate(self._columns)
+        ]
+        return self._container.finish(columns, encode_file_descriptor(descriptor), self._version)
+
+    def abandon(self) -> None:
+        """Stop encoding; the file is given up."""
+        self._ahead.abandon()
+        self._sink.abort()
+
+    def _append(self, field: int, array: pa.Array) -> None:
+        for number, item in self._encoder.split(field, array):
+            column = self._columns[number]
+            if column.waiting and column.num_bytes + item.num_bytes > self._max_page_bytes * 5 // 4:
+                self._flush(number)
+            column.add(item)
+            if column.num_bytes >= self._max_page_bytes:
+                self._flush(number)
+
+    def _flush_excess(self) -> None:
+        total = sum(column.num_bytes for column in self._columns)
+        if total <= self._max_buffered_bytes:
+            return
+        for number in sorted(range(len(self._columns)), key=lambda number: -self._columns[number].num_bytes):
+            if total <= self._max_buffered_bytes // 2:
+                break
+            total -= self._columns[number].num_bytes
+            self._flush(number)
+
+    def _flush(self, number: int) -> None:
+        """Make pages of a column's waiting rows."""
+        self._ahead.add(number, self._columns[number].drain())
+
+    def _write_pages(self, number: int, pages: Sequence[EncodedPage], num_rows: int) -> None:
+        column = self._columns[number]
+        items = max(1, sum(page.num_rows for page in pages))
+        done = 0
+        for page in pages:
+            buffers = tuple(self._container.add_buffer(data) for data in page.buffers)
+            # Pages of list items (2.0) and of fixed-size lists of structs count items, not rows.
+            column.pages.append(
+                Page(page.layout, buffers, page.num_rows, column.next_row + done * num_rows // max(1, items))
+            )
+            done += page.num_rows
+        column.next_row += num_rows
+
+
+def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
+    """The encoder of a storage version. InputError for versions that cannot be written."""
+    if version is FileVersion.V2_0:
+        return ArrayEncoder(schema)
+    if version in (FileVersion.V2_1, FileVersion.V2_2):
+        return LeafEncoder(schema, version)
+    raise InputError(f"files of version {version.text} are not written here", cure="Use storage version 2.0, 2.1 or 2.2.")
+
+
+def _owned(item: Any) -> Any:
+    """The rows, free of buffers that are much larger than they are (slices of big batches would keep those alive)."""
+    values = getattr(item, "values", None)
+    if values is None or values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
+        return item
+    return replace(item, values=copied(values))

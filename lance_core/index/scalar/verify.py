@@ -1,0 +1,178 @@
+"""Does an index say of every row what the row's value is? What the kinds share when they are compared with their column.
+
+::
+
+    stored ids [7, 3, 9]   rows of the column [3, 7]       places [1, 0]; 9 is of a row that is gone, it may stay
+    stored ids [7, 7, 9]   rows of the column [3, 7]       CorruptFileError: row 7 is there twice, row 3 is not
+
+Each row of the column must be there once with its own value; then nothing can be missing, and nothing be wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.format.address import OFFSET_BITS
+from lance_core.index.base import gather
+from lance_core.index.scalar.id_lookup import STEP, Places
+from lance_core.index.scalar.id_lookup import require as require
+from lance_core.index.scalar.order import float_keys, integer_keys
+from lance_core.rowids.bitmap import bitmap_array
+from lance_core.rowids.selection import AddressSet
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+UInt64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+_LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(OFFSET_BITS)
+_PIECE, _MANY_BATCHES = 1 << 16, 256
+_OTHER_NULLS = "other rows are null than in the table"
+
+
+def require_same_values(stored: Any, values: Any) -> None:
+    """Two arrays of one length must have the same values, nulls and NaN (of whatever bits) included."""
+    stored = stored.cast(values.type) if stored.type != values.type else stored
+    if stored.equals(values):
+        return
+    same = stored.is_null().equals(values.is_null())
+    if same and pa.types.is_floating(values.type):
+        kept, mine = (array.drop_null().to_numpy(zero_copy_only=False) for array in (stored, values))
+        same = bool(((kept == mine) | ((kept != kept) & (mine != mine))).all())
+    else:
+        same = False
+    require(same, "a value is another than in the table")
+
+
+class NullCheck:
+    """Of the rows handed in, a stored set (None: there is none) must hold those that are null and no others."""
+
+    def __init__(self, stored: AddressSet | None) -> None:
+        self._stored = stored
+        self._found: list[tuple[UInt64s, npt.NDArray[np.bool_]]] = []
+
+    def note(self, ids: UInt64s, is_null: npt.NDArray[np.bool_]) -> None:
+        """Take in rows, and whether each is null."""
+        if self._stored:
+            self._found.append((ids, is_null))
+        elif self._stored is not None:
+            require(not is_null.any(), _OTHER_NULLS)
+
+    def require_same(self) -> None:
+        """CorruptFileError: it holds others."""
+        if self._stored and self._found:
+            ids, is_null = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
+            held = np.zeros(len(ids), np.bool_)
+            found = Places(ids).of(expanded(self._stored, ids))
+            held[found[found >= 0]] = True
+            require(np.array_equal(held, is_null), _OTHER_NULLS)
+
+
+def expanded(rows: AddressSet, ids: UInt64s) -> UInt64s:
+    """The addresses of a set; where it stands for a whole fragment, those of `ids` that lie there."""
+    parts = [
+        ids[ids >> _SHIFT == owner]
+        if offsets is None
+        else bitmap_array(offsets).astype(np.uint64) | np.uint64(owner << OFFSET_BITS)
+        for owner, offsets in rows.fragments.items()
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+def not_above(low: Any, high: Any) -> npt.NDArray[np.bool_]:
+    """For each pair of values that are not null whether the first comes before the second in an index, or is the same."""
+    t = pa.types
+    if t.is_floating(low.type):
+        found: Any = float_keys(low) <= float_keys(high)
+        return np.asarray(found, np.bool_)
+    if t.is_boolean(low.type) or t.is_fixed_size_binary(low.type):
+        plain = pa.int8() if t.is_boolean(low.type) else pa.binary()
+        low, high = low.cast(plain), high.cast(plain)
+    known: Any = pc.less_equal(low, high)
+    return np.asarray(known.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def require_bounds(summaries: pa.RecordBatch, numbers: Any, lows: Any, highs: Any) -> None:
+    """Stretches `numbers` of a table with min and max have values from `lows` to `highs`, which the table must allow for."""
+    least, most = (summaries.column(name).take(pa.array(numbers)) for name in ("min", "max"))
+    require(most.null_count == 0, "a page with values has no largest one")
+    require(not_above(highs.cast(most.type), most).all(), "a page has a value above its largest one")
+    told = least.is_valid()
+    require(not_above(least.filter(told), lows.cast(least.type).filter(told)).all(), "a page has a value below its smallest")
+
+
+def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: Any) -> None:
+    """The same of each value, which lies in the stretch of its number; none is null or not a number."""
+    if len(values) == 0:
+        return
+    if integer_keys(values.slice(0, 1)) is None:
+        for first in range(0, len(values), STEP):
+            part = values.slice(first, STEP)
+            require_bounds(summaries, numbers[first : first + STEP], part, part)
+        return
+    keys = integer_keys(values)
+    cuts = np.append(0, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+    least, most = (summaries.column(name).cast(values.type).take(pa.array(numbers[cuts])) for name in ("min", "max"))
+    require(most.null_count == 0, "a page with values has no largest one")
+    require((np.maximum.reduceat(keys, cuts) <= integer_keys(most)).all(), "a page has a value above its largest one")
+    told = least.is_valid().to_numpy(zero_copy_only=False)
+    lows = np.minimum.reduceat(keys, cuts)[told]
+    require((integer_keys(least.drop_null()) <= lows).all(), "a page has a value below its smallest")
+
+
+class Zones:
+    """Which zone of a table of zones (fragment_id, zone_start, zone_length) each row lies in."""
+
+    def __init__(self, places: pa.RecordBatch) -> None:
+        names = ("fragment_id", "zone_start", "zone_length")
+        owners, starts, self._lengths = (places.column(name).to_numpy() for name in names)
+        require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone lies outside of the table")
+        self._firsts = (owners << _SHIFT) | starts
+        self._order = np.argsort(self._firsts, kind="stable")
+        self._ascending = self._firsts[self._order]
+
+    def of(self, ids: UInt64s) -> Int64s:
+        """The number of the zone of each row. CorruptFileError: a row lies in none."""
+        if len(ids) == 0:
+            return np.empty(0, np.int64)
+        at = np.searchsorted(self._ascending, ids, side="right") - 1
+        require(len(self._order) and int(at.min()) >= 0, "a row lies in no zone")
+        zones: Int64s = self._order[at]
+        require(((ids - self._firsts[zones]) < self._lengths[zones]).all(), "a row lies in no zone")
+        return zones
+
+
+def in_pieces(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> Iterator[tuple[Any, UInt64s]]:
+    """Training data (value, id) about so many rows at a time as stay in the processor's caches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in itertools.chain.from_iterable(_slices(batch) for batch in batches):
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= _PIECE or len(waiting) >= _MANY_BATCHES:
+            yield gather(waiting, value_type)
+            waiting = []
+    if waiting:
+        yield gather(waiting, value_type)
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(first, _PIECE) for first in range(0, batch.num_rows, _PIECE))
+
+
+def null_mask(values: Any) -> npt.NDArray[np.bool_]:
+    """Whether each value is null."""
+    if values.null_count == 0:
+        return np.zeros(len(values), np.bool_)
+    return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def in_order(values: Any, ids: UInt64s) -> tuple[Any, UInt64s]:
+    """Rows by ascending id."""
+    if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):
+        return values, ids
+    order = np.argsort(ids, kind="stable")
+    return values.take(pa.array(order)), ids[order]

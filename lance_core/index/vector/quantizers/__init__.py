@@ -1,0 +1,1 @@
+"""How vectors are coded in a partition: flat, scalar, product, RaBitQ."""

@@ -1,0 +1,215 @@
+"""RaBitQ: what is left of a vector after its centroid is rotated at random, then told by a sign and some bits a number.
+
+::
+
+    _rabit_codes [dim / 8]             signs                __add_factors, __scale_factors, __error_factors
+    __blocked_ex_codes [dim * b / 8]   b = num_bits - 1     __add_factors_ex, __scale_factors_ex
+    distance = add + scale * (rotated query . code) + |query - centroid|^2      (dot: less query . centroid)
+
+The rotation is the same for the whole index, kept as the bits of its sign flips. (Spec: FORMAT E.5.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
+from lance_core.format.index_details import Metric
+from lance_core.index.vector.distances import Floats
+from lance_core.index.vector.graph import Access
+from lance_core.index.vector.quantizer import Columns, list_field
+from lance_core.index.vector.quantizers.product import float_tensor, tensor_floats
+from lance_core.index.vector.quantizers.rabit_bits import level_bytes, pack_levels, pack_signs, unpack_levels, unpack_signs
+from lance_core.kernels.rabit import LANES, ROUNDS, rabit_apart, rabit_levels, rotate_many, rotate_rows, signed_dots
+from lance_core.wire.index import decode_tensor_bytes, encode_tensor_bytes
+
+SIGNS, LEVELS = "_rabit_codes", "__blocked_ex_codes"
+SIGN_FACTORS = ("__add_factors", "__scale_factors", "__error_factors")
+LEVEL_FACTORS = ("__add_factors_ex", "__scale_factors_ex")
+HELD = "codes"
+
+
+@dataclass(frozen=True, eq=False)
+class Rabit:
+    """Codes of `num_bits` bits a number. `signs` are the flips of the rotation; or `matrix` [dim, dim] rotates."""
+
+    dimension: int
+    num_bits: int
+    metric: Metric
+    signs: npt.NDArray[np.uint8]
+    matrix: Floats | None = None
+
+    @property
+    def level_bits(self) -> int:
+        """Bits besides the sign."""
+        return self.num_bits - 1
+
+    @cached_property
+    def _factor_names(self) -> tuple[str, ...]:
+        return (*SIGN_FACTORS, *(LEVEL_FACTORS if self.level_bits else ()))
+
+    def rotate(self, rows: Floats) -> Floats:
+        """Rows [n, dim] rotated."""
+        if self.matrix is not None:
+            return np.ascontiguousarray(rows @ self.matrix.T, np.float32)
+        turned = np.array(rows, np.float32, order="C", copy=True)
+        many = len(turned) // LANES * LANES
+        if many:
+            rotate_many(turned[:many].reshape(-1), self.signs, self.dimension)
+        rotate_rows(turned[many:].reshape(-1), self.signs, self.dimension)
+        return turned
+
+    def fields(self) -> list[pa.Field[Any]]:
+        """Signs, factors, levels."""
+        found = [list_field(SIGNS, pa.uint8(), self.dimension // 8)]
+        found += [pa.field(name, pa.float32()) for name in SIGN_FACTORS]
+        if self.level_bits:
+            found.append(list_field(LEVELS, pa.uint8(), level_bytes(self.dimension, self.level_bits)))
+            found += [pa.field(name, pa.float32()) for name in LEVEL_FACTORS]
+        return found
+
+    def storage(self) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+        """The rotation and the bits; a matrix is a tensor in a buffer."""
+        is_fast = self.matrix is None
+        told = {
+            "rotate_mat_position": None if is_fast else 2,
+            "fast_rotation_signs": self.signs.tolist() if is_fast else None,
+            "rotation_type": "fast" if is_fast else "matrix",
+            "code_dim": self.dimension,
+            "num_bits": self.num_bits,
+            "packed": True,
+            "query_estimator": "raw_query",
+        }
+        if self.matrix is None:
+            return told, ()
+        return told, (encode_tensor_bytes(float_tensor(self.matrix, self.matrix.shape, np.dtype(np.float32))),)
+
+    def encode(self, rows: Floats, owners: npt.NDArray[np.uint32], centroids: Floats) -> dict[str, npt.NDArray[Any]]:
+        """Signs, levels and factors of the rotated residuals."""
+        turned = self.rotate(rows - centroids[owners])
+        middles = self.rotate(centroids).reshape(-1)
+        levels = np.empty(turned.shape, np.uint8)
+        factors = np.empty((len(rows), 5), np.float32)
+        rabit_levels(
+            turned.reshape(-1), middles, owners, self.dimension, self.level_bits, int(self.metric == "dot"),
+            levels.reshape(-1), factors.reshape(-1),
+        )  # fmt: skip
+        positive = turned >= 0
+        columns: dict[str, npt.NDArray[Any]] = {SIGNS: np.packbits(positive, axis=1, bitorder="little")}
+        if self.level_bits:
+            # A negative number's level is stored as its complement, so that sign and level are one number in order.
+            stored = np.where(positive, levels, levels ^ np.uint8((1 << self.level_bits) - 1)).astype(np.uint8)
+            columns[LEVELS] = pack_levels(stored, self.level_bits)
+        for at, name in enumerate(self._factor_names):
+            columns[name] = np.ascontiguousarray(factors[:, at])
+        return columns
+
+    def arrange(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Signs by groups of rows."""
+        return pack_signs(values) if name == SIGNS else values
+
+    def restore(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Signs row by row."""
+        return unpack_signs(values) if name == SIGNS else values
+
+    def hold(self, columns: Columns) -> Columns:
+        """Codes as odd whole numbers [n, dim] (twice what they stand for), and the factors that go with them."""
+        signs = unpack_signs(columns[SIGNS])
+        positive = self._positive(signs)
+        add, scale = (SIGN_FACTORS if not self.level_bits else LEVEL_FACTORS)[:2]
+        kind = np.int8 if self.level_bits <= 6 else np.int16
+        codes = np.ones(positive.shape, kind)
+        if self.level_bits:
+            codes += 2 * self._levels(columns, positive).astype(kind)
+        np.negative(codes, out=codes, where=~positive)
+        return {HELD: codes, "add": columns[add], "scale": columns[scale]}
+
+    def _positive(self, signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+        return np.unpackbits(signs, axis=1, bitorder="little")[:, : self.dimension].astype(bool)
+
+    def _levels(self, columns: Columns, positive: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+        """Levels as sizes: a negative number's is stored as its complement."""
+        stored = unpack_levels(columns[LEVELS], self.level_bits, self.dimension)
+        return np.where(positive, stored, stored ^ np.uint8((1 << self.level_bits) - 1))
+
+    def apart(
+        self,
+        residuals: Floats,
+        squares: Floats,
+        columns: Columns,
+        owners: npt.NDArray[np.uint32],
+        middles: Floats,
+        noise: Floats,
+        share: np.float32,
+    ) -> Floats:
+        """How far stored codes, row by row, are from those of `residuals` (not rotated): see `rabit_apart`. `middles` are
+        the rotated centroids."""
+        factors = np.zeros((len(residuals), 5), np.float32)
+        for at, name in enumerate(self._factor_names):
+            factors[:, at] = columns[name]
+        signs, levels = np.ascontiguousarray(columns[SIGNS]), np.empty(0, np.uint8)
+        if self.level_bits:
+            levels = self._levels(columns, self._positive(signs)).reshape(-1)
+        found = np.empty(len(residuals), np.float32)
+        rabit_apart(
+            self.rotate(residuals).reshape(-1), squares, middles.reshape(-1), owners, signs.reshape(-1), levels,
+            factors.reshape(-1), noise, share, self.dimension, self.level_bits, int(self.metric == "dot"), found,
+        )  # fmt: skip
+        return found
+
+    def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
+        """Estimated distances. Cosine: half the squared distance between vectors of length one."""
+        codes = columns[HELD]
+        out = np.empty(len(codes), np.float32)
+        signed_dots(self.rotate(query[None, :])[0], codes.reshape(-1), self.dimension, out)
+        out *= np.float32(0.5)
+        out *= columns["scale"]
+        out += columns["add"]
+        if metric == "dot":
+            out -= np.float32(query @ centroid)
+            return out
+        away = query - centroid
+        out += np.float32(away @ away)
+        if metric == "cosine":
+            out *= np.float32(0.5)
+        return out
+
+    def access(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Access:
+        """There are no graphs over these codes."""
+        raise UnsupportedFeatureError("a graph over RaBitQ codes is not known here")
+
+    def decode(self, columns: Columns, metric: Metric, centroid: Floats) -> Floats:
+        """Rows are not made again from these codes."""
+        raise UnsupportedFeatureError("vectors are not made again from RaBitQ codes")
+
+
+def train(dimension: int, num_bits: int, metric: Metric, rng: np.random.Generator) -> Rabit:
+    """A random rotation. Raises InputError for a dimension that is no multiple of eight."""
+    if dimension % 8:
+        raise InputError(f"IVF_RQ needs a dimension that is a multiple of 8, the column's is {dimension}")
+    return Rabit(dimension, num_bits, metric, rng.integers(0, 256, ROUNDS * (dimension // 8), np.uint8))
+
+
+def from_storage(told: dict[str, Any], buffer: bytes | None, metric: Metric, *, where: str) -> Rabit:
+    """The quantizer of a storage file. Raises CorruptFileError, UnsupportedFeatureError for an older estimator."""
+    if told.get("query_estimator") != "raw_query" or told.get("packed") is not True:
+        raise UnsupportedFeatureError(f"{where}: RaBitQ codes of an older release", cure="Build the index anew.")
+    dimension, bits = told.get("code_dim"), told.get("num_bits")
+    if not isinstance(dimension, int) or not isinstance(bits, int) or dimension < 8 or dimension % 8 or not 1 <= bits <= 9:
+        raise CorruptFileError(f"{where}: RaBitQ codes of dimension {dimension} and {bits} bits")
+    if told.get("rotation_type") == "matrix":
+        matrix = tensor_floats(decode_tensor_bytes(buffer or b""), where)
+        if matrix.shape != (dimension, dimension):
+            raise CorruptFileError(f"{where}: a rotation of shape {matrix.shape} for dimension {dimension}")
+        return Rabit(dimension, bits, metric, np.empty(0, np.uint8), matrix)
+    signs = told.get("fast_rotation_signs")
+    good = isinstance(signs, list) and all(isinstance(item, int) and 0 <= item < 256 for item in signs)
+    if not good or not isinstance(signs, list) or len(signs) != ROUNDS * (dimension // 8):
+        raise CorruptFileError(f"{where}: the flips of a rotation do not fit dimension {dimension}")
+    return Rabit(dimension, bits, metric, np.array(signs, np.uint8))

@@ -1,0 +1,1 @@
+"""Compare a vector index with the rows it covers."""

@@ -1,0 +1,180 @@
+"""Do codes stand for vectors? Each way of storing says how far codes are apart from what they should be.
+
+::
+
+    apart(quantizer, columns, facts)   [0.2, 0.0, 7.1]      in units of what is allowed: the third row is not that vector
+
+Codes of others differ from ours where two are equally near, or where their sums round differently, and by no more than
+that: the tolerances are a few times what was measured over the official library's, for each type of column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.format.index_details import Metric
+from lance_core.index.vector.clustering import encode, unit
+from lance_core.index.vector.distances import Floats
+from lance_core.index.vector.quantizer import Columns, Quantizer
+from lance_core.index.vector.quantizers.flat import COLUMN as FLAT_COLUMN
+from lance_core.index.vector.quantizers.flat import Flat
+from lance_core.index.vector.quantizers.product import COLUMN as PRODUCT_COLUMN
+from lance_core.index.vector.quantizers.product import Product
+from lance_core.index.vector.quantizers.rabit import Rabit
+from lance_core.index.vector.quantizers.scalar import COLUMN as SCALAR_COLUMN
+from lance_core.index.vector.quantizers.scalar import Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Some rows: `given` [n, dim] as in the column, `rows` as they are stored (float32; of length one for cosine), their
+    partitions, all centroids, and these rotated where codes are of what was rotated."""
+
+    metric: Metric
+    given: npt.NDArray[Any]
+    rows: Any
+    owners: npt.NDArray[np.uint32]
+    centroids: Floats
+    rotated: Floats
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether what was stored was computed from rows that had been rounded to half precision after scaling."""
+        return self.metric == "cosine" and self.is_half
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the column is of half precision, in which others take differences too."""
+        return self.given.dtype == np.float16
+
+
+def facts_of(
+    metric: Metric, given: npt.NDArray[Any], owners: npt.NDArray[np.uint32], centroids: Floats, rotated: Floats
+) -> Facts:
+    """Facts of rows of a column."""
+    if metric == "hamming":
+        return Facts(metric, given, given, owners, centroids, rotated)
+    rows = given.astype(np.float32, copy=False)
+    if metric == "cosine":
+        rows = unit(rows)
+        if given.dtype == np.float16:
+            rows = rows.astype(np.float16).astype(np.float32)
+    return Facts(metric, given, rows, owners, centroids, rotated)
+
+
+def apart(quantizer: Quantizer, columns: Columns, facts: Facts) -> Floats:
+    """For each row how far its codes are from those of its vector, up to 1 is good; NaN: no code at all."""
+    found: Floats = _APART[type(quantizer)](quantizer, columns, facts)
+    return found
+
+
+def _flat(quantizer: Flat, columns: Columns, facts: Facts) -> Any:
+    """The vectors themselves; those scaled to length one differ by rounding."""
+    have = columns[FLAT_COLUMN]
+    if facts.metric != "cosine":
+        same = (have == facts.given.astype(have.dtype, copy=False)).all(axis=1)
+        if have.dtype == np.float64:
+            # Our own were rounded to single precision on their way.
+            same |= (have == facts.rows).all(axis=1)
+        return np.where(same, 0, np.inf)
+    step = 2e-3 if facts.is_half else 2e-6
+    far = np.abs(have.astype(np.float32, copy=False) - facts.rows).max(axis=1)
+    return far / (step * np.abs(facts.rows).max(axis=1))
+
+
+def _scalar(quantizer: Scalar, columns: Columns, facts: Facts) -> Any:
+    """Numbers lie where their bytes say."""
+    have = columns[SCALAR_COLUMN].astype(np.float32)
+    scale = np.float32(1 / quantizer.step)
+    scaled = (facts.rows - np.float32(quantizer.start)) * scale
+    np.clip(scaled, 0, np.float32(255.5), out=scaled)
+    scaled -= have + np.float32(0.5)
+    largest = max(abs(quantizer.start), abs(quantizer.end))
+    allowed = 0.002 + 1e-6 * largest / quantizer.step
+    if facts.is_rounded:
+        allowed += 1e-3 * largest / quantizer.step
+    return (np.abs(scaled).max(axis=1) - 0.5) / np.float32(allowed)
+
+
+def _product(quantizer: Product, columns: Columns, facts: Facts) -> Any:
+    """Codes whose sub-vectors are as near as the nearest, or almost."""
+    have = columns[PRODUCT_COLUMN]
+    rows = _residuals(facts) if quantizer.is_residual else facts.rows
+    want = encode(rows, quantizer.codebook)
+    if quantizer.bits == 4:
+        have = np.stack([have & 15, have >> 4], axis=2).reshape(len(have), -1)
+    found = np.zeros(len(have), np.float32)
+    which, part = np.nonzero(have != want)
+    if len(which) == 0:
+        return found
+    book = quantizer.codebook.transpose(0, 2, 1)
+    target = rows.reshape(len(rows), quantizer.parts, -1)[which, part]
+    chosen, nearest = (((book[part, codes[which, part]] - target) ** 2).sum(axis=1) for codes in (have, want))
+    lengths = _squares(facts)[which] / quantizer.parts
+    allowed = (2e-2 if facts.is_rounded else 1e-3) * nearest + (1e-4 if facts.is_rounded else 1e-6) * lengths
+    np.maximum.at(found, which, (chosen - nearest) / (allowed + np.float32(1e-38)))
+    others = np.flatnonzero(~(found <= 1)) if facts.metric == "dot" else which[:0]
+    if len(others):
+        found[others] = _largest_products(book, have[others], rows[others])
+    return found
+
+
+def _largest_products(book: Any, codes: npt.NDArray[np.uint8], rows: Floats) -> Any:
+    """With dot, the official library codes rows that it adds to an index later by the largest product."""
+    found = np.zeros(len(rows), np.float32)
+    pieces = rows.reshape(len(rows), len(book), -1)
+    for part, words in enumerate(book):
+        products = pieces[:, part] @ words.T
+        lengths = np.sqrt(np.square(pieces[:, part]).sum(axis=1)) * np.sqrt(np.square(words).sum(axis=1).max())
+        missing = (
+            products.max(axis=1) - np.take_along_axis(products, codes[:, part : part + 1].astype(np.int64), axis=1)[:, 0]
+        )
+        np.maximum(found, missing / (1e-4 * lengths + np.float32(1e-38)), out=found)
+    return found
+
+
+def _rabit(quantizer: Rabit, columns: Columns, facts: Facts) -> Any:
+    """Signs, levels of one scale, and factors that follow from them."""
+    own = facts.centroids[facts.owners]
+    whole = facts.rows - own
+    found = _rabit_apart(quantizer, columns, facts, whole, _residuals(facts))
+    others = np.flatnonzero(~(found <= 1)) if facts.is_half else found[:0].astype(np.int64)
+    if len(others):
+        # Our own do not round what is left of a row to halves.
+        mine = {name: values[others] for name, values in columns.items()}
+        few = replace(facts, given=facts.given[others], rows=facts.rows[others], owners=facts.owners[others])
+        found[others] = np.fmin(found[others], _rabit_apart(quantizer, mine, few, whole[others], whole[others]))
+    return found
+
+
+def _rabit_apart(quantizer: Rabit, columns: Columns, facts: Facts, whole: Floats, rest: Floats) -> Any:
+    # The length is taken before rounding to halves, but with dot: it comes from the search for the nearest centroid.
+    told = rest if facts.metric == "dot" else whole
+    unsure = 1e-3 if facts.is_rounded else 5e-6 if facts.metric == "cosine" else 2e-6
+    noise = np.sqrt(_squares(facts) / np.float32(quantizer.dimension)) * np.float32(unsure)
+    share = np.float32(1e-4 if facts.is_rounded else 2e-5)
+    return quantizer.apart(rest, np.einsum("ij,ij->i", told, told), columns, facts.owners, facts.rotated, noise, share)
+
+
+def _squares(facts: Facts) -> Any:
+    """What may have been rounded: squared lengths of rows and of their centroids."""
+    own = facts.centroids[facts.owners]
+    return np.einsum("ij,ij->i", facts.rows, facts.rows) + np.einsum("ij,ij->i", own, own)
+
+
+def _residuals(facts: Facts) -> Any:
+    found = facts.rows - facts.centroids[facts.owners]
+    return found.astype(np.float16).astype(np.float32) if facts.is_half else found
+
+
+_APART: Mapping[type, Callable[[Any, Columns, Facts], Any]] = {
+    Flat: _flat,
+    Scalar: _scalar,
+    Product: _product,
+    Rabit: _rabit,
+}

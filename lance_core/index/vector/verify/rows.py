@@ -1,0 +1,181 @@
+"""Compare a vector index with its vectors: every row there once, its codes those of its vector, its partition near.
+
+::
+
+    row 7 is in partition 2 with the codes [3, 250, 17]       coded again: [3, 250, 18], which is as near: they agree
+    rows 0 to 9999 are handed over, then 10000 to 19999       each time the whole index is read, some partitions at a time
+
+Held at once are the vectors handed over, ids and notes of them, and one stretch of the index.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.format.index_details import Metric
+from lance_core.index.scalar.verify import require
+from lance_core.index.vector.clustering import owners_of
+from lance_core.index.vector.distances import Floats
+from lance_core.index.vector.quantizer import Quantizer
+from lance_core.index.vector.quantizers.rabit import Rabit
+from lance_core.index.vector.segment import Codes
+from lance_core.index.vector.verify.code_error import Facts, apart, facts_of
+from lance_core.index.vector.verify.reference_vectors import Places, ReferenceVectors
+from lance_core.io.pool import in_work_pool, work_pool
+
+Bits = npt.NDArray[np.bool_]
+_FAR_SHARE, _ALL_FAR_SHARE = 0.05, 0.002
+"""So many rows of a partition, and of all, may be nearer to another centroid. (Of the official library's none are.)"""
+_EXACT_CENTROIDS = 1_000_000
+"""With so many numbers of centroids the official library looks for the nearest one along a graph, and often misses it."""
+_ASTRAY = 100
+_MISPLACED = "a centroid is not where its rows are"
+_STEP_BYTES = 4 << 20
+"""Vectors compared in one step, as float32."""
+_AHEAD = 32
+_HALF_MOST = 6e4
+_NEAR_WORK = 4e11
+"""Multiplications spent on finding the nearest centroids; where all rows would take more, some of each partition do."""
+
+
+def require_agreement(
+    metric: Metric, quantizer: Quantizer, centroids: Floats, parts: Iterable[Codes], batches: Iterable[pa.RecordBatch]
+) -> None:
+    """Raises CorruptFileError unless the codes of the vectors handed over (value, id) are in the partitions, each once."""
+    handed = ReferenceVectors(batches, metric)
+    if handed.num_rows:
+        _Comparison(metric, quantizer, centroids, handed).run(parts)
+
+
+@dataclass(eq=False)
+class _Comparison:
+    metric: Metric
+    quantizer: Quantizer
+    centroids: Floats
+    handed: ReferenceVectors
+    near: _Near = field(init=False)
+    rotated: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rotated = self.quantizer.rotate(self.centroids) if isinstance(self.quantizer, Rabit) else self.centroids
+        self.near = _Near(self.metric, self.centroids, self.handed.num_rows)
+
+    def run(self, parts: Iterable[Codes]) -> None:
+        """Compare all of it."""
+        for owners, far in _in_turn(self._steps(parts)):
+            self.near.note(owners, far)
+        self.handed.require_all_seen()
+        self.near.require_few_far()
+
+    def _steps(self, parts: Iterable[Codes]) -> Iterator[Callable[[], tuple[npt.NDArray[np.uint32], Bits]]]:
+        step = max(1, _STEP_BYTES // (4 * self.centroids.shape[1]))
+        for part in parts:
+            known, places = self.handed.find(part.ids)
+            rows = np.flatnonzero(known)
+            sound = self.handed.is_sound(places)
+            if not sound.all():
+                rows, places = rows[sound], places[sound]
+            for first in range(0, len(rows), step):
+                yield partial(self._step, part, rows[first : first + step], places[first : first + step])
+
+    def _step(self, part: Codes, rows: Places, places: Places) -> tuple[npt.NDArray[np.uint32], Bits]:
+        """(partitions of some of these rows, which of them are far from its centroid)."""
+        mine = slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) == rows[-1] + 1 - rows[0] else rows
+        owners = part.owners[mine]
+        columns = {name: values[mine] for name, values in part.columns.items()}
+        with np.errstate(all="ignore"):
+            facts = facts_of(self.metric, self.handed.vectors(places), owners, self.centroids, self.rotated)
+            require((apart(self.quantizer, columns, facts) <= 1).all(), "the codes of a row are not those of its vector")
+            return self.near.far(facts)
+
+
+class _Near:
+    """Are rows nearest to the centroid of their partition? Where others do not find that one, is it anywhere near?"""
+
+    def __init__(self, metric: Metric, centroids: Floats, num_rows: int) -> None:
+        self._metric = metric
+        # The official library leaves what is no number where a partition is empty.
+        good = np.flatnonzero(np.isfinite(centroids).all(axis=1))
+        self._shift = np.zeros(centroids.shape[1], np.float32)
+        if metric in ("l2", "cosine") and len(good):
+            # Distances stay, and where all rows are far from zero they are not drowned by the rounding of their squares.
+            self._shift = np.median(centroids[good], axis=0)
+        self._centroids = centroids - self._shift
+        self._others = self._centroids[good]
+        self._is_exact = centroids.size < _EXACT_CENTROIDS
+        self._is_checked = metric != "hamming" and len(good) > 0
+        self._stride = max(1, int(num_rows * centroids.size / _NEAR_WORK))
+        self._checked, self._far = np.zeros(len(centroids), np.int64), np.zeros(len(centroids), np.int64)
+
+    def far(self, facts: Facts) -> tuple[npt.NDArray[np.uint32], Bits]:
+        """(partitions of some of the rows, which of these rows are nearer to another centroid)."""
+        if not self._is_checked:
+            return facts.owners[:0], np.zeros(0, np.bool_)
+        rows, owners = facts.rows[:: self._stride], facts.owners[:: self._stride]
+        is_spherical = self._metric == "dot"
+        if not is_spherical:
+            rows = rows - self._shift
+        _, best = owners_of(rows, self._others, is_spherical=is_spherical)
+        mine = self._centroids[owners]
+        own = -np.einsum("ij,ij->i", rows, mine) if is_spherical else ((rows - mine) ** 2).sum(axis=1)
+        squares = np.einsum("ij,ij->i", rows, rows)
+        # Non-finite centroids compare as False: their rows are far.
+        if self._is_exact:
+            # Where rows are almost their centroid the rest is noise, hence the share of their own length.
+            allowed = best + 1e-3 * np.abs(best) + 1e-4 * (squares + np.einsum("ij,ij->i", mine, mine).clip(max=squares))
+            # Whoever takes squares of whole rows and centroids, as we do, rounds as they do.
+            given = facts.rows[:: self._stride]
+            allowed += 4e-6 * np.einsum("ij,ij->i", given, given)
+            if not (is_spherical or facts.is_half):
+                require((own <= allowed + 4 * (best + squares)).all(), _MISPLACED)
+        elif is_spherical:
+            allowed = np.full(len(rows), np.finfo(np.float32).max)
+        else:
+            allowed = _ASTRAY * (best + squares) + np.float32(1e-30)
+        near = own <= allowed
+        if is_spherical:
+            # Others compare 1 less the product, in halves where the column is: then what is too large is all the same.
+            near |= own <= best + 1e-6
+            near |= (best < -_HALF_MOST) & facts.is_half
+        return owners, ~near
+
+    def note(self, owners: npt.NDArray[np.uint32], far: Bits) -> None:
+        """Count what `far` found."""
+        if len(owners):
+            self._checked += np.bincount(owners, minlength=len(self._checked))
+            self._far += np.bincount(owners[far], minlength=len(self._far))
+
+    def require_few_far(self) -> None:
+        """Raises CorruptFileError when rows of a partition are not where its centroid is."""
+        # Shares alone: then one of several parts has too many when the whole has.
+        good = (self._far <= _FAR_SHARE * self._checked).all() and self._far.sum() <= _ALL_FAR_SHARE * self._checked.sum()
+        require(good, _MISPLACED)
+
+
+def _in_turn(
+    steps: Iterator[Callable[[], tuple[npt.NDArray[np.uint32], Bits]]],
+) -> Iterator[tuple[npt.NDArray[np.uint32], Bits]]:
+    """The results of the steps, worked on by all cores, a few ahead."""
+    if in_work_pool():
+        for step in steps:
+            yield step()
+        return
+    pool, ahead = work_pool(), deque[Future[tuple[npt.NDArray[np.uint32], Bits]]]()
+    try:
+        for step in steps:
+            ahead.append(pool.submit(step))
+            if len(ahead) > _AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        for item in ahead:
+            item.cancel()

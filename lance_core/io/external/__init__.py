@@ -1,0 +1,1 @@
+"""Manifest stores outside the table: DynamoDB, SQL."""

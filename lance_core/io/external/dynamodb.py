@@ -1,0 +1,145 @@
+"""A manifest register in a DynamoDB table; the only file that imports botocore (extra `dynamodb`).
+
+::
+
+    s3+ddb://bucket/tables/t?ddbTableName=manifests
+
+    base_uri (S, hash)  version (N, range)  path (S)                                  committer (S)  size (N)
+    tables/t            2                   tables/t/_versions/…613.manifest          lancedb        1234
+
+Keys and attributes are the official library's, so that both write one table; reads are consistent, writes conditional.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
+from lance_core.io.remote.errors import Redactor, retrying, typed
+
+COMMITTER = "lancedb"
+_KEYS = {"base_uri": "HASH", "version": "RANGE"}
+
+
+class DynamoRegister:
+    """Rows in one DynamoDB table, which must exist and have the keys above. `options` are storage options of S3."""
+
+    def __init__(self, table: str, options: Mapping[str, str]) -> None:
+        self._table = table
+        self._options = dict(options)
+        self._redact = Redactor(options)
+        self._lock = threading.Lock()
+        self._connected: tuple[int, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"table": self._table, "options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["table"], state["options"])  # type: ignore[misc]
+
+    def get(self, base: str, version: int) -> str | None:
+        """One row's path, by a consistent read."""
+        answer = self._again("get_item", Key=_key(base, version), ConsistentRead=True)
+        item = answer.get("Item")
+        return None if item is None else str(item["path"]["S"])
+
+    def latest(self, base: str) -> tuple[int, str] | None:
+        """The row of the highest version, by a consistent query for one item."""
+        answer = self._again(
+            "query",
+            KeyConditionExpression="base_uri = :base_uri",
+            ExpressionAttributeValues={":base_uri": {"S": base}},
+            ScanIndexForward=False,
+            Limit=1,
+            ConsistentRead=True,
+        )
+        items = answer.get("Items", [])
+        return (int(items[0]["version"]["N"]), str(items[0]["path"]["S"])) if items else None
+
+    def add(self, base: str, version: int, path: str, size: int) -> None:
+        """Conditional put: refused when there is a row. Not repeated here: a lost reply is for the caller to settle."""
+        if not self._put(base, version, path, size, condition="attribute_not_exists"):
+            raise AlreadyExistsError(f"the manifest store has version {version} of {base} already")
+
+    def change(self, base: str, version: int, path: str, size: int) -> None:
+        """Conditional put: refused when there is no row."""
+        if not self._put(base, version, path, size, condition="attribute_exists"):
+            raise NotFoundError(f"the manifest store has no row ({base}, {version})")
+
+    def remove(self, base: str, version: int) -> None:
+        """Delete."""
+        self._again("delete_item", Key=_key(base, version))
+
+    def _put(self, base: str, version: int, path: str, size: int, *, condition: str) -> bool:
+        item = {**_key(base, version), "path": {"S": path}, "committer": {"S": COMMITTER}, "size": {"N": str(size)}}
+        both = f"{condition}(base_uri) AND {condition}(version)"
+        try:
+            self._once("put_item", Item=item, ConditionExpression=both)
+        except _ConditionFailed:
+            return False
+        return True
+
+    def _again(self, name: str, **arguments: Any) -> Any:
+        return retrying(lambda: self._once(name, **arguments))
+
+    def _once(self, name: str, **arguments: Any) -> Any:
+        client = self._client()
+        with typed(self._table, uri=f"dynamodb table {self._table}", redact=self._redact):
+            try:
+                return getattr(client, name)(TableName=self._table, **arguments)
+            except client.exceptions.ConditionalCheckFailedException:
+                pass
+        raise _ConditionFailed(f"{self._table}: the condition did not hold")
+
+    def _client(self) -> Any:
+        # Connections do not survive a fork: a child connects anew.
+        if self._connected is None or self._connected[0] != os.getpid():
+            with self._lock:
+                if self._connected is None or self._connected[0] != os.getpid():
+                    client = _connect(self._options)
+                    self._check(client)
+                    self._connected = (os.getpid(), client)
+        return self._connected[1]
+
+    def _check(self, client: Any) -> None:
+        with typed(self._table, uri=f"dynamodb table {self._table}", redact=self._redact):
+            keys = client.describe_table(TableName=self._table)["Table"]["KeySchema"]
+        found = {key["AttributeName"]: key["KeyType"] for key in keys}
+        if found != _KEYS:
+            raise PreconditionError(
+                f"dynamodb table {self._table} has the keys {found}, expected {_KEYS}",
+                cure="Create it with base_uri (string) as hash key and version (number) as range key.",
+            )
+
+
+class _ConditionFailed(StoreError):
+    """The condition of a put did not hold."""
+
+
+def _key(base: str, version: int) -> dict[str, dict[str, str]]:
+    return {"base_uri": {"S": base}, "version": {"N": str(version)}}
+
+
+def _connect(options: Mapping[str, str]) -> Any:
+    try:
+        import botocore.session  # type: ignore[import-untyped, unused-ignore]
+        from botocore.config import Config  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as error:
+        raise InputError(f"botocore is not installed: {error}", cure="Install airflow-provider-lance[dynamodb].") from error
+
+    def pick(*names: str) -> str | None:
+        return next((options[name] for name in names if options.get(name)), None)
+
+    session = botocore.session.Session(profile=pick("aws_profile", "profile"))
+    return session.create_client(
+        "dynamodb",
+        region_name=pick("aws_region", "region", "aws_default_region", "default_region"),
+        endpoint_url=pick("dynamodb_endpoint") or os.environ.get("DYNAMODB_ENDPOINT"),
+        aws_access_key_id=pick("aws_access_key_id", "access_key_id"),
+        aws_secret_access_key=pick("aws_secret_access_key", "secret_access_key"),
+        aws_session_token=pick("aws_session_token", "aws_token", "session_token", "token"),
+        config=Config(retries={"max_attempts": 4, "mode": "standard"}),
+    )

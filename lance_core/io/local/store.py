@@ -1,0 +1,285 @@
+"""Local files as a store: positioned reads that release the GIL, writes that are atomic and durable.
+
+::
+
+    put            .a.txn.3f9c.unfinished  written, fsync -> rename over a.txn        -> fsync of the folder
+    put_if_absent  .5.manifest.77ab.unfinished written, fsync -> link to 5.manifest   -> fsync of the folder
+                   the link fails when 5.manifest exists: the file system decides the race, once
+
+`pread` and not a memory map: a map of a file that shrinks kills the process with SIGBUS, and a page fault holds the GIL.
+Names ending in `.unfinished` are never listed; `list_unfinished` finds what dead writers left.
+"""
+
+# `os` on plain strings: a scan makes these calls by the thousand, and pathlib costs as much as the read.
+# ruff: noqa: PTH100, PTH106, PTH108, PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from lance_core.errors import CorruptFileError, NotFoundError, StoreError
+from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
+from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
+from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
+from lance_core.io.scattered_reads import read_scattered
+from lance_core.io.store import StoreEntry
+
+_MAX_READ = 1 << 30
+"""The kernel returns at most about 2 GiB per call; larger reads loop."""
+
+_FOLDER_ATTEMPTS = 10
+"""Deleting the last file of a folder removes the folder, so a writer beside it may have to make it again."""
+
+_O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+
+
+class LocalStore:
+    """A folder as a store. The folder need not exist until something is written."""
+
+    is_local = True
+    """Reads cost microseconds: small ones are not worth a thread."""
+
+    has_put_if_absent = True
+
+    def __init__(self, root: str | os.PathLike[str], *, durable: bool = True, syncs: Syncs | None = None) -> None:
+        """`durable=False`: nothing waits for the disk; what was written may be lost when the machine dies."""
+        self._root = os.path.abspath(os.fspath(root))
+        self._durable = durable
+        self._syncs = syncs
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._root!r})"
+
+    @property
+    def uri(self) -> str:
+        """The absolute path of the folder."""
+        return self._root
+
+    def get(self, path: str) -> Buffer:
+        """A whole file."""
+        fd = self._open(path)
+        try:
+            return _read(fd, path, ByteRange(0, os.fstat(fd).st_size))
+        except OSError as error:
+            raise as_store_error(error, path) from error
+        finally:
+            os.close(fd)
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        """One `pread` per range."""
+        fd = self._open(path)
+        try:
+            return [_read(fd, path, item) for item in ranges]
+        except OSError as error:
+            raise as_store_error(error, path) from error
+        finally:
+            os.close(fd)
+
+    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Iterator[Together]:
+        """Several lists of ascending ranges, each into one piece of memory, read when it is asked for."""
+        fd = self._open(path)
+        try:
+            yield from read_scattered(fd, path, asked)
+        except OSError as error:
+            raise as_store_error(error, path) from error
+        finally:
+            os.close(fd)
+
+    def size(self, path: str) -> int:
+        """Bytes in a file."""
+        target = self._full(path)
+        try:
+            status = os.stat(target)
+        except OSError as error:
+            raise as_store_error(error, path) from error
+        if not _is_file(status):
+            raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
+        return status.st_size
+
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """Write a temporary file, then rename it over the target."""
+        writer = self._writer(path)
+        with _aborting(writer):
+            writer.write(data)
+            writer.close(durable=durable)
+
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """Write a temporary file, then hard-link it to the target, which fails when the target exists."""
+        writer = self._writer(path)
+        with _aborting(writer):
+            writer.write(data)
+            # What is published may refer to whatever was streamed before.
+            writer.close_if_absent(durable=durable, after=self._syncs)
+
+    def put_same_if_absent(self, paths: Sequence[str], data: Buffer, *, durable: bool = True) -> list[str]:
+        """The same bytes at many paths of one folder, as links to one file; returns those that were there already."""
+        if not paths:
+            return []
+        writer = self._writer(paths[0])
+        with _aborting(writer):
+            writer.write(data)
+            return writer.close_as_many([(self._full(path), path) for path in paths], durable=durable)
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Copy, then link to the target."""
+        self.put_if_absent(target, self.get(source))
+
+    def open_writer(self, path: str) -> LocalWriter:
+        """Stream into a temporary file in the target's folder; `close` renames it."""
+        return self._writer(path, syncs=self._syncs)
+
+    def syncing_later(self, syncs: Syncs) -> LocalStore:
+        """This place, where streamed files reach the disk while others work; `put_if_absent` waits for them."""
+        return LocalStore(self._root, durable=self._durable, syncs=syncs)
+
+    def _writer(self, path: str, *, syncs: Syncs | None = None) -> LocalWriter:
+        target = self._full(path)
+        with typed(path):
+            for _ in range(_FOLDER_ATTEMPTS):
+                try:
+                    # Any folder above may go while this is at it, when another process deletes the last file in it.
+                    make_folders(os.path.dirname(target), durable=self._durable)
+                    return LocalWriter(target, path, durable=self._durable, syncs=syncs)
+                except FileNotFoundError:
+                    continue
+                except NotADirectoryError as error:
+                    raise StoreError(f"{path!r}: a folder above it is a file", uri=self._root) from error
+        raise StoreError(f"{path!r}: its folder vanishes as often as it is made", uri=self._root)
+
+    def list(self, prefix: str) -> Iterator[StoreEntry]:
+        """Files below a folder, in no order; files that vanish meanwhile are left out."""
+        return (entry for entry in self._walk(prefix) if not is_unfinished(entry.path))
+
+    def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
+        """Temporary files below a folder: of writers that are at work, or died."""
+        return (entry for entry in self._walk(prefix) if is_unfinished(entry.path))
+
+    def list_names(self, folder: str) -> Sequence[str]:
+        """Names of the files directly in a folder."""
+        prefix = checked_prefix(folder)
+        try:
+            with os.scandir(os.path.join(self._root, prefix)) as entries:
+                return [entry.name for entry in entries if not is_unfinished(entry.name) and _entry_is_file(entry)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise as_store_error(error, prefix) from error
+
+    def delete(self, path: str) -> None:
+        """Remove a file, and the folders above it that became empty, up to the root."""
+        with typed(path):
+            folder = self._unlink(path)
+            if folder is not None:
+                self._drop_empty_folders(folder)
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Like `delete` of each, in this order; folders are looked at once, when all files are gone."""
+        folders: dict[str, None] = {}
+        for path in paths:
+            with typed(path):
+                folder = self._unlink(path)
+                if folder is not None:
+                    folders[folder] = None
+        for folder in folders:
+            self._drop_empty_folders(folder)
+
+    def child(self, path: str) -> LocalStore:
+        """A store rooted at a sub-folder."""
+        return LocalStore(os.path.join(self._root, checked_path(path.rstrip("/"))), durable=self._durable, syncs=self._syncs)
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, checked_path(path))
+
+    def _unlink(self, path: str) -> str | None:
+        """Remove a file; its folder, None when there was no such file."""
+        target = self._full(path)
+        try:
+            os.unlink(target)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return os.path.dirname(target)
+
+    def _open(self, path: str) -> int:
+        target = self._full(path)
+        try:
+            return os.open(target, os.O_RDONLY | _O_CLOEXEC)
+        except OSError as error:
+            raise as_store_error(error, path) from error
+
+    def _walk(self, prefix: str) -> Iterator[StoreEntry]:
+        start = os.path.join(self._root, checked_prefix(prefix))
+        for folder, _, names in os.walk(start):
+            for name in names:
+                full = os.path.join(folder, name)
+                with contextlib.suppress(FileNotFoundError):
+                    status = os.stat(full)
+                    relative = os.path.relpath(full, self._root).replace(os.sep, "/")
+                    yield StoreEntry(path=relative, size=status.st_size, modified=status.st_mtime)
+
+    def _drop_empty_folders(self, folder: str) -> None:
+        # Object stores have no empty folders; a table that was emptied should leave none behind here either.
+        while folder != self._root and folder.startswith(self._root + os.sep):
+            try:
+                # Looked at first: being refused takes the file system a hundred times as long.
+                with os.scandir(folder) as entries:
+                    if next(entries, None) is not None:
+                        return
+                os.rmdir(folder)
+            except OSError:
+                return
+            folder = os.path.dirname(folder)
+
+
+def _read(fd: int, path: str, item: ByteRange) -> Buffer:
+    if item.size <= 0:
+        return b""
+    data = os.pread(fd, min(item.size, _MAX_READ), item.start) if _plausible(fd, item) else b""
+    if len(data) == item.size:
+        return data
+    if item.end > os.fstat(fd).st_size:
+        raise CorruptFileError(
+            f"{path!r} ends at byte {os.fstat(fd).st_size}, bytes {item.start} to {item.end} were asked for",
+            cure="The file is truncated, or what refers to it is damaged.",
+        )
+    parts = [data]
+    position = item.start + len(data)
+    while position < item.end:
+        part = os.pread(fd, min(item.end - position, _MAX_READ), position)
+        if not part:
+            raise CorruptFileError(f"{path!r} shrank while it was read")
+        parts.append(part)
+        position += len(part)
+    return b"".join(parts)
+
+
+def _plausible(fd: int, item: ByteRange) -> bool:
+    # pread allocates what it is asked for before it looks: a damaged length must not become a giant allocation.
+    return item.start >= 0 and (item.size <= 1 << 20 or item.end <= os.fstat(fd).st_size)
+
+
+def _is_file(status: os.stat_result) -> bool:
+    return (status.st_mode & 0o170000) == 0o100000
+
+
+def _entry_is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _aborting(writer: LocalWriter) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def local_path(root: str) -> str:
+    """The folder a plain path means: `~` expanded, made absolute."""
+    return str(Path(root).expanduser().absolute())

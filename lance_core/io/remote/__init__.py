@@ -1,0 +1,1 @@
+"""Stores behind fsspec: object stores, HDFS, HTTP."""

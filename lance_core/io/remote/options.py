@@ -1,0 +1,210 @@
+"""From the official library's storage option names to what each fsspec file system is constructed with. Pure.
+
+::
+
+    s3   aws_access_key_id=K region=eu-west-1      -> key=K, client_kwargs={"region_name": "eu-west-1"}
+    gcs  google_service_account=/sa.json           -> token="/sa.json"
+    abfs azure_storage_account_name=a sas_token=t  -> account_name="a", sas_token="t"
+
+Options of other backends are left out; names nobody knows were refused before (`lance_core.io.options`), and those that a
+backend has but that cannot be handed to its file system are refused here: nothing that was asked for is ignored in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.io.options import is_true
+from lance_core.io.remote.azure_credentials import azure_credential
+
+Options = Mapping[str, str]
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|seconds?|minutes?)?\s*")
+_UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "second": 1, "seconds": 1, "minute": 60, "minutes": 60}
+
+# The well-known account of every Azure storage emulator; it is public and opens nothing but an emulator.
+_EMULATOR_ACCOUNT = "devstoreaccount1"
+
+
+def s3_arguments(options: Options) -> dict[str, Any]:
+    """For `s3fs.S3FileSystem`."""
+    pick = _picker(options)
+    client: dict[str, Any] = {}
+    _set(client, "region_name", pick("aws_region", "region", "aws_default_region", "default_region"))
+    if is_true(options.get("allow_invalid_certificates")):
+        client["verify"] = False
+    config: dict[str, Any] = {"retries": {"max_attempts": max_retries(options) + 1, "mode": "standard"}}
+    _set(config, "connect_timeout", _seconds(options, "connect_timeout"))
+    _set(config, "read_timeout", _seconds(options, "request_timeout", "timeout"))
+    virtual = pick("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
+    if virtual is not None:
+        config["s3"] = {"addressing_style": "virtual" if is_true(virtual) else "path"}
+    _set(config, "user_agent_extra", options.get("user_agent"))
+    proxy = options.get("proxy_url")
+    if proxy is not None:
+        config["proxies"] = {"http": proxy, "https": proxy}
+    if is_true(pick("aws_unsigned_payload", "unsigned_payload")):
+        config["s3"] = {**config.get("s3", {}), "payload_signing_enabled": False}
+    extra: dict[str, Any] = {}
+    if is_true(options.get("aws_sse_bucket_key_enabled")):
+        extra["BucketKeyEnabled"] = True
+    _set(extra, "ServerSideEncryption", pick("aws_server_side_encryption"))
+    _set(extra, "SSEKMSKeyId", pick("aws_sse_kms_key_id"))
+    arguments: dict[str, Any] = {"client_kwargs": client, "config_kwargs": config, "s3_additional_kwargs": extra}
+    _check_provider(options, has_keys=bool(pick("aws_access_key_id", "access_key_id")))
+    _refuse(
+        options, "S3", "proxy_ca_certificate", "proxy_excludes", cure="Set AWS_CA_BUNDLE or NO_PROXY in the environment."
+    )
+    _set(arguments, "key", pick("aws_access_key_id", "access_key_id"))
+    _set(arguments, "secret", pick("aws_secret_access_key", "secret_access_key"))
+    _set(arguments, "token", pick("aws_session_token", "aws_token", "session_token", "token"))
+    _set(arguments, "endpoint_url", pick("aws_endpoint_url", "aws_endpoint", "endpoint_url", "endpoint"))
+    _set(arguments, "profile", pick("aws_profile", "profile"))
+    if is_true(pick("aws_skip_signature", "skip_signature", "anon")):
+        arguments["anon"] = True
+    return arguments
+
+
+def gcs_arguments(options: Options) -> dict[str, Any]:
+    """For `gcsfs.GCSFileSystem`."""
+    pick = _picker(options)
+    arguments: dict[str, Any] = {}
+    key = pick("google_service_account_key", "service_account_key")
+    if key is not None:
+        try:
+            arguments["token"] = json.loads(key)
+        except ValueError:
+            raise InputError("storage option google_service_account_key is not JSON") from None
+    names = ("google_service_account", "service_account", "google_service_account_path", "service_account_path",
+             "google_application_credentials", "application_credentials")  # fmt: skip
+    _set(arguments, "token", pick(*names) or arguments.get("token"))
+    _set(arguments, "token", pick("google_storage_token") or arguments.get("token"))
+    _set(arguments, "project", pick("google_project", "project"))
+    _set(arguments, "endpoint_url", pick("google_endpoint", "gcs_endpoint"))
+    _set(arguments, "requests_timeout", _seconds(options, "request_timeout", "timeout"))
+    if is_true(pick("skip_signature", "anon")):
+        arguments["token"] = "anon"
+    _refuse_proxies(options, "Google Cloud Storage")
+    return arguments
+
+
+def azure_arguments(options: Options) -> dict[str, Any]:
+    """For `adlfs.AzureBlobFileSystem`."""
+    pick = _picker(options)
+    arguments: dict[str, Any] = {}
+    _set(arguments, "account_name", pick("azure_storage_account_name", "account_name"))
+    keys = ("azure_storage_account_key", "azure_storage_access_key", "azure_storage_master_key", "master_key",
+            "account_key", "access_key")  # fmt: skip
+    _set(arguments, "account_key", pick(*keys))
+    _set(arguments, "client_id", pick("azure_storage_client_id", "azure_client_id", "client_id"))
+    _set(arguments, "client_secret", pick("azure_storage_client_secret", "azure_client_secret", "client_secret"))
+    tenants = ("azure_storage_tenant_id", "azure_storage_authority_id", "azure_tenant_id", "azure_authority_id",
+               "tenant_id", "authority_id")  # fmt: skip
+    _set(arguments, "tenant_id", pick(*tenants))
+    _set(arguments, "sas_token", pick("azure_storage_sas_key", "azure_storage_sas_token", "sas_key", "sas_token"))
+    _set(arguments, "connection_string", pick("azure_storage_connection_string", "connection_string"))
+    endpoint = pick("azure_storage_endpoint", "azure_endpoint", "endpoint")
+    if endpoint is not None:
+        arguments["account_host"] = endpoint.split("://", 1)[-1].rstrip("/")
+    elif is_true(pick("azure_use_fabric_endpoint", "use_fabric_endpoint")):
+        arguments["account_host"] = f"{arguments.get('account_name', '')}.blob.fabric.microsoft.com"
+    if is_true(pick("azure_storage_use_emulator", "object_store_use_emulator", "use_emulator")):
+        arguments.setdefault("account_name", _EMULATOR_ACCOUNT)
+    if is_true(pick("skip_signature", "anon")):
+        arguments["anon"] = True
+    _set(arguments, "connection_timeout", _whole_seconds(options, "connect_timeout"))
+    _set(arguments, "read_timeout", _whole_seconds(options, "request_timeout", "timeout"))
+    _set(arguments, "credential", azure_credential(options))
+    _refuse_proxies(options, "Azure")
+    return arguments
+
+
+def oss_arguments(options: Options) -> dict[str, Any]:
+    """For `ossfs.OSSFileSystem`."""
+    arguments: dict[str, Any] = {}
+    _set(arguments, "endpoint", options.get("oss_endpoint"))
+    _set(arguments, "key", options.get("oss_access_key_id"))
+    _set(arguments, "secret", options.get("oss_secret_access_key"))
+    _set(arguments, "token", options.get("oss_security_token"))
+    return arguments
+
+
+def hdfs_arguments(options: Options) -> dict[str, Any]:
+    """For `pyarrow`'s HDFS through fsspec."""
+    arguments: dict[str, Any] = {}
+    _set(arguments, "user", options.get("hdfs_user") or options.get("user"))
+    _set(arguments, "kerb_ticket", options.get("kerb_ticket"))
+    return arguments
+
+
+def no_arguments(options: Options) -> dict[str, Any]:
+    """For backends without options of ours."""
+    return {}
+
+
+def _picker(options: Options) -> Any:
+    def pick(*names: str) -> str | None:
+        return next((options[name] for name in names if options.get(name)), None)
+
+    return pick
+
+
+def _set(target: dict[str, Any], name: str, value: object | None) -> None:
+    if value is not None:
+        target[name] = value
+
+
+def max_retries(options: Options) -> int:
+    """How often a request is repeated."""
+    text = options.get("client_max_retries") or options.get("download_retry_count") or "5"
+    if not text.isdigit():
+        raise InputError(f"storage option client_max_retries={text!r} is not a number")
+    return int(text)
+
+
+def retry_seconds(options: Options) -> float:
+    """For how long a request may be repeated: the option is in seconds, 180 by default."""
+    return _seconds(options, "client_retry_timeout") or 180.0
+
+
+def _whole_seconds(options: Options, *names: str) -> int | None:
+    found = _seconds(options, *names)
+    return None if found is None else max(1, round(found))
+
+
+def _check_provider(options: Options, *, has_keys: bool) -> None:
+    scheme = options.get("aws_provider_scheme")
+    if scheme is None or (scheme == "token" and has_keys):
+        return
+    if scheme == "token":
+        raise InputError('aws_provider_scheme="token" needs aws_access_key_id and aws_secret_access_key')
+    raise InputError(
+        f"storage option aws_provider_scheme={scheme!r} cannot be honoured",
+        cure="Leave it out: the default chain of AWS (environment, profile, web identity, container, instance) is asked.",
+    )
+
+
+def _refuse_proxies(options: Options, where: str) -> None:
+    names = ("proxy_url", "proxy_ca_certificate", "proxy_excludes")
+    _refuse(options, where, *names, cure="Set HTTPS_PROXY and NO_PROXY in the environment.")
+
+
+def _refuse(options: Options, where: str, *names: str, cure: str) -> None:
+    for name in names:
+        if options.get(name):
+            raise InputError(f"storage option {name} cannot be handed to the file system of {where}", cure=cure)
+
+
+def _seconds(options: Options, *names: str) -> float | None:
+    for name in names:
+        text = options.get(name)
+        if text:
+            found = _DURATION.fullmatch(text)
+            if found is None:
+                raise InputError(f"storage option {name}={text!r} is not a duration", cure="Write for example 30s or 500ms.")
+            return float(found.group(1)) * _UNIT_SECONDS[found.group(2) or "s"]
+    return None

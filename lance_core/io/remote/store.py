@@ -1,0 +1,371 @@
+"""Object stores through fsspec; the only file that imports it.
+
+::
+
+    s3://bucket/t      s3fs    put_if_absent = PUT with If-None-Match: *
+    gs://bucket/t      gcsfs   put_if_absent = upload with ifGenerationMatch=0
+    az://container/t   adlfs   put_if_absent = upload with If-None-Match: *
+    hdfs://…, http://… others  no conditional put: readable and stageable, but a commit is refused
+
+fsspec has the same call for the first three, `pipe_file(mode="create")`, and backends that silently ignore it. So only those
+three are trusted, and behind a custom endpoint (MinIO, Ceph, an emulator) conditional put is tried out once before it is.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlsplit
+
+import fsspec
+
+from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, PreconditionError, StoreError
+from lance_core.fetch import Buffer, ByteRange
+from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
+from lance_core.io.remote import options as remote_options
+from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, retrying, typed
+from lance_core.io.remote.files import read_opened
+from lance_core.io.remote.writer import RemoteWriter, put_by_name
+from lance_core.io.store import Store, StoreEntry
+
+
+@dataclass(frozen=True, slots=True)
+class _Backend:
+    """How a family of schemes is reached: fsspec protocol, arguments, and whether its conditional put is real.
+
+    `shows_writes`: an object is seen while it is being written, so it gets its name afterwards.
+    """
+
+    protocol: str
+    arguments: Callable[[Mapping[str, str]], dict[str, Any]]
+    conditional: bool
+    extra: str
+    shows_writes: bool = False
+
+
+_S3 = _Backend("s3", remote_options.s3_arguments, True, "s3")
+_GCS = _Backend("gcs", remote_options.gcs_arguments, True, "gcs")
+_AZURE = _Backend("abfs", remote_options.azure_arguments, True, "azure")
+_BACKENDS: Mapping[str, _Backend] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
+    **dict.fromkeys(("gs", "gcs"), _GCS),
+    **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs"), _AZURE),
+    **dict.fromkeys(("hdfs", "viewfs"), _Backend("hdfs", remote_options.hdfs_arguments, False, "", shows_writes=True)),
+    "webhdfs": _Backend("webhdfs", remote_options.hdfs_arguments, False, "", shows_writes=True),
+    **dict.fromkeys(("http", "https"), _Backend("http", remote_options.no_arguments, False, "")),
+    "oss": _Backend("oss", remote_options.oss_arguments, False, ""),
+}
+
+
+def open_remote(uri: str, options: Mapping[str, str]) -> Store:
+    """The store of a remote uri. Raises InputError for credentials in the uri, or when the backend's package is missing."""
+    parts = urlsplit(uri)
+    backend = _BACKENDS.get(parts.scheme.lower())
+    if backend is None:
+        raise InputError(f"no store for uris that begin with {parts.scheme}://")
+    arguments = backend.arguments(options)
+    bucket, arguments = _bucket(backend, parts.scheme.lower(), parts.netloc, arguments)
+    if parts.query or parts.fragment:
+        raise InputError("a table's uri has no query and no fragment", cure="Pass options as storage options.")
+    root = f"{bucket}{parts.path}".rstrip("/")
+    if backend.protocol == "http":
+        root = uri.rstrip("/")
+    has_own_endpoint = any(name in arguments for name in ("endpoint_url", "account_host"))
+    return RemoteStore(
+        lambda: _connect(backend, arguments),
+        root=root,
+        uri=uri.rstrip("/"),
+        conditional=None if backend.conditional and has_own_endpoint else backend.conditional,
+        redact=Redactor(options),
+        shows_writes=backend.shows_writes,
+        retries=Retries(remote_options.max_retries(options), remote_options.retry_seconds(options)),
+    )
+
+
+class RemoteStore:
+    """A folder of an fsspec file system. `conditional` None: find out whether conditional put works before trusting it."""
+
+    is_local = False
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        *,
+        root: str,
+        uri: str,
+        conditional: bool | None,
+        redact: Redactor | None = None,
+        shows_writes: bool = False,
+        retries: Retries = DEFAULT_RETRIES,
+    ) -> None:
+        self._connect = connect
+        self._root = root.rstrip("/")
+        self._uri = uri
+        self._conditional = conditional
+        self._redact = redact or Redactor({})
+        self._shows_writes = shows_writes
+        self._retries = retries
+        self._lock = threading.Lock()
+        self._connected: tuple[int, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"RemoteStore({self._uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """The uri as it was given; credentials never were part of it."""
+        return self._uri
+
+    @property
+    def has_put_if_absent(self) -> bool:
+        """Whether the backend's conditional put is real. Behind a custom endpoint this asks the endpoint, once."""
+        if self._conditional is None:
+            self._conditional = self._try_out()
+        return self._conditional
+
+    def get(self, path: str) -> Buffer:
+        """A whole object, one request."""
+        full = self._full(path)
+        try:
+            data: bytes = self._again(path, lambda: self._fs.cat_file(full))
+        except StoreError:
+            if self._shows_writes:
+                self.size(path)  # a folder is not there
+            raise
+        return data
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        """One request per range, all at once where the backend can."""
+        full = self._full(path)
+        wanted = [item for item in ranges if item.end > item.start]
+        if any(item.start < 0 for item in wanted):
+            raise CorruptFileError(f"{path!r}: a range begins before the file")
+        try:
+            found = self._again(path, lambda: self._fetch(full, wanted)) if wanted else []
+        except StoreError:
+            self._refuse_beyond(path, wanted, self.size(path))
+            raise
+        if any(len(data) != item.size for data, item in zip(found, wanted, strict=True)):
+            self._refuse_beyond(path, wanted, self.size(path))
+            raise StoreError(f"{path!r}: the store answered with fewer bytes than asked for")
+        answers = iter(found)
+        return [next(answers) if item.end > item.start else b"" for item in ranges]
+
+    def size(self, path: str) -> int:
+        """Bytes in an object."""
+        full = self._full(path)
+        info = self._again(path, lambda: self._fs.info(full))
+        if info.get("type") == "directory":
+            raise NotFoundError(f"no object {path!r}", uri=self._uri)
+        return int(info["size"])
+
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """One request, or a multipart upload that becomes visible at its end."""
+        full = self._full(path)
+        if self._shows_writes:
+            self._again(path, lambda: put_by_name(self._fs, full, bytes(data)))
+        else:
+            self._again(path, lambda: self._fs.pipe_file(full, bytes(data)))
+
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """The backend's conditional put. Not repeated here: a lost reply is for the caller to settle."""
+        full = self._full(path)
+        if not self.has_put_if_absent:
+            raise PreconditionError(
+                f"{self._uri}: this store has no conditional put",
+                uri=self._uri,
+                cure="Use a store that has, or a newer release of its server.",
+            )
+        self._once(path, lambda: self._fs.pipe_file(full, bytes(data), mode="create"))
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Read, then conditional put."""
+        self.put_if_absent(target, self.get(source))
+
+    def open_writer(self, path: str) -> RemoteWriter:
+        """A multipart upload; small objects go in one request."""
+        connect, full = (lambda: self._fs), self._full(path)
+        return RemoteWriter(
+            connect, full, path=path, redact=self._redact, shows_writes=self._shows_writes, retries=self._retries
+        )
+
+    def list(self, prefix: str) -> Iterator[StoreEntry]:
+        """Objects below a folder."""
+        return (entry for entry in self._find(prefix) if not is_unfinished(entry.path))
+
+    def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
+        """Temporary files, on file systems that have them; unfinished uploads are ended by the bucket's lifecycle rules."""
+        return (entry for entry in self._find(prefix) if is_unfinished(entry.path))
+
+    def _find(self, prefix: str) -> Iterator[StoreEntry]:
+        folder = self._full_prefix(prefix)
+        try:
+            found = self._again(prefix, lambda: self._fs.find(folder, detail=True, refresh=True))
+        except NotFoundError:
+            return iter(())
+        return iter([self._entry(name, info) for name, info in found.items() if self._is_below(name, folder)])
+
+    def list_names(self, folder: str) -> Sequence[str]:
+        """Names directly in a folder."""
+        full = self._full_prefix(folder)
+        try:
+            found = self._again(folder, lambda: self._fs.ls(full, detail=True, refresh=True))
+        except NotFoundError:
+            return []
+        files = [self._strip(info["name"]) for info in found if info.get("type") != "directory"]
+        below = [name.rsplit("/", 1)[-1] for name in files if name.rsplit("/", 1)[0] == self._strip(full)]
+        return [name for name in below if not is_unfinished(name)]
+
+    def delete(self, path: str) -> None:
+        """Remove an object."""
+        full = self._full(path)
+        try:
+            self._again(path, lambda: self._fs.rm_file(full))
+        except NotFoundError:
+            return
+
+    def child(self, path: str) -> RemoteStore:
+        """A store rooted at a sub-folder, over the same connection."""
+        below = checked_path(path.rstrip("/"))
+        return RemoteStore(
+            lambda: self._fs,
+            root=f"{self._root}/{below}",
+            uri=f"{self._uri}/{below}",
+            conditional=self._conditional,
+            redact=self._redact,
+            shows_writes=self._shows_writes,
+            retries=self._retries,
+        )
+
+    @property
+    def _fs(self) -> Any:
+        # fsspec's event loop does not survive a fork: a child connects anew.
+        if self._connected is None or self._connected[0] != os.getpid():
+            with self._lock:
+                self._connected = (os.getpid(), self._connect())
+        return self._connected[1]
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{checked_path(path)}"
+
+    def _full_prefix(self, prefix: str) -> str:
+        return f"{self._root}/{checked_prefix(prefix)}".rstrip("/")
+
+    def _strip(self, name: str) -> str:
+        # Some file systems name what they list with a slash in front, and some without.
+        return str(self._fs._strip_protocol(name)).lstrip("/")
+
+    def _is_below(self, name: str, folder: str) -> bool:
+        return self._strip(name).startswith(f"{self._strip(folder)}/")
+
+    def _entry(self, name: str, info: Mapping[str, Any]) -> StoreEntry:
+        path = self._strip(name)[len(self._strip(self._root)) + 1 :]
+        return StoreEntry(path=path, size=int(info.get("size") or 0), modified=_modified(info))
+
+    def _fetch(self, full: str, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
+        fs = self._fs
+        if self._shows_writes:
+            return read_opened(fs, full, ranges)
+        if len(ranges) == 1:
+            return [fs.cat_file(full, start=ranges[0].start, end=ranges[0].end)]
+        starts, ends = [item.start for item in ranges], [item.end for item in ranges]
+        found: Sequence[bytes] = fs.cat_ranges([full] * len(ranges), starts, ends, on_error="raise")
+        return found
+
+    def _refuse_beyond(self, path: str, ranges: Sequence[ByteRange], size: int) -> None:
+        for item in ranges:
+            if item.end > size:
+                raise CorruptFileError(
+                    f"{path!r} ends at byte {size}, bytes {item.start} to {item.end} were asked for",
+                    uri=self._uri,
+                    cure="The file is truncated, or what refers to it is damaged.",
+                )
+
+    def _try_out(self) -> bool:
+        full = f"{self._root}/_lance_core/probe/{secrets.token_hex(8)}"
+        self._once("probe", lambda: self._fs.pipe_file(full, b"1", mode="create"))
+        try:
+            self._once("probe", lambda: self._fs.pipe_file(full, b"2", mode="create"))
+            return False
+        except AlreadyExistsError:
+            return True
+        finally:
+            self._again("probe", lambda: self._fs.rm_file(full))
+
+    def _once(self, path: str, action: Callable[[], Any]) -> Any:
+        with typed(path, uri=self._uri, redact=self._redact):
+            return action()
+
+    def _again(self, path: str, action: Callable[[], Any]) -> Any:
+        return retrying(lambda: self._once(path, action), self._retries)
+
+
+def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
+    try:
+        # Listings must be those of now: a cached one would hide other writers' versions.
+        if backend.protocol == "gcs" and "endpoint_url" in arguments:
+            # gcsfs asks Google over gRPC what kind of bucket this is; its core speaks to the endpoint only.
+            return import_module("gcsfs.core").GCSFileSystem(use_listings_cache=False, **arguments)
+        return fsspec.filesystem(backend.protocol, use_listings_cache=False, **arguments)
+    except ImportError as error:
+        extra = f"[{backend.extra}]" if backend.extra else ""
+        raise InputError(
+            f"the package for {backend.protocol} is not installed: {error}",
+            cure=f"Install airflow-provider-lance{extra}." if extra else None,
+        ) from error
+
+
+def _bucket(backend: _Backend, scheme: str, netloc: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if backend.protocol in ("hdfs", "webhdfs"):
+        return "", {**_name_node(scheme, netloc), **arguments}
+    user, at, host = netloc.rpartition("@")
+    if at and backend.protocol == "abfs" and ":" not in user:
+        # abfss://container@account.dfs.core.windows.net/path
+        return user, {"account_name": host.split(".", 1)[0], **arguments}
+    if at:
+        raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
+    if not netloc:
+        raise InputError("the uri names no bucket", cure="Write scheme://bucket/path.")
+    return netloc, arguments
+
+
+def _name_node(scheme: str, netloc: str) -> dict[str, Any]:
+    """Who is asked: the host of the uri, else the one that Hadoop's own configuration names."""
+    try:
+        parts = urlsplit(f"//{netloc}")
+        host, port, user = parts.hostname, parts.port, parts.username
+    except ValueError as error:
+        raise InputError(f"{scheme}://{netloc.rpartition('@')[2]} names no host: {error}") from None
+    if parts.password:
+        raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
+    found: dict[str, Any] = {} if host is None else {"host": f"viewfs://{host}" if scheme == "viewfs" else host}
+    if port is not None:
+        found["port"] = port
+    if user is not None:
+        found["user"] = user
+    return found
+
+
+def _modified(info: Mapping[str, Any]) -> float:
+    for name in ("LastModified", "last_modified", "mtime", "updated", "modified", "created"):
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, (int, float)):
+            return float(value)
+        if isinstance(value, str):
+            return _parse_time(value)
+    return 0.0
+
+
+def _parse_time(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,1 @@
+"""Repetition and definition levels: built, joined, unravelled."""

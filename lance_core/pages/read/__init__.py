@@ -1,0 +1,1 @@
+"""Readers of pages, one file per structural encoding."""

@@ -1,0 +1,217 @@
+"""Reading sparse pages (2.3, unstable): structure as positions, apart from the values.
+
+::
+
+    list<int32> [[7, 8], null, [], [null]]
+    list layer    4 slots: non-empty 0, 3 with counts 2, 1; null 1
+    item layer    3 slots: null 2
+    values        7 8 ? in chunks, 7 8 when zipped: zipped values leave the nulls out
+
+Children of a null are null in every layer below. The structure is decoded as a whole and turned into the levels of a dense
+page, so that nothing above this file knows the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.codecs.blocks import Bytes, Ints
+from lance_core.codecs.dispatch import Codecs
+from lance_core.errors import CorruptFileError, InputError
+from lance_core.fetch import Fetch
+from lance_core.format.layout import (
+    ConstantLayout,
+    FullZipLayout,
+    MiniBlockLayout,
+    Page,
+    RepDefLayer,
+    SparseFixedSizeList,
+    SparseLayout,
+    SparseList,
+    SparseValidity,
+)
+from lance_core.pages.buffers import part, request
+from lance_core.pages.leaf import ConstantValues, Leaf, Levels, max_rep, max_visible_def
+from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
+from lance_core.pages.read import constant, fullzip, miniblock
+from lance_core.pages.read.sparse_numbers import MAX_NUMBERS, read_numbers
+from lance_core.pages.rows import RowSelection
+from lance_core.pages.select import select_entries
+from lance_core.pages.value_slots import take_slots
+
+Bools = npt.NDArray[np.bool_]
+_INNER: dict[type, Any] = {MiniBlockLayout: miniblock, FullZipLayout: fullzip, ConstantLayout: constant}
+_ALL_VALID = (RepDefLayer.ALL_VALID_ITEM,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseIndex:
+    """The page as levels (`structure`, its values are only counted), and how to get at its values.
+
+    `values_before`: for each entry, how many values are stored before it, one more for the end (int64).
+    """
+
+    structure: Leaf
+    values_before: Ints
+    values_page: Page
+    values_index: Any
+
+
+def load(layout: SparseLayout, page: Page, codecs: Codecs) -> Fetch[SparseIndex]:
+    """The whole structure, then what the values need for random access."""
+    own = _own_buffers(layout)
+    if len(page.buffers) < own:
+        raise CorruptFileError(f"a sparse page has {len(page.buffers)} buffers, its values alone need {own}")
+    if page.num_rows > MAX_NUMBERS:
+        raise CorruptFileError(f"a sparse page of {page.num_rows} rows")
+    streams = yield from request([part(page, number) for number in range(own, len(page.buffers))])
+    structure = _structure(layout, page, iter(streams), codecs)
+    before = _values_before(structure, layout)
+    values_page = _values_page(layout, page, own, int(before[-1]))
+    module = _INNER[type(values_page.layout)]
+    index = yield from module.load(values_page.layout, values_page, codecs)
+    return SparseIndex(structure, before, values_page, index)
+
+
+def scan(layout: SparseLayout, page: Page, codecs: Codecs) -> Fetch[Leaf]:
+    """Every row."""
+    index = yield from load(layout, page, codecs)
+    return (yield from read(layout, page, index, RowSelection.all(page.num_rows), codecs))
+
+
+def read(layout: SparseLayout, page: Page, index: SparseIndex, rows: RowSelection, codecs: Codecs) -> Fetch[Leaf]:
+    """The rows."""
+    starts, ends = _entries(index.structure, rows)
+    leaf = select_entries(index.structure, starts, ends, rows.num_rows)
+    low, high = index.values_before[starts], index.values_before[ends]
+    wanted = RowSelection.ranges(list(zip(low.tolist(), high.tolist(), strict=True)))
+    module, inner = _INNER[type(index.values_page.layout)], index.values_page
+    found: Leaf = yield from module.read(inner.layout, inner, index.values_index, wanted, codecs)
+    return replace(leaf, values=_spread(leaf, found))
+
+
+def _own_buffers(layout: SparseLayout) -> int:
+    values = layout.values
+    if isinstance(values, MiniBlockLayout):
+        return 2 + (values.dictionary is not None)
+    if isinstance(values, FullZipLayout):
+        return 1 + (values.bits_per_offset is not None)
+    return 0
+
+
+def _values_page(layout: SparseLayout, page: Page, own: int, count: int) -> Page:
+    """The values as a page without levels, one row per value."""
+    values = replace(layout.values, layers=_ALL_VALID)
+    if isinstance(values, MiniBlockLayout):
+        values = replace(values, num_items=count, repetition_index_depth=0)
+    # A page without values has none for structs without fields too.
+    return Page(values, page.buffers[:own], count)
+
+
+def _structure(layout: SparseLayout, page: Page, buffers: Iterator[Bytes], codecs: Codecs) -> Leaf:
+    steps: list[Step] = []
+    num_slots = first = _top_slots(layout, page)
+    for layer in layout.layers:
+        if isinstance(layer, SparseList):
+            step, num_slots = _list(layer, num_slots, buffers, codecs), layer.num_child_slots
+            steps.append(step)
+        elif isinstance(layer, SparseFixedSizeList):
+            steps.append(ItemStep(_validity(layer.validity, num_slots, buffers, codecs), layer.dimension))
+            num_slots *= layer.dimension
+        else:
+            steps.append(ItemStep(_validity(layer, num_slots, buffers, codecs)))
+        if num_slots > MAX_NUMBERS:
+            raise CorruptFileError(f"{num_slots} slots in a sparse page")
+    try:
+        built = build_levels(steps, first)
+    except InputError as error:
+        raise CorruptFileError(f"a sparse structure that contradicts itself: {error}") from None
+    if built.num_rows != page.num_rows:
+        raise CorruptFileError(f"a sparse structure of {built.num_rows} rows in a page of {page.num_rows}")
+    return Leaf(ConstantValues(built.num_visible), built.rep, built.def_, built.layers, built.num_rows)
+
+
+def _top_slots(layout: SparseLayout, page: Page) -> int:
+    """Slots of the outermost layer: pages count the items of fixed-size lists that no list holds."""
+    slots = page.num_rows
+    for layer in layout.layers:
+        if isinstance(layer, SparseList):
+            break
+        if isinstance(layer, SparseFixedSizeList):
+            if layer.dimension <= 0 or slots % layer.dimension:
+                raise CorruptFileError(f"{slots} items do not fill fixed-size lists of {layer.dimension}")
+            slots //= layer.dimension
+    return slots
+
+
+def _list(layer: SparseList, num_slots: int, buffers: Iterator[Bytes], codecs: Codecs) -> ListStep:
+    count = layer.num_non_empty_positions
+    positions = _positions(layer.non_empty_positions, count, num_slots, buffers, codecs)
+    counts = read_numbers(layer.counts, buffers, count, codecs)
+    if len(counts) and (int(counts.min()) < 1 or int(counts.max()) > MAX_NUMBERS):
+        raise CorruptFileError("a non-empty list without items")
+    lengths = np.zeros(num_slots, np.int64)
+    lengths[positions] = counts
+    offsets = np.append(np.int64(0), np.cumsum(lengths))
+    if int(offsets[-1]) != layer.num_child_slots:
+        raise CorruptFileError(f"lists of {int(offsets[-1])} items in all, expected {layer.num_child_slots}")
+    return ListStep(offsets, _validity(layer.validity, num_slots, buffers, codecs))
+
+
+def _validity(layer: SparseValidity, num_slots: int, buffers: Iterator[Bytes], codecs: Codecs) -> Bools | None:
+    positions = _positions(layer.positions, layer.num_positions, num_slots, buffers, codecs)
+    if not layer.are_valid and len(positions) == 0:
+        return None
+    validity = np.full(num_slots, not layer.are_valid)
+    validity[positions] = layer.are_valid
+    return validity
+
+
+def _positions(encoding: Any, count: int, num_slots: int, buffers: Iterator[Bytes], codecs: Codecs) -> Ints:
+    if count > num_slots:
+        raise CorruptFileError(f"{count} positions among {num_slots} slots")
+    positions = read_numbers(encoding, buffers, count, codecs)
+    if len(positions) and (positions[0] < 0 or positions[-1] >= num_slots or (np.diff(positions) <= 0).any()):
+        raise CorruptFileError(f"positions that do not ascend within {num_slots} slots")
+    return positions
+
+
+def _values_before(structure: Leaf, layout: SparseLayout) -> Ints:
+    """How many values are stored before each entry; the zipped ones count themselves, and so tell whether nulls are."""
+    if structure.def_ is None:
+        return np.arange(structure.num_levels + 1, dtype=np.int64)
+    values = layout.values
+    with_nulls = isinstance(values, MiniBlockLayout) or (
+        isinstance(values, FullZipLayout) and values.num_items == structure.values.count
+    )
+    before = np.zeros(structure.num_levels + 1, np.int64)
+    np.cumsum(structure.def_ <= (max_visible_def(structure.layers) if with_nulls else 0), out=before[1:])
+    return before
+
+
+def _entries(structure: Leaf, rows: RowSelection) -> tuple[Ints, Ints]:
+    if len(rows.starts) == 0:
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    if structure.rep is None:
+        return rows.starts, rows.ends
+    bounds = np.append(np.flatnonzero(structure.rep == max_rep(structure.layers)), np.int64(len(structure.rep)))
+    return bounds[rows.starts], bounds[rows.ends]
+
+
+def _spread(leaf: Leaf, found: Leaf) -> Any:
+    """The stored values, with a slot for each null among them."""
+    if found.values.count == leaf.values.count:
+        return found.values
+    if found.values.count == 0:
+        return ConstantValues(leaf.values.count)
+    if isinstance(found.values, ConstantValues):
+        return ConstantValues(leaf.values.count, found.values.scalar)
+    assert leaf.def_ is not None
+    visible: Levels = leaf.def_[leaf.def_ <= max_visible_def(leaf.layers)]
+    # A null's slot repeats a neighbour: what it holds does not matter.
+    return take_slots(found.values, np.maximum(np.cumsum(visible == 0) - 1, 0))

@@ -1,0 +1,316 @@
+"""Reading pages of 2.0 files: a tree of array encodings over plain buffers. No chunks, no levels.
+
+::
+
+    SomeNulls(Flat(1, buffer 0), Flat(64, buffer 1))     validity bitmap, values
+    Binary(Flat(64, 0), Flat(8, 1), null_adjustment)     end offset of each value; a null's is shifted up by the adjustment
+    List(Flat(64, 0), adjustment, num_items)             the same for lists, whose items are in the next column
+
+A row range is a byte range wherever widths are fixed, so nothing needs loading first: one round, two for Binary. The
+validity of structs is not stored in 2.0. Constants and dictionaries come back as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Ints, ListBlock, StructBlock, VariableBlock
+from lance_core.codecs.dispatch import Codecs
+from lance_core.codecs.gather import words
+from lance_core.codecs.registry import CODECS
+from lance_core.errors import CorruptFileError, UnsupportedEncodingError
+from lance_core.fetch import Fetch
+from lance_core.format import encoding as enc
+from lance_core.format import encoding20 as enc20
+from lance_core.format.layout import Page, RepDefLayer
+from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues
+from lance_core.pages.read.lockstep import together
+from lance_core.pages.rows import RowSelection
+from lance_core.pages.v20.array20_flat import Ranges, read_bits, read_bytes, read_fast_lanes, read_packed
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListRows:
+    """Some rows of a 2.0 list column: items `starts[i]`..`ends[i]` (int64, counted from the page's first item).
+
+    `validity`: bool per row, None when all are valid. `num_items`: items of the whole page, so that the next page's items
+    begin after the sum of those before.
+    """
+
+    starts: Ints
+    ends: Ints
+    validity: Bools | None
+    num_items: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """Values and which of them are valid (None: all)."""
+
+    values: LeafValues
+    validity: Bools | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    page: Page
+    codecs: Codecs
+    zero_is_null: bool
+    item_bits: int | None
+
+
+def read_array(
+    page: Page, rows: RowSelection, *, zero_is_null: bool, item_bits: int | None = None, codecs: Codecs = CODECS
+) -> Fetch[Leaf]:
+    """Rows of a column that holds values.
+
+    `zero_is_null`: how dictionaries count: the automatic ones from 1 with 0 as null (every field whose logical type is
+    not `dict:`), those of Arrow dictionary columns from 0. `item_bits`: width of a fixed-size list's innermost item, used
+    only where a page has nothing but null items. Leaves have one layer and no repetition.
+    """
+    rows.check(page.num_rows)
+    source = _Source(page, codecs, zero_is_null, item_bits)
+    slots: Slots = yield from _read(page.layout, source, Ranges(rows.starts, rows.ends))
+    if slots.values.count != rows.num_rows:
+        raise CorruptFileError(f"{slots.values.count} values for {rows.num_rows} rows")
+    if slots.validity is None:
+        layer = RepDefLayer.NULLABLE_ITEM if _is_nothing(slots.values) else RepDefLayer.ALL_VALID_ITEM
+        return Leaf(slots.values, None, None, (layer,), rows.num_rows)
+    def_ = (~slots.validity).astype(np.uint16)
+    return Leaf(slots.values, None, def_, (RepDefLayer.NULLABLE_ITEM,), rows.num_rows)
+
+
+def read_lists(page: Page, rows: RowSelection, *, codecs: Codecs = CODECS) -> Fetch[ListRows]:
+    """Rows of a list column: where their items are. CorruptFileError for offsets that decrease or pass the items."""
+    rows.check(page.num_rows)
+    if not isinstance(page.layout, enc20.List):
+        raise CorruptFileError(f"a list column has a page of {type(page.layout).__name__}")
+    layout = page.layout
+    source = _Source(page, codecs, False, None)
+    ends = yield from _read_ends(layout.offsets, source, Ranges(rows.starts, rows.ends), layout.null_offset_adjustment)
+    if len(ends.ends) and int(ends.ends.max()) > layout.num_items:
+        raise CorruptFileError(f"a list ends at item {int(ends.ends.max())} of {layout.num_items}")
+    return ListRows(ends.starts, ends.ends, ends.validity, layout.num_items)
+
+
+def _is_nothing(values: LeafValues) -> bool:
+    return isinstance(values, ConstantValues) and values.scalar is None
+
+
+def _read(encoding: object, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    reader = _READERS.get(type(encoding))
+    if reader is None:
+        raise UnsupportedEncodingError(f"the 2.0 array encoding {type(encoding).__name__} is not supported here")
+    return (yield from reader(encoding, source, ranges))
+
+
+def _read_block(encoding: object, source: _Source, ranges: Ranges) -> Fetch[Block]:
+    """Values that must be plain and without nulls."""
+    slots: Slots = yield from _read(encoding, source, ranges)
+    if slots.validity is not None or isinstance(slots.values, ConstantValues):
+        raise CorruptFileError(f"nulls inside {type(encoding).__name__}")
+    return slots.values
+
+
+def _flat(encoding: enc20.Flat, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    if encoding.bits_per_value == 1:
+        return Slots((yield from read_bits(source.page, encoding, ranges)))
+    return Slots((yield from read_bytes(source.page, encoding, ranges)))
+
+
+def _no_nulls(encoding: enc20.NoNulls, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    return (yield from _read(encoding.values, source, ranges))
+
+
+def _some_nulls(encoding: enc20.SomeNulls, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    validity, slots = yield from together(
+        [_read_block(encoding.validity, source, ranges), _read(encoding.values, source, ranges)]
+    )
+    return Slots(slots.values, _and(_bools(validity), slots.validity))
+
+
+def _bools(block: Block) -> Bools:
+    if not isinstance(block, FixedBlock) or block.bits != 1:
+        raise CorruptFileError("validity is not a bitmap")
+    return np.unpackbits(block.data, count=block.count, bitorder="little").view(np.bool_)
+
+
+def _and(one: Bools | None, other: Bools | None) -> Bools | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _all_nulls(encoding: enc20.AllNulls, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    yield from ()
+    return Slots(ConstantValues(ranges.count))
+
+
+def _constant(encoding: enc20.Constant, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    yield from ()
+    return Slots(ConstantValues(ranges.count, (np.frombuffer(encoding.value, np.uint8),)))
+
+
+def _fixed_size_list(encoding: enc20.FixedSizeList, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    if not 0 < encoding.dimension < 1 << 31:
+        raise CorruptFileError(f"fixed-size lists of {encoding.dimension} items")
+    slots: Slots = yield from _read(encoding.items, source, ranges.times(encoding.dimension))
+    items, validity = slots.values, slots.validity
+    if isinstance(items, ConstantValues):
+        items, validity = _spelled_out(items, source), np.zeros(items.count, np.bool_)
+    bitmap = None if validity is None else np.packbits(validity, bitorder="little")
+    return Slots(ListBlock(encoding.dimension, items, ranges.count, bitmap))
+
+
+def _spelled_out(items: ConstantValues, source: _Source) -> FixedBlock:
+    """Zeros for items that are all null."""
+    if items.scalar is not None or source.item_bits is None:
+        raise UnsupportedEncodingError("constant items in a fixed-size list are not supported")
+    # Their number comes from the list's dimension, which no bytes back up.
+    if items.count > 1 << 28:
+        raise CorruptFileError(f"{items.count} null items in a page of fixed-size lists")
+    return FixedBlock(source.item_bits, np.zeros((items.count * source.item_bits + 7) // 8, np.uint8), items.count)
+
+
+def _fixed_size_binary(encoding: enc20.FixedSizeBinary, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    width = encoding.byte_width
+    if not 0 <= width < 1 << 31:
+        raise CorruptFileError(f"binary values of {width} bytes")
+    block = yield from _read_block(encoding.bytes, source, ranges.times(width))
+    if not isinstance(block, FixedBlock) or block.bits != 8:
+        raise CorruptFileError("binary bytes are not bytes")
+    offsets = np.arange(ranges.count + 1, dtype=np.int64) * width
+    return Slots(VariableBlock(_narrow(offsets), block.data))
+
+
+def _binary(encoding: enc20.Binary, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    ends = yield from _read_ends(encoding.indices, source, ranges, encoding.null_adjustment)
+    block = yield from _read_block(encoding.bytes, source, ends.spans)
+    if not isinstance(block, FixedBlock) or block.bits != 8:
+        raise CorruptFileError("binary bytes are not bytes")
+    offsets = np.append(0, np.cumsum(ends.ends - ends.starts))
+    if int(offsets[-1]) != block.count:
+        raise CorruptFileError(f"values of {int(offsets[-1])} bytes in {block.count}")
+    return Slots(VariableBlock(_narrow(offsets), block.data), ends.validity)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ends:
+    starts: Ints
+    ends: Ints
+    validity: Bools | None
+    spans: Ranges
+
+
+def _read_ends(encoding: object, source: _Source, ranges: Ranges, adjustment: int) -> Fetch[_Ends]:
+    """End offsets of some rows; a row starts where the one before it ends, so each range reads one entry more."""
+    wider = Ranges(np.maximum(ranges.starts - 1, 0), ranges.ends)
+    block = yield from _read_block(encoding, source, wider)
+    if not isinstance(block, FixedBlock) or block.bits not in (32, 64) or adjustment < 0:
+        raise CorruptFileError("end offsets are not 32 or 64 bit numbers")
+    stored = words(block.data, f"u{block.bits // 8}").astype(np.int64)
+    plain = stored % adjustment if adjustment else stored
+    has_before = (ranges.starts > 0).astype(np.int64)
+    lengths = ranges.ends - ranges.starts
+    firsts = np.cumsum(lengths + has_before) - lengths
+    at = np.arange(ranges.count) + np.repeat(firsts - (np.cumsum(lengths) - lengths), lengths)
+    ends = plain[at]
+    starts = np.where(at > 0, plain[at - 1], 0) if len(at) else ends
+    if len(ranges.starts) and ranges.starts[0] == 0:
+        starts[0] = 0
+    if (starts > ends).any() or (starts < 0).any():
+        raise CorruptFileError("end offsets decrease")
+    valid = None if adjustment == 0 else stored[at] < adjustment
+    bounds = np.append(0, np.cumsum(lengths))
+    spans = Ranges(starts[bounds[:-1]], ends[bounds[1:] - 1])
+    return _Ends(starts, ends, None if valid is None or valid.all() else valid, spans)
+
+
+def _narrow(offsets: Ints) -> Any:
+    return offsets.astype(np.int32) if int(offsets[-1]) <= np.iinfo(np.int32).max else offsets
+
+
+def _fsst(encoding: enc20.Fsst, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    slots: Slots = yield from _read(encoding.binary, source, ranges)
+    if not isinstance(slots.values, VariableBlock):
+        raise CorruptFileError("FSST codes are not binary values")
+    description = enc.Fsst(encoding.symbol_table, enc.Variable(enc.Flat(slots.values.offsets.dtype.itemsize * 8)))
+    return Slots(source.codecs.decode_values(description, slots.values), slots.validity)
+
+
+def _dictionary(encoding: enc20.Dictionary, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    everything = Ranges.span(0, encoding.num_items)
+    slots, items = yield from together([_read(encoding.indices, source, ranges), _read(encoding.items, source, everything)])
+    if not isinstance(slots.values, FixedBlock) or slots.values.bits not in (8, 16, 32, 64):
+        raise CorruptFileError("dictionary indices are not whole numbers")
+    numbers = words(slots.values.data, f"u{slots.values.bits // 8}")[: slots.values.count].astype(np.int64)
+    validity = slots.validity
+    if source.zero_is_null:
+        validity = _and(validity, numbers > 0)
+        numbers = np.maximum(numbers - 1, 0)
+    if validity is not None:
+        numbers = np.where(validity, numbers, 0)
+    if _is_nothing(items.values) or (validity is not None and not validity.any()):
+        return Slots(ConstantValues(ranges.count))
+    if isinstance(items.values, ConstantValues) or (
+        len(numbers) and not 0 <= numbers.min() <= numbers.max() < encoding.num_items
+    ):
+        raise CorruptFileError(f"a dictionary index outside the {encoding.num_items} items")
+    if items.validity is not None:
+        validity = _and(validity, items.validity[numbers])
+    indices = FixedBlock(64, numbers.view(np.uint8), len(numbers))
+    return Slots(DictionaryBlock(indices, items.values), None if validity is None or validity.all() else validity)
+
+
+def _packed_struct(encoding: enc20.PackedStruct, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    widths = [_inner_bits(inner) for inner in encoding.inner]
+    if not widths or any(width <= 0 or width % 8 for width in widths):
+        raise UnsupportedEncodingError(f"a packed struct of fields of {widths} bits is not supported")
+    rows = yield from read_bytes(source.page, enc20.Flat(sum(widths), encoding.buffer), ranges)
+    grid = rows.data.reshape(ranges.count, sum(widths) // 8)
+    children, at = [], 0
+    for width in widths:
+        column = np.ascontiguousarray(grid[:, at : at + width // 8]).reshape(-1)
+        children.append(FixedBlock(width, column, ranges.count))
+        at += width // 8
+    return Slots(StructBlock(tuple(children), ranges.count))
+
+
+def _inner_bits(encoding: object) -> int:
+    if isinstance(encoding, enc20.NoNulls):
+        return _inner_bits(encoding.values)
+    if isinstance(encoding, enc20.FixedSizeList):
+        return encoding.dimension * _inner_bits(encoding.items)
+    return encoding.bits_per_value if isinstance(encoding, enc20.Flat) else 0
+
+
+def _bitpacked(encoding: enc20.Bitpacked, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    return Slots((yield from read_packed(source.page, encoding, ranges)))
+
+
+def _fast_lanes(encoding: enc20.BitpackedForNonNeg, source: _Source, ranges: Ranges) -> Fetch[Slots]:
+    return Slots((yield from read_fast_lanes(source.page, encoding, ranges, source.codecs)))
+
+
+_READERS: Mapping[type, Callable[[Any, _Source, Ranges], Fetch[Slots]]] = {
+    enc20.Flat: _flat,
+    enc20.NoNulls: _no_nulls,
+    enc20.SomeNulls: _some_nulls,
+    enc20.AllNulls: _all_nulls,
+    enc20.Constant: _constant,
+    enc20.FixedSizeList: _fixed_size_list,
+    enc20.FixedSizeBinary: _fixed_size_binary,
+    enc20.Binary: _binary,
+    enc20.Fsst: _fsst,
+    enc20.Dictionary: _dictionary,
+    enc20.PackedStruct: _packed_struct,
+    enc20.Bitpacked: _bitpacked,
+    enc20.BitpackedForNonNeg: _fast_lanes,
+}

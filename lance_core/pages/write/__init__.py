@@ -1,0 +1,1 @@
+"""Writers of pages, one file per structural encoding."""

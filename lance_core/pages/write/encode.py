@@ -1,0 +1,106 @@
+"""Leaves -> pages: split by level budget, then the first structural encoding that fits.
+
+::
+
+    nothing but nulls, or nothing visible      constant page without a value
+    one value everywhere (2.2)                 constant page
+    few distinct values                        mini-block with a dictionary
+    widest value >= 256 bytes, or asked for    full-zip
+    else                                       mini-block; full-zip when a chunk's levels would not fit their words
+
+Levels of a page with lists stay below 16 KiB of packed bits, as the official writer keeps them: the counts in a chunk
+header have 16 bits. (FORMAT B.2, B.3)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
+from lance_core.codecs.choose_dictionary import choose_dictionary
+from lance_core.codecs.fixed_size_list import row_bits
+from lance_core.codecs.options import EncodingOptions
+from lance_core.codecs.packed import is_fixed
+from lance_core.pages.encoded import EncodedPage
+from lance_core.pages.leaf import ConstantValues, Leaf, max_def, max_rep
+from lance_core.pages.select import check_slots, cut_entries
+from lance_core.pages.write.constant import encode_all_null, encode_constant
+from lance_core.pages.write.fullzip import encode_full_zip
+from lance_core.pages.write.miniblock import encode_mini_block
+
+FULL_ZIP_BITS = 256 * 8
+LEVEL_BUDGET_BITS = 131_072
+_STRUCTURAL = {"miniblock": False, "fullzip": True}
+
+__all__ = ["EncodedPage", "encode_pages", "split_rows"]
+
+
+def encode_pages(leaf: Leaf, options: EncodingOptions) -> list[EncodedPage]:
+    """One leaf (about 8 MiB of values) as pages, in order; several only for lists. No rows give no page.
+
+    `leaf.values` has one slot per visible entry; what lies under a null does not matter, but should be zeros or empty to
+    compress well. Raises CorruptFileError when levels and values disagree, UnsupportedEncodingError for blocks that the
+    version cannot hold.
+    """
+    if leaf.num_rows == 0:
+        return []
+    check_slots(leaf)
+    return [encode_page(part, options) for part in split_rows(leaf)]
+
+
+def encode_page(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
+    """One page, whatever its levels take."""
+    values = leaf.values
+    if (isinstance(values, ConstantValues) and values.scalar is None) or values.count == 0 or _all_null(leaf):
+        return encode_all_null(leaf, options)
+    page = encode_constant(leaf, options)
+    if page is not None:
+        return page
+    assert not isinstance(values, ConstantValues)
+    chosen = choose_dictionary(values, options) or values
+    if not wants_full_zip(chosen, options):
+        page = encode_mini_block(leaf, chosen, options)
+        if page is not None:
+            return page
+    return encode_full_zip(leaf, values, options)
+
+
+def _all_null(leaf: Leaf) -> bool:
+    return leaf.def_ is not None and bool(leaf.def_.all())
+
+
+def wants_full_zip(values: Block, options: EncodingOptions) -> bool:
+    """Whether the values are too wide for chunks, or the user asked; dictionaries always go in chunks."""
+    if isinstance(values, DictionaryBlock):
+        return False
+    if isinstance(values, StructBlock) and not is_fixed(values):
+        return True
+    if options.structural is not None:
+        return _STRUCTURAL[options.structural]
+    return _widest_bits(values) >= FULL_ZIP_BITS
+
+
+def _widest_bits(values: Block) -> int:
+    if isinstance(values, VariableBlock):
+        return int(np.diff(values.offsets).max(initial=0)) * 8
+    if isinstance(values, ListBlock):
+        return row_bits(values)
+    if isinstance(values, StructBlock):
+        return sum(_widest_bits(child) for child in values.children)
+    return values.bits if isinstance(values, FixedBlock) else values.indices.bits
+
+
+def split_rows(leaf: Leaf) -> list[Leaf]:
+    """Cut a leaf with lists so that no part has more levels than the budget; a row is never cut."""
+    if leaf.rep is None:
+        return [leaf]
+    bits = max_rep(leaf.layers).bit_length() + max_def(leaf.layers).bit_length()
+    room = LEVEL_BUDGET_BITS // bits
+    if len(leaf.rep) <= room:
+        return [leaf]
+    bounds = np.append(np.flatnonzero(leaf.rep == max_rep(leaf.layers)), np.int64(len(leaf.rep)))
+    cuts = [0]
+    while cuts[-1] < leaf.num_rows:
+        limit = int(bounds[cuts[-1]]) + room
+        cuts.append(max(int(np.searchsorted(bounds, limit, "right")) - 1, cuts[-1] + 1))
+    return cut_entries(leaf, bounds[cuts].tolist(), np.diff(cuts).tolist())
