@@ -19,7 +19,7 @@ from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.update import LanceUpdateOperator
-from lance_core.io.local.store import store as local
+from lance_core.io.local import store as local
 
 APPENDS = 100
 MIXED = 100

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lance_core.io.local.store import store as local
+from lance_core.io.local import store as local
 
 VARIABLE = "LANCE_KILL_PLAN"
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|[01]{24}[0-9a-f]*|\d{15,}")

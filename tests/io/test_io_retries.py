@@ -15,9 +15,9 @@ import pytest
 from lance_core import errors
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
 from lance_core.fetch import ByteRange
+from lance_core.io.remote import errors as remote_errors
 from lance_core.io.remote.errors import Redactor, Retries, TransientError, retrying
 from lance_core.io.remote.store import RemoteStore
-from lance_core.io.remote.store import errors as remote_errors
 
 SECRET = "hunter2hunter2hunter2"
 
