@@ -1,4 +1,4 @@
-"""Nothing that a version refers to is ever deleted: by an abort, a zombie, a retry or garbage collection, by whatever clock."""
+"""Nothing that a version refers to is ever deleted: by an abort, a zombie, a retry or garbage collection, by any clock."""
 
 from __future__ import annotations
 
