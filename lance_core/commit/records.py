@@ -1,11 +1,20 @@
-"""Small JSON records on a store: read whole, written whole. The registry and the ledger are made of these."""
+"""Small JSON records on a store: read whole, written whole. The registry and the ledger are made of these.
+
+A record is data from whoever may write to the table, so there is one reader for all of them, and it bounds what it accepts::
+
+    {"format": 2, "outcome": "publish", "commit": "9c…"}      at most 4 MiB, 32 levels deep, no NaN, an object
+    anything else                                             CorruptFileError, of this record alone
+
+What a record says is typed by `parse_record`. Other JSON files of a table (tags, branches) have readers of their own.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
 from lance_core.io.fetcher import is_local
@@ -17,7 +26,11 @@ T = TypeVar("T")
 
 Record = Mapping[str, Any]
 
-_MAX_RECORD_SIZE = 4 << 20
+FORMAT = 2
+"""Written as `format` into every record; records of releases before this one have none."""
+
+MAX_RECORD_SIZE = 4 << 20
+_MAX_DEPTH = 32
 
 
 def read_record(store: Store, path: str) -> Record | None:
@@ -28,15 +41,46 @@ def read_record(store: Store, path: str) -> Record | None:
         return None
     if not len(data):
         return None  # a machine died before an undurable write reached the disk
-    if len(data) > _MAX_RECORD_SIZE:
-        raise CorruptFileError(f"{store.uri}: {path} has {len(data)} bytes, a record has at most {_MAX_RECORD_SIZE}")
+    return decode_record(bytes(data), where=f"{store.uri}: {path}")
+
+
+def decode_record(data: bytes, *, where: str) -> Record:
+    """The record in some bytes. CorruptFileError for anything that is not a small JSON object."""
+    if len(data) > MAX_RECORD_SIZE:
+        raise CorruptFileError(f"{where} has {len(data)} bytes, a record has at most {MAX_RECORD_SIZE}")
+    if _is_deep(data):
+        raise CorruptFileError(f"{where} is nested more than {_MAX_DEPTH} levels deep, which no record is")
     try:
-        record = json.loads(bytes(data))
-    except ValueError as error:
-        raise CorruptFileError(f"{store.uri}: {path} is not JSON: {error}") from error
+        record = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"{where} is not JSON: {error}") from error
     if not isinstance(record, dict):
-        raise CorruptFileError(f"{store.uri}: {path} is not a JSON object")
+        raise CorruptFileError(f"{where} is not a JSON object")
     return record
+
+
+def _is_deep(data: bytes) -> bool:
+    if data.count(b"{") + data.count(b"[") <= _MAX_DEPTH:
+        return False
+    depth, in_text = 0, False
+    for match in _TOKENS.finditer(data):
+        token = match.group()
+        if token == b'"':
+            in_text = not in_text
+        elif not in_text and token in b"{[":
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return True
+        elif not in_text and token in b"}]":
+            depth -= 1
+    return False
+
+
+_TOKENS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def write_record(store: Store, path: str, record: Record) -> None:

@@ -1,0 +1,215 @@
+"""What each record under `_lance_core/` holds, as frozen dataclasses, and the typed way from JSON to them. Pure.
+
+::
+
+    parse_record(Fence, {"outcome": "publish", "commit": "9c…", "since": 1.7e9}, where="…fence.json")
+    parse_record(Fence, {"outcome": 3}, where="…")   -> CorruptFileError: …: outcome: expected text, got 3 (int)
+
+Keys that a dataclass does not know are ignored, so that a later release may add some. (Design: docs/adr/040-records.md.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeGuard, TypeVar
+
+from lance_core.errors import CorruptFileError
+
+T = TypeVar("T")
+
+PUBLISH = "publish"
+WITHDRAW = "withdraw"
+
+SHORT_DIGEST = 16
+"""Releases before this one knew so many digits of a digest."""
+
+_MAX_TEXT = 1024
+_MAX_INTEGER = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asked for work: shown to people, never part of its digest. `clear` changes when a person clears the task."""
+
+    dag_id: str = ""
+    run_id: str = ""
+    task_id: str = ""
+    map_index: int = -1
+    try_number: int = 0
+    host: str = ""
+    log_url: str = ""
+    clear: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, as JSON-able values."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if getattr(self, item.name) != item.default}
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Asked:
+        """Reads leniently: what is not text or a number where it should be is left out, for it is only shown."""
+        if not isinstance(plain, Mapping):
+            return cls()
+        found: dict[str, Any] = {}
+        for item in fields(cls):
+            value = plain.get(item.name)
+            if isinstance(item.default, str) and isinstance(value, str):
+                found[item.name] = value[:_MAX_TEXT]
+            elif isinstance(item.default, int) and _is_integer(value) and abs(value) <= _MAX_INTEGER:
+                found[item.name] = value
+        return cls(**found)
+
+    @property
+    def task(self) -> tuple[str, str, str, int]:
+        """Which task instance it is, whatever the try."""
+        return self.dag_id, self.run_id, self.task_id, self.map_index
+
+    def __str__(self) -> str:
+        if not self.task_id:
+            return self.host or "unknown"
+        index = f"[{self.map_index}]" if self.map_index >= 0 else ""
+        return f"{self.dag_id}.{self.task_id}{index} of {self.run_id}, try {self.try_number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """`staged/{identity}.{attempt}.fence.json`: who may go on with an attempt. The first writer wins.
+
+    `outcome` is "publish" (then `commit` says by which commit) or "withdraw" (then `by` says who gave it up). `version` of a
+    withdrawal is the fence version that was published for it, 0 when none was needed.
+    """
+
+    outcome: str
+    commit: str = ""
+    by: str = ""
+    since: float = 0.0
+    version: int = 0
+
+    @property
+    def withdraws(self) -> bool:
+        """Whether nobody may publish the attempt any more."""
+        return self.outcome == WITHDRAW
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecord:
+    """`ledger/{identity}.json`, or a part of a segment: an identity landed.
+
+    A record that stands for several identities of one fold has `attempts`, `digests` and `asked` by identity.
+    """
+
+    version: int
+    identity: str = ""
+    transaction: str = ""
+    attempt: str = ""
+    digest: str = ""
+    incarnation: str = ""
+    landed_at: float = 0.0
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    attempts: Mapping[str, Any] = field(default_factory=dict)
+    digests: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reexecution:
+    """`staged/{identity}/reexecute.json`: a commit was about to do this work again. `spec` is data, not an order."""
+
+    identity: str
+    spec: Mapping[str, Any]
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupNote:
+    """`cleanup/{id}`: a cleanup had begun to delete these; each path is judged again by whoever goes on."""
+
+    files: tuple[str, ...] = ()
+    versions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationRecord:
+    """`incarnation.json`: which table the records belong to, and a version that shows it."""
+
+    incarnation: str
+    version: int = 0
+    transaction: str = ""
+
+
+def work_digest(work: Mapping[str, Any]) -> str:
+    """The whole SHA-256 of a spec that says the work alone. Its first digits are what releases before this one wrote."""
+    text = json.dumps(work, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_same_work(one: str, other: str) -> bool:
+    """Whether two digests mean the same work, as far as the shorter one goes. A record without a digest matches any."""
+    length = min(len(one), len(other))
+    return one[:length] == other[:length]
+
+
+def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:
+    """A record as its dataclass. CorruptFileError names the key that is missing or of another type."""
+    try:
+        return cls(**checked_fields(cls, plain))
+    except ValueError as error:
+        raise CorruptFileError(f"{where}: {error}") from error
+
+
+def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a dataclass's fields from plain data, typed. ValueError for one that is missing or of another type."""
+    hints = typing.get_type_hints(cls)
+    found: dict[str, Any] = {}
+    for item in fields(cls):
+        if item.name in plain:
+            found[item.name] = _checked(hints[item.name], plain[item.name], item.name)
+        elif item.default is MISSING and item.default_factory is MISSING:
+            raise ValueError(f"{item.name} is missing")
+    return found
+
+
+def _checked(hint: Any, value: Any, name: str) -> Any:
+    origin = typing.get_origin(hint)
+    if origin is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+            raise ValueError(f"{name}: expected a list, got {_shown(value)}")
+        return tuple(_checked(typing.get_args(hint)[0], item, f"{name}[{index}]") for index, item in enumerate(value))
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name}: expected an object, got {_shown(value)}")
+        return dict(value)
+    check, expected = _SCALARS[hint]
+    if not check(value):
+        raise ValueError(f"{name}: expected {expected}, got {_shown(value)}")
+    return float(value) if hint is float else value
+
+
+def _is_integer(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and 0 <= value <= _MAX_INTEGER
+
+
+def _is_number(value: Any) -> bool:
+    if _is_integer(value):
+        return bool(abs(value) <= _MAX_INTEGER)
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({type(value).__name__})"
+
+
+_SCALARS: Mapping[Any, tuple[typing.Callable[[Any], bool], str]] = {
+    str: (lambda value: isinstance(value, str), "text"),
+    int: (_is_count, "a whole number from 0 to 2^64-1"),
+    float: (_is_number, "a number"),
+    bool: (lambda value: isinstance(value, bool), "true or false"),
+}
