@@ -12,8 +12,9 @@ Names are those of the official Python library. Nothing is imported before it is
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lance_core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from lance_core.arrow.blob import Blob as Blob
@@ -37,34 +38,51 @@ if TYPE_CHECKING:
     from lance_core.dataset.versions.cleanup import CleanupStats as CleanupStats
     from lance_core.dataset.write.base_paths import DatasetBasePath as DatasetBasePath
     from lance_core.errors import LanceError as LanceError
-    from lance_core.fragment import FragmentMetadata as FragmentMetadata
+    from lance_core.format.fragment import Fragment as FragmentMetadata
+    from lance_core.format.index import IndexFile as IndexFile
+    from lance_core.format.index import IndexMetadata as Index
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "BatchUDF": "lance_core.dataset.columns.udf",
+            "Blob": "lance_core.arrow.blob",
+            "BlobFile": "lance_core.dataset.scan.blobs",
+            "CleanupStats": "lance_core.dataset.versions.cleanup",
+            "ColumnOrdering": "lance_core.dataset.scan.order_by",
+            "DataStatistics": "lance_core.dataset.maintain.statistics",
+            "DatasetBasePath": "lance_core.dataset.write.base_paths",
+            "FieldStatistics": "lance_core.dataset.maintain.statistics",
+            "FragmentMetadata": "lance_core.format.fragment:Fragment",
+            "Index": "lance_core.format.index:IndexMetadata",
+            "IndexFile": "lance_core.format.index",
+            "LanceDataset": "lance_core.dataset.handle.dataset",
+            "LanceError": "lance_core.errors",
+            "LanceFragment": "lance_core.dataset.handle.fragment",
+            "LanceOperation": "lance_core.dataset.handle.operation_aliases",
+            "LanceScanner": "lance_core.dataset.query.scanner",
+            "MergeInsertBuilder": "lance_core.dataset.handle.merge_builder",
+            "ScanStatistics": "lance_core.dataset.scan.statistics",
+            "Transaction": "lance_core.dataset.handle.operation_aliases",
+            "batch_udf": "lance_core.dataset.columns.udf",
+            "blob_array": "lance_core.arrow.blob",
+            "blob_field": "lance_core.arrow.blob",
+            "write_dataset": "lance_core.dataset.handle.open",
+            "blob": "lance_core.blob:",
+            "cli": "lance_core.cli:",
+            "conditions": "lance_core.conditions:",
+            # A module that can be called: both `lance_core.dataset(uri)` and `lance_core.dataset.write.stage` work.
+            "dataset": "lance_core.dataset:",
+            "errors": "lance_core.errors:",
+            "fragment": "lance_core.fragment:",
+            "indices": "lance_core.indices:",
+            "jobs": "lance_core.jobs:",
+            "optimize": "lance_core.optimize:",
+            "query": "lance_core.query:",
+        },
+    )
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "FragmentMetadata": "lance_core.fragment",
-    "Transaction": "lance_core.dataset.handle.operation_aliases",
-    "ScanStatistics": "lance_core.dataset.scan.statistics",
-    "MergeInsertBuilder": "lance_core.dataset.handle.merge_builder",
-    "LanceOperation": "lance_core.dataset.handle.operation_aliases",
-    "FieldStatistics": "lance_core.dataset.maintain.statistics",
-    "DataStatistics": "lance_core.dataset.maintain.statistics",
-    "CleanupStats": "lance_core.dataset.versions.cleanup",
-    "BatchUDF": "lance_core.dataset.columns.udf",
-    "Blob": "lance_core.arrow.blob",
-    "BlobFile": "lance_core.dataset.scan.blobs",
-    "ColumnOrdering": "lance_core.dataset.scan.order_by",
-    "DatasetBasePath": "lance_core.dataset.write.base_paths",
-    "batch_udf": "lance_core.dataset.columns.udf",
-    "blob_array": "lance_core.arrow.blob",
-    "blob_field": "lance_core.arrow.blob",
-    "LanceDataset": "lance_core.dataset.handle.dataset",
-    "LanceFragment": "lance_core.dataset.handle.fragment",
-    "LanceScanner": "lance_core.dataset.query.scanner",
-    "write_dataset": "lance_core.dataset.handle.open",
-    "LanceError": "lance_core.errors",
-}
-_MODULES = ("blob", "cli", "dataset", "errors", "fragment", "indices", "jobs", "optimize", "query", "conditions")
 
 __all__ = [
     "BatchUDF",
@@ -76,6 +94,8 @@ __all__ = [
     "DatasetBasePath",
     "FieldStatistics",
     "FragmentMetadata",
+    "Index",
+    "IndexFile",
     "LanceDataset",
     "LanceError",
     "LanceFragment",
@@ -91,16 +111,3 @@ __all__ = [
     "dataset",
     "write_dataset",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _MODULES:
-        # `dataset` is a module that can be called: both `lance_core.dataset(uri)` and `lance_core.dataset.write.stage` work.
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})

