@@ -1,6 +1,134 @@
 """The Lance provider of Apache Airflow: hooks, operators, sensors and triggers over `lance_core`.
 
-Nothing here knows a table's rules; nothing here is imported at parse time but Airflow and the standard library.
+::
+
+    from airflow_lance import LanceAppendOperator, LanceCommitOperator
+
+Nothing here knows a table's rules; nothing but Airflow and the standard library is imported at parse time, and a class only
+when its name is first used.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from airflow_lance.assets import create_asset as create_asset
+    from airflow_lance.hooks.lance import LanceHook as LanceHook
+    from airflow_lance.operators.add_columns import LanceAddColumnsOperator as LanceAddColumnsOperator
+    from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
+    from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
+    from airflow_lance.operators.base import LanceTableOperator as LanceTableOperator
+    from airflow_lance.operators.base import LanceVerbOperator as LanceVerbOperator
+    from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
+    from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
+    from airflow_lance.operators.cleanup import LanceCleanupOperator as LanceCleanupOperator
+    from airflow_lance.operators.commit import LanceCommitOperator as LanceCommitOperator
+    from airflow_lance.operators.compact import LanceCompactOperator as LanceCompactOperator
+    from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
+    from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
+    from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
+    from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
+    from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
+    from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
+    from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
+    from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
+    from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
+    from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
+    from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
+    from airflow_lance.pools import pool_of as pool_of
+    from airflow_lance.sensors.base import LanceSensor as LanceSensor
+    from airflow_lance.sensors.health import LanceFragmentHealthSensor as LanceFragmentHealthSensor
+    from airflow_lance.sensors.index import LanceIndexCoverageSensor as LanceIndexCoverageSensor
+    from airflow_lance.sensors.rows import LanceRowsSensor as LanceRowsSensor
+    from airflow_lance.sensors.staged import LanceStagedSensor as LanceStagedSensor
+    from airflow_lance.sensors.tag import LanceTagSensor as LanceTagSensor
+    from airflow_lance.sensors.version import LanceVersionSensor as LanceVersionSensor
+    from airflow_lance.triggers.condition import LanceConditionTrigger as LanceConditionTrigger
+    from airflow_lance.triggers.staging import LanceStagingTrigger as LanceStagingTrigger
+    from airflow_lance.triggers.version import LanceVersionTrigger as LanceVersionTrigger
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "LanceAddColumnsOperator": "airflow_lance.operators.add_columns",
+            "LanceAppendOperator": "airflow_lance.operators.append",
+            "LanceBranchOperator": "airflow_lance.operators.branch",
+            "LanceBuildIndexOperator": "airflow_lance.operators.build_index",
+            "LanceCleanupOperator": "airflow_lance.operators.cleanup",
+            "LanceCommitOperator": "airflow_lance.operators.commit",
+            "LanceCompactOperator": "airflow_lance.operators.compact",
+            "LanceConditionTrigger": "airflow_lance.triggers.condition",
+            "LanceDeleteOperator": "airflow_lance.operators.delete",
+            "LanceFragmentHealthSensor": "airflow_lance.sensors.health",
+            "LanceGarbageOperator": "airflow_lance.operators.garbage",
+            "LanceHook": "airflow_lance.hooks.lance",
+            "LanceIndexCoverageSensor": "airflow_lance.sensors.index",
+            "LanceMergeOperator": "airflow_lance.operators.merge",
+            "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
+            "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
+            "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
+            "LanceRestoreOperator": "airflow_lance.operators.restore",
+            "LanceRowsSensor": "airflow_lance.sensors.rows",
+            "LanceSensor": "airflow_lance.sensors.base",
+            "LanceStageOperator": "airflow_lance.operators.base",
+            "LanceStagedSensor": "airflow_lance.sensors.staged",
+            "LanceStagingTrigger": "airflow_lance.triggers.staging",
+            "LanceTableOperator": "airflow_lance.operators.base",
+            "LanceTagOperator": "airflow_lance.operators.tag",
+            "LanceTagSensor": "airflow_lance.sensors.tag",
+            "LanceTransaction": "airflow_lance.operators.transaction",
+            "LanceUpdateOperator": "airflow_lance.operators.update",
+            "LanceValidateOperator": "airflow_lance.operators.validate",
+            "LanceVerbOperator": "airflow_lance.operators.base",
+            "LanceVersionSensor": "airflow_lance.sensors.version",
+            "LanceVersionTrigger": "airflow_lance.triggers.version",
+            "LanceWriteOperator": "airflow_lance.operators.write",
+            "create_asset": "airflow_lance.assets",
+            "pool_of": "airflow_lance.pools",
+        },
+    )
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "LanceAddColumnsOperator",
+    "LanceAppendOperator",
+    "LanceBranchOperator",
+    "LanceBuildIndexOperator",
+    "LanceCleanupOperator",
+    "LanceCommitOperator",
+    "LanceCompactOperator",
+    "LanceConditionTrigger",
+    "LanceDeleteOperator",
+    "LanceFragmentHealthSensor",
+    "LanceGarbageOperator",
+    "LanceHook",
+    "LanceIndexCoverageSensor",
+    "LanceMergeOperator",
+    "LanceOptimizeIndicesOperator",
+    "LanceOverwriteOperator",
+    "LanceReplaceWhereOperator",
+    "LanceRestoreOperator",
+    "LanceRowsSensor",
+    "LanceSensor",
+    "LanceStageOperator",
+    "LanceStagedSensor",
+    "LanceStagingTrigger",
+    "LanceTableOperator",
+    "LanceTagOperator",
+    "LanceTagSensor",
+    "LanceTransaction",
+    "LanceUpdateOperator",
+    "LanceValidateOperator",
+    "LanceVerbOperator",
+    "LanceVersionSensor",
+    "LanceVersionTrigger",
+    "LanceWriteOperator",
+    "__version__",
+    "create_asset",
+    "pool_of",
+]

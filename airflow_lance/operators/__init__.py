@@ -1,1 +1,91 @@
-"""Operators of the Lance provider; import the module you need, this package imports nothing."""
+"""Operators of the Lance provider.
+
+::
+
+    from airflow_lance.operators import LanceAppendOperator, LanceCommitOperator
+
+A class is imported when its name is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from airflow_lance.operators.add_columns import LanceAddColumnsOperator as LanceAddColumnsOperator
+    from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
+    from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
+    from airflow_lance.operators.base import LanceTableOperator as LanceTableOperator
+    from airflow_lance.operators.base import LanceVerbOperator as LanceVerbOperator
+    from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
+    from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
+    from airflow_lance.operators.cleanup import LanceCleanupOperator as LanceCleanupOperator
+    from airflow_lance.operators.commit import LanceCommitOperator as LanceCommitOperator
+    from airflow_lance.operators.compact import LanceCompactOperator as LanceCompactOperator
+    from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
+    from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
+    from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
+    from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
+    from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
+    from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
+    from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
+    from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
+    from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
+    from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
+    from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "LanceAddColumnsOperator": "airflow_lance.operators.add_columns",
+            "LanceAppendOperator": "airflow_lance.operators.append",
+            "LanceBranchOperator": "airflow_lance.operators.branch",
+            "LanceBuildIndexOperator": "airflow_lance.operators.build_index",
+            "LanceCleanupOperator": "airflow_lance.operators.cleanup",
+            "LanceCommitOperator": "airflow_lance.operators.commit",
+            "LanceCompactOperator": "airflow_lance.operators.compact",
+            "LanceDeleteOperator": "airflow_lance.operators.delete",
+            "LanceGarbageOperator": "airflow_lance.operators.garbage",
+            "LanceMergeOperator": "airflow_lance.operators.merge",
+            "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
+            "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
+            "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
+            "LanceRestoreOperator": "airflow_lance.operators.restore",
+            "LanceStageOperator": "airflow_lance.operators.base",
+            "LanceTableOperator": "airflow_lance.operators.base",
+            "LanceTagOperator": "airflow_lance.operators.tag",
+            "LanceTransaction": "airflow_lance.operators.transaction",
+            "LanceUpdateOperator": "airflow_lance.operators.update",
+            "LanceValidateOperator": "airflow_lance.operators.validate",
+            "LanceVerbOperator": "airflow_lance.operators.base",
+            "LanceWriteOperator": "airflow_lance.operators.write",
+        },
+    )
+
+__all__ = [
+    "LanceAddColumnsOperator",
+    "LanceAppendOperator",
+    "LanceBranchOperator",
+    "LanceBuildIndexOperator",
+    "LanceCleanupOperator",
+    "LanceCommitOperator",
+    "LanceCompactOperator",
+    "LanceDeleteOperator",
+    "LanceGarbageOperator",
+    "LanceMergeOperator",
+    "LanceOptimizeIndicesOperator",
+    "LanceOverwriteOperator",
+    "LanceReplaceWhereOperator",
+    "LanceRestoreOperator",
+    "LanceStageOperator",
+    "LanceTableOperator",
+    "LanceTagOperator",
+    "LanceTransaction",
+    "LanceUpdateOperator",
+    "LanceValidateOperator",
+    "LanceVerbOperator",
+    "LanceWriteOperator",
+]
