@@ -66,8 +66,16 @@ def _stats() -> Any:
 
 def deferrable_by_default() -> bool:
     """The deployment's `[operators] default_deferrable`."""
-    module = import_module("airflow.sdk.configuration" if AIRFLOW_3 else "airflow.configuration")
-    return bool(module.conf.getboolean("operators", "default_deferrable", fallback=False))
+    return bool(_conf().getboolean("operators", "default_deferrable", fallback=False))
+
+
+def configured(name: str) -> str:
+    """An option of the deployment's section `[lance]`; empty when it is not set."""
+    return str(_conf().get("lance", name, fallback="") or "")
+
+
+def _conf() -> Any:
+    return import_module("airflow.sdk.configuration" if AIRFLOW_3 else "airflow.configuration").conf
 
 
 __all__ = [
@@ -85,6 +93,7 @@ __all__ = [
     "Context",
     "TaskGroup",
     "TriggerEvent",
+    "configured",
     "count",
     "deferrable_by_default",
     "mask_secret",

@@ -23,6 +23,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "condition", "staging", "version")],
         "connection-types": [_CONNECTION],
+        "config": _CONFIG,
         "asset-uris": [_ASSETS],
         "dataset-uris": [_ASSETS],
     }
@@ -37,6 +38,22 @@ _ASSETS: dict[str, Any] = {
     "handler": "airflow_lance.assets.sanitize_uri",
     "factory": "airflow_lance.assets.create_asset",
     "to_openlineage_converter": "airflow_lance.lineage.convert_asset_to_openlineage",
+}
+
+_CONFIG: dict[str, Any] = {
+    "lance": {
+        "description": "Jobs on Lance tables.",
+        "options": {
+            "allowed_callables": {
+                "description": "Functions that sources, gates and new columns may name, as comma-separated patterns of "
+                "`module:function`. Empty allows every function.",
+                "version_added": None,
+                "type": "string",
+                "example": "our_company.sources:*, our_company.gates:no_gaps",
+                "default": "",
+            },
+        },
+    },
 }
 
 _CONNECTION: dict[str, Any] = {

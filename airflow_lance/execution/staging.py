@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lance_core.commit.registry.attempts import list_staged, read_finished
+from lance_core.commit.registry.attempts import list_staged, read_finished, spec_digest
 from lance_core.commit.registry.ledger import recorded_version
 from lance_core.errors import InputError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
@@ -180,7 +180,10 @@ def commit(
 ) -> dict[str, Any]:
     """Publish what the references name; the typed outcome as a plain dict."""
     identities = list(dict.fromkeys(str(reference["uuid"]) for reference in references))
-    fields: dict[str, Any] = {"uri": uri, "identities": identities, "gates": [*gates], "re_execute": re_execute}
+    digests = {str(item["uuid"]): str(item["spec_digest"]) for item in references if item.get("spec_digest")}
+    fields: dict[str, Any] = {
+        "uri": uri, "identities": identities, "digests": digests, "gates": [*gates], "re_execute": re_execute,
+    }  # fmt: skip
     spec = read_spec(CommitSpec, fields if max_attempts is None else {**fields, "max_attempts": max_attempts})
     from lance_core.spark.on_demand import OnDemandSpark
 
@@ -199,5 +202,6 @@ def _store(uri: str, options: Mapping[str, Any]) -> Store:
 
 
 def _reference(plain: dict[str, Any], spec: JobSpec) -> dict[str, Any]:
-    # The store's uri may be written differently; downstream tasks get the one that the DAG uses.
-    return {**plain, "uri": spec.uri}
+    # The store's uri may be written differently; downstream tasks get the one that the DAG uses. The digest is that of the
+    # spec this worker made, never the one that the record below the table claims.
+    return {**plain, "uri": spec.uri, "spec_digest": spec_digest(stage.work_of(spec))}

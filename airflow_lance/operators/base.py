@@ -23,6 +23,7 @@ from airflow_lance.compat import (
     mask_secret,
 )
 from airflow_lance.connection import LanceConnection
+from airflow_lance.execution.callables import check_callables
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.lineage import Touched, lineage, source_paths
@@ -189,6 +190,7 @@ class LanceStageOperator(LanceTableOperator):
             self._options = options
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
             self._spec = spec
+            check_callables(spec.to_plain(redact=True))
             done = find_done(spec, options=options)
             if done is not None:
                 self.log.info("Nothing to do: %s", done.reason)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow_lance.compat import Asset, Context, count, record_seconds
+from airflow_lance.execution.callables import check_callables
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched, lineage
 from airflow_lance.operators.base import LanceTableOperator
@@ -72,6 +73,7 @@ class LanceCommitOperator(LanceTableOperator):
                 self.log.info("No task staged anything; the table stays as it is.")
                 return None
             uri = self._only_table(references)
+            check_callables(self.gates)
             if self.pool == _DEFAULT_POOL:
                 self.log.info(explain_pool(pool_of(uri), uri))
             result = commit(

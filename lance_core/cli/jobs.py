@@ -35,7 +35,7 @@ def job(spec: str, commit: bool, as_json: bool) -> None:
     parsed = spec_from_json(_text(spec))
     result: Any = run_job(parsed)
     if commit and isinstance(result, StagedTransaction):
-        result = run_job(CommitSpec(uri=parsed.uri, storage_options=parsed.storage_options, identities=(result.uuid,)))
+        result = run_job(CommitSpec.of([result], uri=parsed.uri, storage_options=parsed.storage_options))
     Output(as_json=as_json).record(result.to_dict())
 
 

@@ -125,7 +125,7 @@ def test_as_a_job(tmp_path: Path) -> None:
     parameters = {"path": "a", "target_index_type": "btree"}
     spec = BuildIndexSpec(uri=uri, column="j", index_type="JSON", name="j_a", parameters=parameters, rows_per_segment=60)
     staged: Any = run_job(spec)
-    run_job(CommitSpec(uri=uri, identities=(staged.uuid,)))
+    run_job(CommitSpec.of([staged], uri=uri))
     assert len(dataset(uri).describe_indices()[0].segments) > 1
     check(uri, "json_get_int(j,'a') = 3")
 

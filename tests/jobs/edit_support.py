@@ -39,7 +39,7 @@ def identity(uri: str, key: str = "1") -> str:
 
 
 def commit(uri: str, *staged: object, **fields: object) -> dict:
-    return run_job(CommitSpec(uri=uri, identities=tuple(item.uuid for item in staged), **fields)).to_dict()
+    return run_job(CommitSpec.of(staged, uri=uri, **fields)).to_dict()
 
 
 def ids(uri: str) -> list[int]:

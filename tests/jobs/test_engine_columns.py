@@ -69,7 +69,7 @@ def test_the_engine_evaluates_and_the_commit_fills_in(uri: str, batch_size: int 
     assert sorted(engine.seen) == [*range(30)]
     lance.write_dataset(rows(30, 40), uri, mode="append")
     engine.seen.clear()
-    result = run_job(CommitSpec(uri=uri, identities=(staged.uuid,)), runner=engine)
+    result = run_job(CommitSpec.of([staged], uri=uri), runner=engine)
     assert (engine.seen, result.re_executed) == ([*range(30, 40)], 1)
     assert _column(uri, "twice") == {number: 2 * number for number in [*LIVING, *range(30, 40)]}
     assert leftovers(uri) == set()

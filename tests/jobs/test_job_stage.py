@@ -68,7 +68,7 @@ def append(uri: str, key: str, **fields: object) -> AppendSpec:
 
 
 def commit(uri: str, *staged: object) -> dict:
-    return run_job(CommitSpec(uri=uri, identities=tuple(item.uuid for item in staged))).to_dict()
+    return run_job(CommitSpec.of(staged, uri=uri)).to_dict()
 
 
 def files(uri: str) -> set[str]:

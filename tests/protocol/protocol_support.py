@@ -130,7 +130,8 @@ def staged(spec: Any) -> StagedTransaction:
 
 def commit(uri: str, refs: Sequence[StagedTransaction | str] = (), **more: Any) -> CommitResult:
     identities = tuple(ref if isinstance(ref, str) else ref.uuid for ref in refs)
-    found = run_job(CommitSpec(uri=uri, identities=identities, **more))
+    digests = {ref.uuid: ref.spec_digest for ref in refs if isinstance(ref, StagedTransaction)}
+    found = run_job(CommitSpec(uri=uri, identities=identities, digests=digests, **more))
     assert isinstance(found, CommitResult)
     return found
 

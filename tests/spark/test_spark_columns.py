@@ -64,7 +64,7 @@ def test_spark_evaluates_and_the_commit_fills_in(spark: Any, uri: str) -> None:
     staged = run_job(_spec(uri, "columns-1"), runner=SparkRunner(lambda: spark))
     lance.write_dataset(_rows(2_000, 2_100), uri, mode="append")
     with OnDemandSpark() as runner:
-        result = run_job(CommitSpec(uri=uri, identities=(staged.uuid,)), runner=runner)
+        result = run_job(CommitSpec.of([staged], uri=uri), runner=runner)
     assert result.re_executed == 1
     assert spark.range(3).count() == 3, "a session that was there is left alone"
     table = lance.dataset(uri)

@@ -32,9 +32,9 @@ def test_a_replacement_a_delete_and_a_compaction_on_executors(spark: Any, tmp_pa
     deleted = run_job(DeleteSpec(uri=uri, predicate="id % 10 = 3", rows_per_task=10), runner=runner)
     assert (replaced.rows, replaced.rows_deleted, deleted.rows_deleted) == (2, 10, 4)
     # Both took row 13: the second is staged again when they land together.
-    run_job(CommitSpec(uri=uri, identities=(replaced.uuid, deleted.uuid)))
+    run_job(CommitSpec.of([replaced, deleted], uri=uri))
     compacted = run_job(CompactSpec(uri=uri, target_rows_per_fragment=15), runner=runner)
-    run_job(CommitSpec(uri=uri, identities=(compacted.uuid,)))
+    run_job(CommitSpec.of([compacted], uri=uri))
     found = lance.dataset(uri)
     found.validate()
     expected = [i for i in range(40) if i // 10 != 1 and i % 10 != 3] + [100, 101]

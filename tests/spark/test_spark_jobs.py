@@ -33,7 +33,7 @@ def stage(spark, spec):
 
 def publish(spark, spec) -> dict:
     staged = stage(spark, spec)
-    return run_job(CommitSpec(uri=spec.uri, identities=(staged.uuid,))).to_dict()
+    return run_job(CommitSpec.of([staged], uri=spec.uri)).to_dict()
 
 
 def files(uri: str, folder: str = "") -> list[str]:
@@ -126,7 +126,7 @@ def test_sql_and_overwrite(spark, uri: str) -> None:
     )
     staged = stage(spark, spec)
     assert lance.dataset(uri).count_rows() == 1000
-    run_job(CommitSpec(uri=uri, identities=(staged.uuid,)))
+    run_job(CommitSpec.of([staged], uri=uri))
     assert rows_of(uri).to_pydict() == {"id": list(range(40, 50)), "twice": list(range(80, 100, 2))}
 
 

@@ -129,9 +129,9 @@ def staged_transaction_path(attempt: Attempt) -> str:
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:
-    """A short text that is the same for the same spec."""
+    """The whole SHA-256 of a spec, in hexadecimal digits; the order of keys does not matter."""
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:

@@ -35,6 +35,7 @@ from lance_core.jobs.publish.reexecute import (
     find_interrupted,
     list_interrupted,
     may_repeat,
+    require_may_repeat,
     stage_again,
     why_not,
     withdraw,
@@ -74,7 +75,7 @@ class CommitJob:
     def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
         """Publish; see `commit.service.commit_staged` for what it raises."""
         store = resolve_store(spec.uri, spec.resolved_options())
-        waiting = find_waiting(store, spec.identities)
+        waiting = find_waiting(store, spec)
         if not waiting:
             return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
         retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
@@ -94,7 +95,7 @@ class CommitJob:
                     options=_table_options(current),
                     check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
                     re_execute=again if spec.re_execute else None,
-                    may_re_execute=lambda ref: may_repeat(records[ref.uuid]),
+                    may_re_execute=lambda ref: may_repeat(spec, ref.uuid, records[ref.uuid]),
                     withdraw=lambda ref, own: withdraw(store, ref, records[ref.uuid], own_commit=own),
                     max_retries=retries,
                 )
@@ -120,7 +121,7 @@ def _brought_up(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -
     if not interrupted and not is_outdated(store, item.ref, item.spec, spec.resolved_options()):
         return item
     if not interrupted:
-        if not (spec.re_execute and may_repeat(item.spec)):
+        if not spec.re_execute:
             error = RetryableConflictError(
                 f"{store.uri}: {item.spec.get('kind')} {item.ref.uuid} was planned on version {item.ref.read_version}, "
                 "and rows that concern it came since",
@@ -129,13 +130,14 @@ def _brought_up(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -
                 cure="Clear its staging task, or commit with re_execute=True.",
             )
             raise _explained(error, [item], spec)
+        require_may_repeat(store, spec, item.ref.uuid, item.spec)
         withdraw(store, item.ref, item.spec)
     return replace(item, ref=stage_again(store, spec, item.ref.uuid, item.spec, runner))
 
 
 def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
     """The conflict itself, or one that says why trying again is of no use."""
-    reasons = [why_not(item.spec) for item in items] if spec.re_execute else []
+    reasons = [why_not(spec, item.ref.uuid, item.spec) for item in items] if spec.re_execute else []
     reason = next((text for text in reasons if text), "")
     if not reason:
         return error
@@ -159,16 +161,25 @@ def _tidy(store: Store, items: Sequence[Waiting], result: CommitResult) -> None:
                 remove_files(store, item.ref.attempt, keep=frozenset(data_paths(landed, attempt=item.ref.attempt)))
 
 
-def find_waiting(store: Store, identities: Sequence[str]) -> list[Waiting]:
+def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
     """What the identities stand for, all that is staged when there are none; one that landed long ago counts as well.
 
     IncompatibleConflictError for an identity that is neither staged nor landed.
     """
-    if identities:
-        found = each(store, list(dict.fromkeys(identities)), _find)
+    if spec.identities:
+        found = each(store, list(dict.fromkeys(spec.identities)), _find)
         return [item for item in found if item is not None]
     staged = [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
-    return staged + [_find(store, identity) for identity in list_interrupted(store)]
+    interrupted = [_find(store, identity) for identity in list_interrupted(store)]
+    return staged + [item for item in interrupted if _may_go_on(spec, item)]
+
+
+def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
+    """Nobody asked for this identity by its name, so a record that must not be run is not in the others' way."""
+    if item.ref.operation != _INTERRUPTED or may_repeat(spec, item.ref.uuid, item.spec):
+        return True
+    log.warning("%s was about to be staged again by a commit that died; clear its staging task", item.ref.uuid)
+    return False
 
 
 def _find(store: Store, identity: str) -> Waiting:

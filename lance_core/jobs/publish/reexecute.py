@@ -9,6 +9,9 @@
 Everything a job needs is in the record its attempt left; it is noted once more before the attempt is withdrawn
 (`_lance_core/staged/{identity}/repeat.json`), so that a commit killed in between finds what it was about to do. What hid
 secrets in that record cannot be run from it: such work is left to its own staging task.
+
+A record is data from whoever may write below the table. It is run when its SHA-256 is the one that the commit's own spec
+carries (`CommitSpec.digests`), or when `trust.is_plain` says that it can do no more than edit this table.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ from typing import Any
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.naming import STAGED, staged_folder
 from lance_core.commit.records import read_record, write_record
-from lance_core.commit.registry.attempts import read_finished
+from lance_core.commit.registry.attempts import read_finished, spec_digest
 from lance_core.commit.registry.ledger import recorded_version
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.errors import LanceError
+from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
+from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.registry import job_of, spec_from_plain
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
@@ -51,11 +55,47 @@ _BRING_UP: Mapping[str, str] = {
 BROUGHT_UP = frozenset(_BRING_UP)
 
 _REPEAT = "repeat.json"
+_DIGEST_DIGITS = 64
 
 
-def may_repeat(record: Mapping[str, Any]) -> bool:
-    """Whether work can be staged again from its record."""
-    return record.get("kind") in REPEATABLE and not hidden_places(record)
+def may_repeat(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> bool:
+    """Whether the commit may stage work again from its record."""
+    return commit.re_execute and not _refusal(commit, identity, record)
+
+
+def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
+    """Why the record must not be run; empty when it may be."""
+    if record.get("kind") not in REPEATABLE:
+        return f"work of kind {record.get('kind')!r} is never staged again by a commit."
+    places = hidden_places(record)
+    if places:
+        return (
+            f"{', '.join(places)} held a secret, which no record keeps. Given as a reference, "
+            '{"env": NAME} or {"file": PATH}, the commit could resolve it by itself.'
+        )
+    trusted = commit.digests.get(identity, "")
+    if len(trusted) == _DIGEST_DIGITS:
+        if spec_digest(record) == trusted:
+            return ""
+        return "the record of its spec below the table is not the one that its staging task wrote: somebody changed it."
+    if is_plain(record):
+        return ""
+    return (
+        "the commit does not know the SHA-256 of its spec, and the record below the table names a callable, a query, a path "
+        "or a reference, which only its own staging task runs."
+    )
+
+
+def require_may_repeat(store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> None:
+    """IncompatibleConflictError when the record must not be run."""
+    reason = "" if commit.re_execute else "the commit was asked not to stage anything again (re_execute=False)."
+    reason = reason or _refusal(commit, identity, record)
+    if reason:
+        raise IncompatibleConflictError(
+            f"{store.uri}: {identity} would have to be staged again, but {reason}",
+            uri=store.uri,
+            cure="Clear its staging task, or pass the reference that it returned to the commit.",
+        )
 
 
 def hidden_places(value: Any, *, where: str = "") -> list[str]:
@@ -71,21 +111,17 @@ def hidden_places(value: Any, *, where: str = "") -> list[str]:
     return [place for places in inner for place in places]
 
 
-def why_not(record: Mapping[str, Any]) -> str:
-    """Why work cannot be staged again here, and what to do: the end of an error's message."""
-    places = hidden_places(record)
-    if not places:
-        return ""
-    return (
-        f"It cannot be staged again by the commit, for {', '.join(places)} held a secret, which no record keeps: clear its "
-        'staging task. Given as a reference, {"env": NAME} or {"file": PATH}, the commit could resolve it by itself.'
-    )
+def why_not(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
+    """Why work cannot be staged again here although its kind could be: the end of an error's message."""
+    reason = _refusal(commit, identity, record) if record.get("kind") in REPEATABLE else ""
+    return f"It cannot be staged again by this commit: {reason} Clear its staging task." if reason else ""
 
 
 def stage_again(
     store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any], runner: Runner
 ) -> StagedTransaction:
     """Plan and stage one identity's work on the newest version; `withdraw` has been called."""
+    require_may_repeat(store, commit, identity, record)
     spec = _spec_of(commit, identity, record)
     ref = read_finished(store, identity)
     module = _BRING_UP.get(spec.kind)

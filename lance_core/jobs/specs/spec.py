@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -167,14 +167,29 @@ class CommitSpec(JobSpec):
 
     `gates` are looked at before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
     compactions that another writer made invalid are staged again, in this process, and then published.
+
+    `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Whoever may write below
+    the table may change the record of a spec, so a record is run only when its digest is this one. Without a digest only
+    work that names no callable, no query, no path and no reference is staged again.
     """
 
     kind: ClassVar[str] = "commit"
 
     identities: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
     max_attempts: int | None = None
     gates: tuple[GateSpec, ...] = ()
     re_execute: bool = True
+
+    @classmethod
+    def of(cls, references: Iterable[Any], **fields: Any) -> CommitSpec:
+        """A commit of what staging jobs returned in this process (`StagedTransaction`), whose digests it trusts."""
+        found = list(references)
+        return cls(
+            identities=tuple(item.uuid for item in found),
+            digests={item.uuid: item.spec_digest for item in found if item.spec_digest},
+            **fields,
+        )
 
 
 def read_spec(cls: type[S], data: Mapping[str, Any]) -> S:

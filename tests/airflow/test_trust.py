@@ -1,0 +1,77 @@
+"""What operators let a table, a template or an XCom decide."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from operator_support import execute, ids, make_table
+
+from airflow_lance.compat import AirflowFailException
+from airflow_lance.operators.append import LanceAppendOperator
+from airflow_lance.operators.commit import LanceCommitOperator
+from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+
+CALLS: list[int] = []
+
+
+def attacker(**kwargs: Any) -> pa.Table:
+    CALLS.append(os.getpid())
+    return pa.table({"id": [666], "day": [0]})
+
+
+def honest(**kwargs: Any) -> pa.Table:
+    return pa.table({"id": [100], "day": [0]})
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    CALLS.clear()
+    return make_table(tmp_path / "t.lance", 0)
+
+
+def _replace(uri: str, **fields: Any) -> LanceReplaceWhereOperator:
+    source = {"callable": f"{__name__}:honest"}
+    return LanceReplaceWhereOperator(task_id="r", uri=uri, predicate="day = 0", source=source, execution="local", **fields)
+
+
+@pytest.mark.parametrize("re_execute", [True, False])
+def test_a_commit_task_runs_no_callable_that_a_record_names(uri: str, re_execute: bool) -> None:
+    staged = execute(_replace(uri))
+    lance.write_dataset(pa.table({"id": [50], "day": [0]}), uri, mode="append")
+    (record,) = Path(uri).glob("_lance_core/staged/*.started.json")
+    plain = json.loads(record.read_text())
+    plain["attempt"]["spec"]["source"] = {"callable": f"{__name__}:attacker"}
+    record.write_text(json.dumps(plain))
+    with pytest.raises(Exception, match="staged again|rows that concern it"):
+        execute(LanceCommitOperator(task_id="c", staged=staged, re_execute=re_execute))
+    assert CALLS == []
+    assert ids(uri) == [*range(10), 50]
+
+
+def test_the_digest_in_the_xcom_is_the_workers_own(uri: str) -> None:
+    staged = execute(_replace(uri))
+    (finished,) = Path(uri).glob("_lance_core/staged/*.finished.json")
+    finished.write_text(json.dumps({**json.loads(finished.read_text()), "uri": "s3://elsewhere/t"}))
+    again = execute(_replace(uri))
+    assert len(staged["spec_digest"]) == 64
+    assert (again["spec_digest"], again["uri"]) == (staged["spec_digest"], uri)
+
+
+def test_a_deployment_says_which_callables_jobs_may_name(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__LANCE__ALLOWED_CALLABLES", "our.sources:*, our.gates:no_gaps")
+    operator = LanceAppendOperator(task_id="a", uri=uri, source={"callable": f"{__name__}:attacker"}, execution="local")
+    with pytest.raises(AirflowFailException, match="allowed_callables"):
+        execute(operator)
+    monkeypatch.setenv("AIRFLOW__LANCE__ALLOWED_CALLABLES", f"{__name__}:honest")
+    staged = execute(_replace(uri))
+    with pytest.raises(AirflowFailException, match="allowed_callables"):
+        execute(LanceCommitOperator(task_id="c", staged=staged, gates=[{"callable": f"{__name__}:attacker"}]))
+    assert CALLS == []
+    execute(LanceCommitOperator(task_id="c", staged=staged, gates=[{"min_rows": 1}]))
+    assert ids(uri) == [100]
