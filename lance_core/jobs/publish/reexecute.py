@@ -66,29 +66,29 @@ def may_repeat(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> 
 def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why the record must not be run; empty when it may be."""
     if record.get("kind") not in REPEATABLE:
-        return f"work of kind {record.get('kind')!r} is never staged again by a commit."
+        return f"work of kind {record.get('kind')!r} is never staged again by a commit"
     places = hidden_places(record)
     if places:
         return (
-            f"{', '.join(places)} held a secret, which no record keeps. Given as a reference, "
-            '{"env": NAME} or {"file": PATH}, the commit could resolve it by itself.'
+            f"{', '.join(places)} held a secret, which no record keeps (given as a reference, "
+            '{"env": NAME} or {"file": PATH}, the commit could resolve it by itself)'
         )
     trusted = commit.digests.get(identity, "")
     if len(trusted) == _DIGEST_DIGITS:
         if spec_digest(record) == trusted:
             return ""
-        return "the record of its spec below the table is not the one that its staging task wrote: somebody changed it."
+        return "the record of its spec below the table is not the one that its staging task wrote: somebody changed it"
     if is_plain(record):
         return ""
     return (
         "the commit does not know the SHA-256 of its spec, and the record below the table names a callable, a query, a path "
-        "or a reference, which only its own staging task runs."
+        "or a reference, which only its own staging task runs"
     )
 
 
 def require_may_repeat(store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> None:
     """IncompatibleConflictError when the record must not be run."""
-    reason = "" if commit.re_execute else "the commit was asked not to stage anything again (re_execute=False)."
+    reason = "" if commit.re_execute else "the commit was asked not to stage anything again (re_execute=False)"
     reason = reason or _refusal(commit, identity, record)
     if reason:
         raise IncompatibleConflictError(
@@ -114,7 +114,7 @@ def hidden_places(value: Any, *, where: str = "") -> list[str]:
 def why_not(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why work cannot be staged again here although its kind could be: the end of an error's message."""
     reason = _refusal(commit, identity, record) if record.get("kind") in REPEATABLE else ""
-    return f"It cannot be staged again by this commit: {reason} Clear its staging task." if reason else ""
+    return f"It cannot be staged again by this commit, because {reason}; clear its staging task." if reason else ""
 
 
 def stage_again(
