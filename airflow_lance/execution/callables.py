@@ -5,15 +5,14 @@
     [lance]
     allowed_callables = our_company.sources:*, our_company.gates:no_gaps
 
-A spec names a function as `"module:function"`, and a DAG may fill that text from a template. Unset, every function that a DAG
-author could import himself is allowed, because whoever writes the DAG runs code anyway.
+A spec names a function as `"module:function"`, and a DAG may fill that text from a template. Unset, every function is
+allowed, because whoever writes the DAG runs code anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 from airflow_lance.compat import configured
 from lance_core.errors import InputError

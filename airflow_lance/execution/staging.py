@@ -19,7 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lance_core.commit.registry.attempts import list_staged, read_finished, spec_digest
+from lance_core.commit.record_types import work_digest
+from lance_core.commit.registry.attempts import list_staged, read_finished
 from lance_core.commit.registry.ledger import recorded_version
 from lance_core.errors import InputError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
@@ -180,7 +181,7 @@ def commit(
 ) -> dict[str, Any]:
     """Publish what the references name; the typed outcome as a plain dict."""
     identities = list(dict.fromkeys(str(reference["uuid"]) for reference in references))
-    digests = {str(item["uuid"]): str(item["spec_digest"]) for item in references if item.get("spec_digest")}
+    digests = {str(item["uuid"]): str(item["digest"]) for item in references if item.get("digest")}
     fields: dict[str, Any] = {
         "uri": uri, "identities": identities, "digests": digests, "gates": [*gates], "re_execute": re_execute,
     }  # fmt: skip
@@ -204,4 +205,4 @@ def _store(uri: str, options: Mapping[str, Any]) -> Store:
 def _reference(plain: dict[str, Any], spec: JobSpec) -> dict[str, Any]:
     # The store's uri may be written differently; downstream tasks get the one that the DAG uses. The digest is that of the
     # spec this worker made, never the one that the record below the table claims.
-    return {**plain, "uri": spec.uri, "spec_digest": spec_digest(stage.work_of(spec))}
+    return {**plain, "uri": spec.uri, "digest": work_digest(stage.work_of(spec))}

@@ -59,6 +59,7 @@ class StagedTransaction:
     """A reference to a staged transaction: written, invisible, waiting for its commit.
 
     `uuid` is the identity. `rows`, `bytes` and `fragments` are what it adds. `creates` says that the table did not exist.
+    `digest` is the whole SHA-256 of the work, `spec_digest` its first digits, which releases before this one compare.
     """
 
     uri: str
@@ -73,6 +74,7 @@ class StagedTransaction:
     creates: bool = False
     spec_digest: str = ""
     rows_deleted: int = 0
+    digest: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom."""

@@ -33,6 +33,10 @@ _LOCAL = threading.local()
 _RESOLVE = resolve._resolve
 
 
+DIGESTS: dict[str, str] = {}
+"""What the references that staging jobs returned say, for commits that are given identities only."""
+
+
 class Killed(BaseException):
     """The process dies here: nobody catches it."""
 
@@ -125,12 +129,13 @@ def add_columns(uri: str, columns: Mapping[str, str], identity: str | None = Non
 def staged(spec: Any) -> StagedTransaction:
     found = run_job(spec)
     assert isinstance(found, StagedTransaction)
+    DIGESTS[found.uuid] = found.digest
     return found
 
 
 def commit(uri: str, refs: Sequence[StagedTransaction | str] = (), **more: Any) -> CommitResult:
     identities = tuple(ref if isinstance(ref, str) else ref.uuid for ref in refs)
-    digests = {ref.uuid: ref.spec_digest for ref in refs if isinstance(ref, StagedTransaction)}
+    digests = {name: DIGESTS[name] for name in identities if name in DIGESTS}
     found = run_job(CommitSpec(uri=uri, identities=identities, digests=digests, **more))
     assert isinstance(found, CommitResult)
     return found

@@ -14,14 +14,13 @@ What the records mean, and in which order they are written, is the business of `
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
+from lance_core.commit.record_types import SHORT_DIGEST, work_digest
 from lance_core.commit.records import Record, each, read_record, write_record
 from lance_core.io.store import Store
 
@@ -129,9 +128,8 @@ def staged_transaction_path(attempt: Attempt) -> str:
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:
-    """The whole SHA-256 of a spec, in hexadecimal digits; the order of keys does not matter."""
-    text = json.dumps(spec, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """A short text that is the same for the same spec: the first digits of `record_types.work_digest`."""
+    return work_digest(spec)[:SHORT_DIGEST]
 
 
 def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:

@@ -24,6 +24,7 @@ from lance_core.commit import naming
 from lance_core.commit.identities import identity_property
 from lance_core.commit.log.transactions import read_transaction_file, write_transaction
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
+from lance_core.commit.record_types import work_digest
 from lance_core.commit.records import add_record, each, write_record
 from lance_core.commit.references import data_paths, named_fragments
 from lance_core.commit.registry.attempts import (
@@ -127,6 +128,7 @@ def finish_attempt(
         creates=CREATES_PROPERTY in transaction.properties,
         spec_digest=attempt.spec_digest,
         rows_deleted=rows_deleted,
+        digest=work_digest(attempt.spec),
     )
     write_transaction(store, transaction, path=path)
     found = add_record(store, finished_path(attempt.identity), staged.to_dict())

@@ -25,8 +25,9 @@ from typing import Any
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.naming import STAGED, staged_folder
+from lance_core.commit.record_types import work_digest
 from lance_core.commit.records import read_record, write_record
-from lance_core.commit.registry.attempts import read_finished, spec_digest
+from lance_core.commit.registry.attempts import read_finished
 from lance_core.commit.registry.ledger import recorded_version
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import IncompatibleConflictError, LanceError
@@ -75,7 +76,7 @@ def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> st
         )
     trusted = commit.digests.get(identity, "")
     if len(trusted) == _DIGEST_DIGITS:
-        if spec_digest(record) == trusted:
+        if work_digest(record) == trusted:
             return ""
         return "the record of its spec below the table is not the one that its staging task wrote: somebody changed it"
     if is_plain(record):

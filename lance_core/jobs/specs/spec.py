@@ -187,7 +187,7 @@ class CommitSpec(JobSpec):
         found = list(references)
         return cls(
             identities=tuple(item.uuid for item in found),
-            digests={item.uuid: item.spec_digest for item in found if item.spec_digest},
+            digests={item.uuid: item.digest for item in found if item.digest},
             **fields,
         )
 
