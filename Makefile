@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PROTOC_VENV := .venv-protos
+JOBS ?= 2
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: help setup demo test test-slow lint format types contracts check bench docs protos clean
+.PHONY: help setup demo test test-slow lint format types contracts check bench docs changelog protos clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -30,7 +31,7 @@ demo: setup ## the main job: Airflow, Spark, 12 months of flights, one Lance tab
 	  "$$(sed -n 's/^AZURITE_PACKAGE = "\(.*\)"/\1/p' $<)" && touch $@; } || echo "no Azurite: its tests will be skipped" >&2
 
 test: setup .azurite/.installed ## all tests but the long ones
-	$(BIN)/python -m pytest -m "not slow" tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow" tests
 
 test-slow: setup .azurite/.installed ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests
@@ -56,8 +57,12 @@ bench: setup ## side by side with pylance and Parquet; results in bench/results
 	$(BIN)/python -m bench
 
 docs: setup ## the documentation as a site, in site/
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "mkdocs<2"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt "mkdocs<2" "mkdocstrings[python]"
 	$(BIN)/mkdocs build --strict
+
+changelog: setup ## collect the fragments of changes/ into CHANGELOG.md (VERSION=x.y.z)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt towncrier
+	$(BIN)/towncrier build --yes --version $(VERSION)
 
 protos: ## regenerate lance_core/wire/pb (protoc 25: its output runs on every protobuf runtime from 4.25 on)
 	@test -x $(PROTOC_VENV)/bin/python || { $(PYTHON) -m venv $(PROTOC_VENV) && \

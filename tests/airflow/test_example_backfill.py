@@ -9,7 +9,8 @@ from typing import Any
 
 import lance
 import pytest
-from example_dags import FOLDER, dag_of, load_example
+
+from tests.airflow.example_dags import FOLDER, dag_of, load_example
 
 JANUARY, FEBRUARY = 27_004, 24_951
 

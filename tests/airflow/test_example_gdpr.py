@@ -9,7 +9,8 @@ from typing import Any
 import lance
 import pyarrow.parquet as pq
 import pytest
-from example_dags import dag_of, load_example
+
+from tests.airflow.example_dags import dag_of, load_example
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from example_dags import dag_of, load_example
 
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.update import LanceUpdateOperator
 from lance_core.io.local import store as local
+from tests.airflow.example_dags import dag_of, load_example
 
 APPENDS = 100
 MIXED = 100

@@ -8,9 +8,9 @@ from typing import Any
 
 import lance
 import pytest
-from example_dags import FOLDER, dag_of, load_example
 
 import lance_core
+from tests.airflow.example_dags import FOLDER, dag_of, load_example
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from operator_support import execute
 
 from airflow_lance import lineage as room
 from airflow_lance.assets import create_asset
@@ -19,6 +18,7 @@ from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from lance_core.jobs.specs.spec import SourceSpec
+from tests.airflow.operator_support import execute
 
 
 @pytest.mark.parametrize(

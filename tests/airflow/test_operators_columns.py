@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.sdk import DAG
-from operator_support import execute, ids, make_table
 
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
@@ -27,6 +26,7 @@ from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import SourceSpec
+from tests.airflow.operator_support import execute, ids, make_table
 
 LOCAL: dict[str, Any] = {"execution": "local"}
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.sdk import DAG
-from operator_support import execute, ids, make_table
 
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.commit import LanceCommitOperator
@@ -23,6 +22,7 @@ from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.operators.update import LanceUpdateOperator
 from lance_core.errors import InputError, RetryableConflictError
 from lance_core.jobs.specs.edits import CompactSpec, DeleteSpec, UpdateSpec
+from tests.airflow.operator_support import execute, ids, make_table
 
 LOCAL: dict[str, Any] = {"execution": "local"}
 

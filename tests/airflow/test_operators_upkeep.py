@@ -7,7 +7,6 @@ from typing import Any
 
 import lance
 import pytest
-from operator_support import execute, ids, make_table
 
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.cleanup import LanceCleanupOperator
@@ -17,6 +16,7 @@ from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.validate import LanceValidateOperator
 from lance_core.errors import InputError
+from tests.airflow.operator_support import execute, ids, make_table
 
 
 @pytest.fixture
@@ -72,9 +72,8 @@ def test_validate(uri: str) -> None:
 
 
 def test_outlets_hear_the_version(uri: str) -> None:
-    from operator_support import FakeTi
-
     from airflow_lance.assets import create_asset
+    from tests.airflow.operator_support import FakeTi
 
     asset = create_asset(uri=uri)
 

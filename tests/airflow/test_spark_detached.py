@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
-from operator_support import FakeTi, make_table
 
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.execution import staging
@@ -21,6 +20,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_json
 from lance_core.jobs.runtime.failure_record import record_failure
 from lance_core.jobs.specs.spec import JobSpec
+from tests.airflow.operator_support import FakeTi, make_table
 
 JOBS: dict[str, Any] = {}
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from airflow.sdk import Asset, AssetWatcher
 from airflow.triggers.base import BaseEventTrigger
-from operator_support import make_table
 
 from airflow_lance.assets import create_asset
 from airflow_lance.triggers.version import LanceVersionTrigger
 from lance_core.errors import StoreError
+from tests.airflow.operator_support import make_table
 
 
 class States(dict[str, Any]):

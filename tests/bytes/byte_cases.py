@@ -8,8 +8,9 @@ that it still refuses each of them.
 
 from __future__ import annotations
 
-import byte_pools as pools
 import pyarrow as pa
+
+from tests.bytes import byte_pools as pools
 
 VERSIONS = ("2.0", "2.1", "2.2")
 SMALL = (1, 1023, 1024, 1025)

@@ -23,9 +23,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import byte_cases as cases
-import byte_files as files
-import byte_pools as pools
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
@@ -37,6 +34,9 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.cache import LruCache
 from lance_core.io.memory import MemoryStore
+from tests.bytes import byte_cases as cases
+from tests.bytes import byte_files as files
+from tests.bytes import byte_pools as pools
 
 PATH = "data/x.lance"
 NUM_ROWS = 30

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import byte_cases as cases
-import byte_files as files
-import byte_pools as pools
 import lance
 import pyarrow as pa
 import pytest
 
 from lance_core.errors import LanceError
+from tests.bytes import byte_cases as cases
+from tests.bytes import byte_files as files
+from tests.bytes import byte_pools as pools
 
 LIMITS = [
     (version, name, cases.MAP_OR_LIST_OF_STRUCT)

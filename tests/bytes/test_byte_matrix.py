@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import byte_cases as cases
-import byte_files as files
-import byte_pools as pools
 import numpy as np
 import pyarrow as pa
 import pytest
+
+from tests.bytes import byte_cases as cases
+from tests.bytes import byte_files as files
+from tests.bytes import byte_pools as pools
 
 NAMES = tuple(pools.POOLS)
 SPREAD = [*itertools.product(pools.NULLS, pools.DISTRIBUTIONS)]

@@ -8,9 +8,6 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import byte_cases as cases
-import byte_files as files
-import byte_pools as pools
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,6 +20,9 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.encoding import Constant, Delta, Flat, InlineBitpacking, Range, Rle, Variable
 from lance_core.format.version import parse_storage_version
 from lance_core.io.memory import MemoryStore
+from tests.bytes import byte_cases as cases
+from tests.bytes import byte_files as files
+from tests.bytes import byte_pools as pools
 
 NAMES = tuple(pools.POOLS)
 SPREAD = [*itertools.product(pools.NULLS, pools.DISTRIBUTIONS)]

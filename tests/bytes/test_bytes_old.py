@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import byte_files as files
 import lance
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ import lance_core
 from lance_core.file.open import open_file
 from lance_core.format.version import FileVersion
 from lance_core.io.local.store import LocalStore
+from tests.bytes import byte_files as files
 
 OLD = Path(__file__).parent / "fixtures" / "old"
 TABLES = sorted(path for path in OLD.glob("*/*") if path.is_dir())

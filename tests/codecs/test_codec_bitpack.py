@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from codec_contract import assert_chunks_round_trip, assert_damage_is_reported, fixed_blocks, plain, spread
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.format.encoding import Flat, InlineBitpacking, OutOfLineBitpacking
+from tests.codecs.codec_contract import assert_chunks_round_trip, assert_damage_is_reported, fixed_blocks, plain, spread
 
 WORD = st.sampled_from([8, 16, 32, 64])
 ORDER = [0, 4, 2, 6, 1, 5, 3, 7]

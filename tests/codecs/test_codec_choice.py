@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from codec_contract import assert_chunks_round_trip, fixed_blocks, plain, spread, variable_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from lance_core.format.encoding import (
     Variable,
 )
 from lance_core.format.version import FileVersion
+from tests.codecs.codec_contract import assert_chunks_round_trip, fixed_blocks, plain, spread, variable_blocks
 
 RNG = np.random.default_rng(3)
 OPTIONS = st.builds(

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from codec_contract import assert_chunks_round_trip, assert_damage_is_reported, fixed_blocks, plain
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from lance_core.codecs.blocks import FixedBlock, Pieces
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.format.encoding import Flat
+from tests.codecs.codec_contract import assert_chunks_round_trip, assert_damage_is_reported, fixed_blocks, plain
 
 
 @given(fixed_blocks(), st.integers(0, 9), st.sampled_from([1, 4, 64, 4096]))

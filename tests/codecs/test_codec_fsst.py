@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from codec_contract import assert_chunks_round_trip, assert_damage_is_reported, plain, variable_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.format.encoding import Flat, Fsst, Variable
 from lance_core.kernels import fsst as kernels
+from tests.codecs.codec_contract import assert_chunks_round_trip, assert_damage_is_reported, plain, variable_blocks
 
 PLAIN = Variable(Flat(32))
 

@@ -4,13 +4,13 @@ import contextlib
 
 import numpy as np
 import pytest
-from codec_contract import assert_damage_is_reported, plain
 
 from lance_core.codecs import choose
 from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.choose import EncodingOptions
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import FormatError
+from tests.codecs.codec_contract import assert_damage_is_reported, plain
 
 RNG = np.random.default_rng(11)
 URLS = [b"https://www.example.com/%d" % (i * 7919 % 10_007) for i in range(3000)]

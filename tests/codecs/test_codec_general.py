@@ -4,7 +4,6 @@ import lz4.block
 import numpy as np
 import pytest
 import zstandard
-from codec_contract import assert_chunks_round_trip, assert_damage_is_reported, fixed_blocks, plain, variable_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,13 @@ from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import BufferCompression, CompressionScheme, Flat, General, Variable
+from tests.codecs.codec_contract import (
+    assert_chunks_round_trip,
+    assert_damage_is_reported,
+    fixed_blocks,
+    plain,
+    variable_blocks,
+)
 
 SCHEMES = st.sampled_from([BufferCompression(CompressionScheme.LZ4), BufferCompression(CompressionScheme.ZSTD, 1)])
 ZSTD = BufferCompression(CompressionScheme.ZSTD)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from codec_contract import assert_chunks_round_trip, assert_damage_is_reported, fixed_blocks, plain, variable_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,13 @@ from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, FormatError, UnsupportedEncodingError
 from lance_core.format.encoding import FixedSizeList, Flat, PackedField, PackedStruct, Variable, VariablePackedStruct
 from lance_core.format.version import FileVersion
+from tests.codecs.codec_contract import (
+    assert_chunks_round_trip,
+    assert_damage_is_reported,
+    fixed_blocks,
+    plain,
+    variable_blocks,
+)
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from codec_contract import assert_chunks_round_trip, assert_damage_is_reported, plain, variable_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from lance_core.codecs.blocks import Pieces, VariableBlock
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.format.encoding import Flat, Variable
+from tests.codecs.codec_contract import assert_chunks_round_trip, assert_damage_is_reported, plain, variable_blocks
 
 
 @given(variable_blocks(), st.integers(0, 9), st.sampled_from([1, 16, 4096]))

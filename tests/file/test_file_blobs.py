@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import file_tables as tables
 import lance
 import pyarrow as pa
 import pytest
@@ -19,6 +18,7 @@ from lance_core.format.version import FileVersion
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.testing import CountingStore
+from tests.file import file_tables as tables
 
 VALUES = [None if i % 7 == 3 else bytes([i % 256]) * (0 if i % 5 == 0 else i * 37 % 5000) for i in range(300)]
 METADATA = {"lance-encoding:blob": "true"}

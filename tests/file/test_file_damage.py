@@ -6,7 +6,6 @@ import os
 import random
 import struct
 
-import file_columns as columns
 import pyarrow as pa
 import pytest
 
@@ -18,6 +17,7 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.memory import MemoryStore, forget_memory_root
+from tests.file import file_columns as columns
 
 VERSIONS = ["0.1", "2.0", "2.1", "2.2"]
 

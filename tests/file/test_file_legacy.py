@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import file_columns as columns
-import file_tables as tables
 import lance
 import pyarrow as pa
 import pytest
@@ -13,6 +11,8 @@ import pytest
 from lance_core.errors import InputError
 from lance_core.file.v1.reader import LegacyFile
 from lance_core.format.version import FileVersion
+from tests.file import file_columns as columns
+from tests.file import file_tables as tables
 
 UNKNOWN = ("map", "fsl_struct")
 NAMES = [name for name in columns.VALUES if name not in UNKNOWN]

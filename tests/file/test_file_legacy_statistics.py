@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import file_tables as tables
 import lance
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from lance_core.file.open import open_file
 from lance_core.file.v1.reader import LegacyFile
 from lance_core.file.v1.statistics import StatisticsCollector
 from lance_core.io.local.store import LocalStore
+from tests.file import file_tables as tables
 
 NAN, INF = math.nan, math.inf
 OLD = Path(__file__).parents[1] / "bytes" / "fixtures" / "old"

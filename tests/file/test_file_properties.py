@@ -7,11 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import file_tables as tables
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.file import file_tables as tables
 
 LEAVES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int32(), st.integers(-(2**31), 2**31 - 1)),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import file_columns as columns
-import file_tables as tables
 import pyarrow as pa
 import pytest
 
@@ -16,6 +14,8 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.io.memory import MemoryStore, forget_memory_root
 from lance_core.io.testing import CountingStore
+from tests.file import file_columns as columns
+from tests.file import file_tables as tables
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from alternating import run_history
+
+from tests.histories.alternating import run_history
 
 VARIANTS = [(storage, stable) for storage in ("2.0", "2.1", "2.2") for stable in (False, True)]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from mixed_worker import Landed, work
-from serial_history import assert_serial
 
 import lance_core
 from lance_core.io.local.store import LocalStore
+from tests.histories.mixed_worker import Landed, work
+from tests.histories.serial_history import assert_serial
 
 
 def test_a_few_processes(tmp_path: Path) -> None:

@@ -75,8 +75,3 @@ def test_importing_stays_light(module: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
     assert printed.strip() == "[]"
-
-
-def test_test_files_have_names_of_their_own() -> None:
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert sorted({name for name in names if names.count(name) > 1}) == []

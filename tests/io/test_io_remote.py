@@ -9,8 +9,6 @@ from typing import Any
 
 import fsspec
 import pytest
-from moto_server import moto_server
-from store_contract import StoreContract
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import ByteRange
@@ -18,6 +16,8 @@ from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import Redactor, TransientError, as_store_error, retrying
 from lance_core.io.remote.store import RemoteStore
 from lance_core.io.resolve import resolve_store
+from tests.io.moto_server import moto_server
+from tests.io.store_contract import StoreContract
 
 
 class _ExclusiveMemory:

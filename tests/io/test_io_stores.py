@@ -8,7 +8,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from store_contract import StoreContract
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
 from lance_core.fetch import ByteRange
@@ -16,6 +15,7 @@ from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore, forget_memory_root
 from lance_core.io.resolve import resolve_store
 from lance_core.io.testing import CountingStore, FaultyStore, SlowStore
+from tests.io.store_contract import StoreContract
 
 
 class TestLocalStore(StoreContract):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from page_files import OpenBytes
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, VariableBlock
 from lance_core.fetch import ByteRange
@@ -16,6 +15,7 @@ from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.repdef import ItemStep, ListStep, Step, build_levels
 from lance_core.pages.write.encode import EncodedPage
 from lance_core.wire.columns import encode_column
+from tests.pages.page_files import OpenBytes
 
 
 def leaf_of(array: pa.Array, path: Sequence[object]) -> Leaf:

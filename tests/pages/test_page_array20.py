@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from page_columns import COLUMNS
-from page_files import OpenBytes, bits_of, to_arrow, write_official
 
 from lance_core.errors import FormatError
 from lance_core.format import encoding20 as enc20
@@ -20,6 +18,8 @@ from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
+from tests.pages.page_columns import COLUMNS
+from tests.pages.page_files import OpenBytes, bits_of, to_arrow, write_official
 
 VALUES = sorted(
     name
@@ -115,7 +115,7 @@ def test_nullable_values_take_one_round(tmp_path: Path) -> None:
 
 
 def _page(layout: object, *buffers: bytes, num_rows: int) -> tuple[OpenBytes, Page]:
-    from test_page_nested import lay_out
+    from tests.pages.test_page_nested import lay_out
 
     file, (page,) = lay_out([EncodedPage(layout, buffers, num_rows)])  # type: ignore[arg-type]
     return file, page

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from page_files import OpenBytes, write_official
-from test_page_nested import lay_out
 
 from lance_core.codecs.blocks import FixedBlock, StructBlock
 from lance_core.codecs.options import EncodingOptions
@@ -19,6 +17,8 @@ from lance_core.pages.leaf import Leaf
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write_blob import encode_blobs
+from tests.pages.page_files import OpenBytes, write_official
+from tests.pages.test_page_nested import lay_out
 
 R = RepDefLayer
 

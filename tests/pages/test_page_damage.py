@@ -11,10 +11,6 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from page_columns import COLUMNS
-from page_files import OpenBytes, leaf_paths
-from page_writing import leaf_of
-from test_page_nested import lay_out
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import CorruptFileError, FormatError
@@ -26,6 +22,10 @@ from lance_core.pages.registry import load, read, scan
 from lance_core.pages.repdef import unravel
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import encode_pages
+from tests.pages.page_columns import COLUMNS
+from tests.pages.page_files import OpenBytes, leaf_paths
+from tests.pages.page_writing import leaf_of
+from tests.pages.test_page_nested import lay_out
 
 NAMES = (
     "int64_nulls",

@@ -7,9 +7,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from page_columns import COLUMNS
-from page_files import OpenBytes, leaf_paths, write_official
-from page_writing import assemble, leaf_of
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
@@ -17,6 +14,9 @@ from lance_core.format.layout import Column, ConstantLayout, FullZipLayout, Mini
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import encode_pages
+from tests.pages.page_columns import COLUMNS
+from tests.pages.page_files import OpenBytes, leaf_paths, write_official
+from tests.pages.page_writing import assemble, leaf_of
 
 
 def _ours(name: str, folder: Path) -> tuple[OpenBytes, Column]:

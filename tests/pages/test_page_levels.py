@@ -5,13 +5,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_nesting import arrays, rebuild, steps_of, types
 
 from lance_core.codecs.blocks import FixedBlock
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.layout import RepDefLayer
 from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.repdef import ItemStep, ListStep, build_levels, join_levels, unravel
+from tests.pages.page_nesting import arrays, rebuild, steps_of, types
 
 R = RepDefLayer
 

@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_files import OpenBytes
-from page_nesting import arrays, rebuild, steps_of, types
 
 from lance_core.codecs.blocks import Block, FixedBlock, VariableBlock
 from lance_core.codecs.options import EncodingOptions
@@ -22,6 +20,8 @@ from lance_core.pages.registry import load, read, scan
 from lance_core.pages.repdef import build_levels, join_levels, unravel
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import EncodedPage, encode_pages
+from tests.pages.page_files import OpenBytes
+from tests.pages.page_nesting import arrays, rebuild, steps_of, types
 
 OPTIONS = st.builds(
     EncodingOptions,

@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader
-from page_files import block_to_arrow, read_rows, scan_column, write_official
-from page_writing import assemble, block_of
 
 from lance_core.codecs.blocks import StructBlock
 from lance_core.codecs.options import EncodingOptions
@@ -17,6 +15,8 @@ from lance_core.format.layout import FullZipLayout, MiniBlockLayout, RepDefLayer
 from lance_core.format.version import FileVersion
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.write.encode import encode_pages
+from tests.pages.page_files import block_to_arrow, read_rows, scan_column, write_official
+from tests.pages.page_writing import assemble, block_of
 
 N = 3000
 RNG = np.random.default_rng(5)

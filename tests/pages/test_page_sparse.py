@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from page_files import OpenBytes, leaf_paths, project, read_rows, scan_column, to_arrow, write_official
 
 from lance_core.errors import FormatError
 from lance_core.format.layout import SparseLayout
 from lance_core.pages.registry import scan
+from tests.pages.page_files import OpenBytes, leaf_paths, project, read_rows, scan_column, to_arrow, write_official
 
 LENGTHS = (100, 0, 5, 70_000, 1)
 """One row has more levels than a dense page may."""

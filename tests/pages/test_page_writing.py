@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader
-from page_columns import COLUMNS
-from page_files import OpenBytes, leaf_paths, project, read_rows, scan_column, to_arrow, write_official
-from page_writing import assemble, leaf_of
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.format.version import FileVersion
 from lance_core.pages.write.encode import encode_pages
+from tests.pages.page_columns import COLUMNS
+from tests.pages.page_files import OpenBytes, leaf_paths, project, read_rows, scan_column, to_arrow, write_official
+from tests.pages.page_writing import assemble, leaf_of
 
 VERSIONS = {"2.1": FileVersion.V2_1, "2.2": FileVersion.V2_2}
 

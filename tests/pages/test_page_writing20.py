@@ -8,10 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader
-from page_columns import COLUMNS
-from page_files import to_arrow, write_official
-from page_writing import assemble, block_of
-from test_page_array20 import VALUES, _read
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
@@ -19,6 +15,10 @@ from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import ConstantValues
 from lance_core.pages.v20.encode20 import encode_lists, encode_values
+from tests.pages.page_columns import COLUMNS
+from tests.pages.page_files import to_arrow, write_official
+from tests.pages.page_writing import assemble, block_of
+from tests.pages.test_page_array20 import VALUES, _read
 
 
 def _page(array: pa.Array, metadata: dict[str, str]) -> EncodedPage:

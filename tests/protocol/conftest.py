@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import protocol_support as support
 import pytest
 
 from lance_core.io import resolve
+from tests.protocol import protocol_support as support
 
 
 @pytest.fixture(autouse=True)

@@ -89,7 +89,7 @@ def rows_at(ids: Iterable[int], value: int = 0) -> pa.Table:
 
 
 def source(ids: Iterable[int], value: int = 0) -> SourceSpec:
-    return SourceSpec(callable="protocol_support:rows_at", kwargs={"ids": list(ids), "value": value})
+    return SourceSpec(callable="tests.protocol.protocol_support:rows_at", kwargs={"ids": list(ids), "value": value})
 
 
 def new_identity() -> str:

@@ -12,7 +12,20 @@ from typing import Any
 import lance
 import pytest
 from click.testing import CliRunner
-from protocol_support import (
+
+from lance_core.cli.main import cli
+from lance_core.commit import naming
+from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.errors import StoreError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.maintenance import CleanupSpec
+from lance_core.table.operations import Append
+from lance_core.table.transaction import Transaction
+from tests.protocol.protocol_support import (
     HookStore,
     Killed,
     append,
@@ -30,19 +43,6 @@ from protocol_support import (
     rows,
     rows_at,
 )
-
-from lance_core.cli.main import cli
-from lance_core.commit import naming
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.staged import begin_attempt, finish_attempt
-from lance_core.errors import StoreError
-from lance_core.io.resolve import resolve_store
-from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.maintenance import CleanupSpec
-from lance_core.table.operations import Append
-from lance_core.table.transaction import Transaction
 
 DAY = "id >= 1000 and id < 2000"
 

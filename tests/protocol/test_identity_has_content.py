@@ -10,12 +10,12 @@ from typing import Any
 
 import lance
 import pytest
-from protocol_support import append, commit, fails_today, hooked, ids, new_identity, refusal, replace, rows
 
 from lance_core.errors import CommitStateUnknownError, LanceError, StoreError
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.maintenance import RestoreSpec
+from tests.protocol.protocol_support import append, commit, fails_today, hooked, ids, new_identity, refusal, replace, rows
 
 DAY = "id >= 1000 and id < 2000"
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import lance
 import pytest
-from protocol_support import (
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.errors import LanceError, StoreError
+from tests.protocol.protocol_support import (
     append,
     broken_references,
     commit,
@@ -22,9 +25,6 @@ from protocol_support import (
     rows_at,
     update,
 )
-
-from lance_core.commit.model import StagedTransaction
-from lance_core.errors import LanceError, StoreError
 
 Refs = Sequence[StagedTransaction]
 

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from protocol_support import (
+
+from lance_core.cli.main import cli
+from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.errors import LanceError, StoreError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.maintenance import CleanupSpec
+from tests.protocol.protocol_support import (
     Killed,
     append,
     commit,
@@ -21,15 +30,6 @@ from protocol_support import (
     new_identity,
     refusal,
 )
-
-from lance_core.cli.main import cli
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.errors import LanceError, StoreError
-from lance_core.io.resolve import resolve_store
-from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.maintenance import CleanupSpec
 
 DAMAGE = {"cut short": b"{", "another shape": b"{}", "a list": b"[]", "empty": b""}
 

@@ -10,7 +10,11 @@ from typing import Any
 
 import lance
 import pytest
-from protocol_support import (
+
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.errors import LanceError
+from lance_core.io.resolve import resolve_store
+from tests.protocol.protocol_support import (
     Killed,
     add_columns,
     append,
@@ -30,10 +34,6 @@ from protocol_support import (
     rows,
     update,
 )
-
-from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.errors import LanceError
-from lance_core.io.resolve import resolve_store
 
 DAY = "id >= 1000 and id < 2000"
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import lance
 import pytest
 import spark_sources
-from conftest import ENVIRONMENT, ROOT
 
 from lance_core.commit import naming
 from lance_core.commit.registry.attempts import list_staged
@@ -23,6 +22,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.failure_record import read_failure
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
+from tests.spark.conftest import ENVIRONMENT, ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

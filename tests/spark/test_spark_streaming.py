@@ -13,7 +13,6 @@ import lance
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import ENVIRONMENT
 
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
@@ -22,6 +21,7 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import BranchSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.spark.streaming import batch_identity, batches_into, query_id_of
+from tests.spark.conftest import ENVIRONMENT
 
 pytestmark = pytest.mark.spark
 

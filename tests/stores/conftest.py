@@ -14,8 +14,8 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1] / room) for room in ("io", "commit", "dataset", "histories")]
 
-from emulators import AZURITE_KEY, AZURITE_PACKAGE, azurite_command  # noqa: E402
-from moto_server import moto_server  # noqa: E402
+from tests.io.moto_server import moto_server  # noqa: E402
+from tests.stores.emulators import AZURITE_KEY, AZURITE_PACKAGE, azurite_command  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from exact_storage import missing, strangers
 
 import lance_core
 from lance_core.commit.staging.garbage import collect_garbage
@@ -23,6 +22,7 @@ from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.io.memory import MemoryStore, forget_memory_root
 from lance_core.io.store import Store, StoreEntry
 from lance_core.io.testing import FaultyStore
+from tests.dataset.exact_storage import missing, strangers
 
 WHEN = ("before", "during", "after")
 _LATER = 30 * 86_400

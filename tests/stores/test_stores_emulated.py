@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from commit_support import create, paths
-from emulators import azure_store, ddb_uri, gcs_options, gcs_store, rows_of_register, s3_options, s3_store
-from mixed_worker import Landed, work
-from serial_history import assert_serial
-from store_contract import StoreContract
 
 import lance_core
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from tests.commit.commit_support import create, paths
+from tests.histories.mixed_worker import Landed, work
+from tests.histories.serial_history import assert_serial
+from tests.io.store_contract import StoreContract
+from tests.stores.emulators import azure_store, ddb_uri, gcs_options, gcs_store, rows_of_register, s3_options, s3_store
 
 THREADS, EACH = 8, 2
 
@@ -177,9 +177,8 @@ def test_a_table_in_the_cloud_with_branches_and_tags(moto_endpoint: str) -> None
 
 
 def test_a_store_that_cannot_write_only_if_absent_refuses_to_commit(tmp_path: Path) -> None:
-    from test_stores_external import Careless
-
     from lance_core.errors import PreconditionError
+    from tests.stores.test_stores_external import Careless
 
     store = Careless(uuid.uuid4().hex)
     with pytest.raises(PreconditionError, match="external manifest store"):

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commit_support import append, create, live_rows
-from emulators import DDB_TABLE, dynamodb, s3_options
-from store_contract import StoreContract
 
 from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, StoreError
@@ -21,6 +18,9 @@ from lance_core.io.external.store import ExternalStore, ManifestRegister
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store, without_folder
 from lance_core.io.testing import FaultyStore
+from tests.commit.commit_support import append, create, live_rows
+from tests.io.store_contract import StoreContract
+from tests.stores.emulators import DDB_TABLE, dynamodb, s3_options
 
 MANIFEST = "_versions/18446744073709551613.manifest"
 

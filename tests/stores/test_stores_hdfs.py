@@ -14,9 +14,7 @@ import lance
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pytest
-from commit_support import paths
 from fsspec.implementations.arrow import ArrowFSWrapper, HadoopFileSystem
-from store_contract import StoreContract
 
 import lance_core
 from lance_core.dataset.handle.write_fragments import write_fragments
@@ -24,6 +22,8 @@ from lance_core.errors import InputError, NotFoundError, PreconditionError
 from lance_core.io.remote.store import RemoteStore, open_remote
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from tests.commit.commit_support import paths
+from tests.io.store_contract import StoreContract
 
 ROWS = pa.table({"id": [1, 2, 3]})
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from table_histories import read_history, transaction_of
 
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
@@ -63,6 +62,7 @@ from lance_core.table.operations import (
 )
 from lance_core.table.transaction import Transaction
 from lance_core.wire.rowids import row_ids_of, versions_of
+from tests.table.table_histories import read_history, transaction_of
 
 SCHEMA = Schema(tuple(Field(i, name, -1, "int64") for i, name in enumerate("abc")), {"k": b"v"})
 WRITER = WriterVersion("test", "1")

@@ -11,13 +11,13 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from table_histories import read_history, reopen, source_of, transaction_of
 
 from lance_core.format.manifest import Manifest
 from lance_core.table.build import build
 from lance_core.table.draft import TableOptions
 from lance_core.table.operations import Rewrite
 from lance_core.table.transaction import Transaction
+from tests.table.table_histories import read_history, reopen, source_of, transaction_of
 
 VECTOR = pa.list_(pa.float32(), 2)
 REUSE = "__lance_frag_reuse"

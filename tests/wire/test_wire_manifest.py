@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wire_strategies import FRAGMENTS, INDICES, MANIFESTS
 
 from lance_core.errors import CorruptFileError, FormatError, UnsupportedVersionError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, Fragment
@@ -25,6 +24,7 @@ from lance_core.wire.parts import join_fragments, split_manifest
 from lance_core.wire.pb import file_pb2, table_pb2
 from lance_core.wire.schema import decode_field, decode_fields, encode_field, parse_message
 from lance_core.wire.table import decode_manifest, encode_manifest
+from tests.wire.wire_strategies import FRAGMENTS, INDICES, MANIFESTS
 
 SLOW_TO_DRAW = settings(
     deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60

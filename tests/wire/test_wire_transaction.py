@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wire_strategies import BASES, DATA_FILES, FRAGMENTS, I32, INDICES, TEXT, TEXT_MAP, U32, U64, schemas, tuples
 
 from lance_core.errors import CorruptFileError, FormatError, UnsupportedFeatureError
 from lance_core.format.fragment import DataOverlayFile
@@ -46,6 +45,7 @@ from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import decode_manifest_file
 from lance_core.wire.pb import table_pb2, transaction_pb2
 from lance_core.wire.transaction import decode_transaction, encode_transaction
+from tests.wire.wire_strategies import BASES, DATA_FILES, FRAGMENTS, I32, INDICES, TEXT, TEXT_MAP, U32, U64, schemas, tuples
 
 UUIDS = st.uuids().map(str)
 SSTABLES = tuples(st.builds(CompactedSsTable, shard_id=UUIDS, generation=U64))

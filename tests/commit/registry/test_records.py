@@ -1,0 +1,107 @@
+"""Records of many identities at once: shared ones in the ledger, flat ones in the registry, removals in bulk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lance_core.commit import bulk, naming
+from lance_core.commit.records import read_record
+from lance_core.commit.registry.attempts import finished_path, list_staged, started_attempts
+from lance_core.commit.registry.ledger import landing_of, record_landed, recorded_versions
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.staged import begin_attempt
+from lance_core.errors import IncompatibleConflictError
+from lance_core.io.local.store import LocalStore
+from lance_core.io.memory import MemoryStore
+from lance_core.io.store import Store
+from lance_core.io.testing import CountingStore
+from tests.commit.commit_support import append, create, paths, stage
+
+
+def test_a_fold_has_one_record_under_many_names(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "t")
+    create(store)
+    refs = [stage(store, (7,), identity=f"job-{number}") for number in range(140)]
+    record_landed(store, "job-5", version=1, transaction="before")
+    store.put(naming.ledger_path("job-6"), b"")  # the machine died before a record reached the disk
+    result = commit_staged(store, [*refs[:5], *refs[6:]])
+    assert (result.num_versions, result.rows_added) == (1, 139)
+    for ref in refs:
+        landing = landing_of(store, ref.uuid)
+        expected = (1, "") if ref.uuid == "job-5" else (2, ref.attempt)
+        assert landing is not None
+        assert (landing.version, landing.attempt) == expected
+    nodes = {(tmp_path / "t" / naming.ledger_path(ref.uuid)).stat().st_ino for ref in refs}
+    assert len(nodes) == 2 + 2
+    assert not [path for path in paths(store) if path.startswith(("_lance_core/commits", "_lance_core/staged/job-1"))]
+
+
+def test_a_store_without_links_has_a_record_for_each() -> None:
+    store = MemoryStore("records-of-a-fold")
+    create(store)
+    refs = [stage(store, (7,)) for _ in range(3)]
+    commit_staged(store, refs)
+    for ref in refs:
+        record = read_record(store, naming.ledger_path(ref.uuid))
+        assert record is not None
+        assert (record["identity"], record["version"], record["attempt"]) == (ref.uuid, 2, ref.attempt)
+    assert recorded_versions(store, [ref.uuid for ref in refs]) == [2, 2, 2]
+
+
+def test_identities_that_look_like_attempts_keep_apart() -> None:
+    store = MemoryStore("names-of-records")
+    create(store)
+    outer, inner = "job", "job.0123456789abcdef"
+    one, two = stage(store, (7,), identity=outer), stage(store, (8,), identity=inner)
+    running = begin_attempt(store, identity="job.finished", spec={}, read_version=1)
+    assert started_attempts(store, outer) == [one.attempt]
+    assert started_attempts(store, inner) == [two.attempt]
+    assert [(entry.identity, entry.state) for entry in list_staged(store, identity=outer)] == [(outer, "finished")]
+    assert {entry.identity: entry.attempt for entry in list_staged(store)} == {
+        outer: one.attempt, inner: two.attempt, "job.finished": running.attempt,
+    }  # fmt: skip
+    assert naming.parse_attempt_record(finished_path(inner).rsplit("/", 1)[1], "started") is None
+    abort_attempt(store, inner, two.attempt)
+    assert commit_staged(store, [one]).rows_added == 1
+
+
+def test_one_of_many_that_was_withdrawn_is_told() -> None:
+    store = MemoryStore("withdrawn-of-many")
+    create(store)
+    refs = [stage(store, (7,)) for _ in range(9)]
+    mark = naming.staged_path(refs[4].uuid, "withdrawn", attempt=refs[4].attempt)
+    store.put(mark, json.dumps({"attempt": refs[4].attempt, "since": 0}).encode())
+    with pytest.raises(IncompatibleConflictError, match="withdrawn"):
+        commit_staged(store, refs)
+    assert commit_staged(store, [ref for ref in refs if ref is not refs[4]]).rows_added == 8
+
+
+def test_a_commit_of_many_asks_little_for_each(tmp_path: Path) -> None:
+    """Of each: its record, its transaction, its file, a ledger record, three removals (and a look-up that finds nothing)."""
+    inner = LocalStore(tmp_path / "t")
+    create(inner)
+    counted: list[int] = []
+    for count in (10, 30):
+        refs = [stage(inner, (7,)) for _ in range(count)]
+        store = CountingStore(inner)
+        commit_staged(store, refs)
+        counted.append(store.counts.calls)
+        append(inner, (8,))
+    assert counted[1] - counted[0] == 20 * 7
+
+
+def test_slow_removals_are_shared_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_QUICK_SECONDS", 0.0)
+    store: Store = LocalStore(tmp_path / "t")
+    names: Sequence[str] = [f"notes/{number}" for number in range(100)]
+    for name in names:
+        store.put(name, b"x", durable=False)
+    store.put("kept", b"x")
+    bulk.delete_groups(store, [names[start : start + 3] for start in range(0, 100, 3)])
+    assert paths(store) == {"kept"}
+    bulk.delete_all(store, [])

@@ -1,0 +1,130 @@
+"""kill -9 between the steps of each kind of edit, then a retry: rows and versions exact, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.jobs.run import run_job, run_json
+from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows, source
+
+KILLED = """
+import os, signal, sys
+from lance_core.commit.service import commit_staged as service
+from lance_core.jobs.staging import add_columns as add_columns
+from lance_core.jobs.runtime import lifecycle as stage
+from lance_core.jobs.run import run_json
+
+step, job, commit = sys.argv[1:]
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def after(function):
+    def run(*args, **kwargs):
+        function(*args, **kwargs)
+        die()
+    return run
+
+if step == "written":
+    stage.finish_attempt = add_columns.finish_attempt = die
+if step == "staged":
+    stage.finish_attempt = add_columns.finish_attempt = after(stage.finish_attempt)
+run_json(job)
+if step == "claimed":
+    service.commit_in_detail = die
+if step == "published":
+    service.record_fold = die
+if step == "noted":
+    service.record_fold = after(service.record_fold)
+run_json(commit)
+"""
+
+
+def spec_of(kind: str, uri: str) -> JobSpec:
+    own = {"uri": uri, "identity": identity(uri)}
+    kinds: dict[str, JobSpec] = {
+        "delete": DeleteSpec(**own, predicate="id < 12"),
+        "update": UpdateSpec(**own, updates={"id": "id + 100"}, where="id >= 15 and id < 25"),
+        "replace_where": ReplaceWhereSpec(**own, predicate="id < 12", source=source(start=1, stop=4)),
+        "compact": CompactSpec(**own),
+        "merge": MergeSpec(**own, on=("id",), source=source(start=25, stop=35, day=9)),
+        "add_columns": AddColumnsSpec(**own, columns={"twice": "id * 2"}),
+        "build_index": BuildIndexSpec(**own, column="id", index_type="BTREE"),
+    }
+    return kinds[kind]
+
+
+EXPECTED = {
+    "delete": [*range(12, 30)],
+    "update": [*range(15), *range(25, 30), *range(115, 125)],
+    "replace_where": [1, 2, 3, *range(12, 30)],
+    "compact": [*range(30)],
+    "merge": [*range(35)],
+    "add_columns": [*range(30)],
+    "build_index": [*range(30)],
+}
+
+
+QUICK = ("compact", "delete", "replace_where", "update")
+
+
+@pytest.mark.parametrize("step", ["written", "staged", "claimed", "published", "noted"])
+@pytest.mark.parametrize(
+    "kind", [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in EXPECTED if kind not in QUICK)]
+)
+def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
+    uri = make_table(str(tmp_path / "t.lance"), rows(0, 10), rows(10, 20), rows(20, 30))
+    spec = spec_of(kind, uri)
+    commit_spec = CommitSpec(uri=uri, identities=(spec.identity,))
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, step, spec.to_json(), commit_spec.to_json()],
+        env={**os.environ, "PYTHONPATH": paths}, timeout=120,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL
+    staged = run_job(spec)
+    result = run_json(commit_spec.to_json()).to_dict()
+    assert result["identities"] == {staged.uuid: "already_landed" if step in ("published", "noted") else "landed"}
+    assert commit(uri, run_job(spec))["num_versions"] == 0
+    assert (ids(uri), lance.dataset(uri).version) == (EXPECTED[kind], 4)
+    assert leftovers(uri) == set()
+
+
+AGAIN = """
+import os, signal, sys
+from lance_core.jobs.publish import reexecute as again
+from lance_core.jobs.run import run_json
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+again.job_of = die
+run_json(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_killed_between_giving_up_and_staging_again(tmp_path: Path, named: bool) -> None:
+    uri = make_table(str(tmp_path / "t.lance"), rows(0, 10), rows(10, 20), rows(20, 30))
+    spec = spec_of("delete", uri)
+    run_job(spec)
+    lance.dataset(uri).optimize.compact_files()
+    commit_spec = CommitSpec(uri=uri, identities=(spec.identity,) if named else ())
+    killed = subprocess.run([sys.executable, "-c", AGAIN, commit_spec.to_json()], env=os.environ, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    assert run_json(commit_spec.to_json()).to_dict()["identities"] == {spec.identity: "landed"}
+    assert (ids(uri), leftovers(uri)) == (EXPECTED["delete"], set())
+    again = run_json(CommitSpec(uri=uri, identities=(spec.identity,)).to_json()).to_dict()
+    assert again["identities"] == {spec.identity: "already_landed"}
+    assert run_json(CommitSpec(uri=uri).to_json()).to_dict()["num_versions"] == 0
