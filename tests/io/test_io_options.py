@@ -79,7 +79,11 @@ HANDED_ON: list[tuple[Any, dict[str, str], tuple[str, ...], object]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "options", "path", "expected"), HANDED_ON, ids=lambda value: getattr(value, "__name__", str(value))[:60])
+@pytest.mark.parametrize(
+    ("arguments", "options", "path", "expected"),
+    HANDED_ON,
+    ids=lambda value: getattr(value, "__name__", str(value))[:60],
+)
 def test_options_are_handed_on(arguments: Any, options: dict[str, str], path: tuple[str, ...], expected: object) -> None:
     found: Any = arguments(checked_options({name.upper(): value for name, value in options.items()}))
     for name in path:
