@@ -15,11 +15,7 @@ def look(
     uri: str, *, condition: Condition, lance_conn_id: str, storage_options: Mapping[str, Any] | None = None
 ) -> TableFacts:
     """The facts that a condition asks for, of the table named as in an operator."""
-    from lance_core.dataset.maintain.table_facts import table_facts
-    from lance_core.jobs.specs.secret import reveal_all
+    from lance_core.jobs import api
 
     hook = LanceHook(lance_conn_id)
-    options = reveal_all({**hook.storage_options(uri), **(storage_options or {})})
-    return table_facts(
-        hook.get_uri(uri), storage_options=options, predicates=condition.predicates, staged=condition.needs_staged
-    )
+    return api.look(hook.get_uri(uri), condition=condition, options={**hook.storage_options(uri), **(storage_options or {})})

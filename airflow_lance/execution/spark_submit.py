@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.compat import Context
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file, private_file
 from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
-from lance_core.spark.archive import write_application, write_archive
+from lance_core.spark import write_application, write_archive
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

@@ -19,7 +19,7 @@ from airflow_lance.connection import LanceConnection, is_full_uri, parse_connect
 from lance_core.errors import AlreadyExistsError, LanceError
 
 if TYPE_CHECKING:
-    from lance_core.io.store import Store
+    from lance_core.jobs.api import Store
 
 DEFAULT_SPARK_CONNECTION = "spark_default"
 
@@ -61,9 +61,9 @@ class LanceHook(BaseHook):
 
     def get_conn(self) -> Store:
         """The store rooted at the base uri."""
-        from lance_core.io.resolve import resolve_store
+        from lance_core.jobs.api import open_store
 
-        return resolve_store(self.settings.table_uri(self.settings.base_uri), storage_options=self.storage_options())
+        return open_store(self.settings.table_uri(self.settings.base_uri), self.storage_options())
 
     def test_connection(self) -> tuple[bool, str]:
         """List the base uri, then write one probe object twice with put-if-absent: the second write must be refused.

@@ -99,12 +99,12 @@ class LanceVerbOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do it; returns what it did as a plain dict."""
-        from airflow_lance.execution.staging import run_verb
+        from lance_core.jobs import api
 
         with as_airflow_errors(self.uri):
             uri = self.table_uri()
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri))
-            result = run_verb(spec, options=self.store_options())
+            result = api.run(spec, options=self.store_options())
         self.log.info("%s of %s: %s", spec.kind, uri, result)
         self._touched = Touched(uri, version=result.get("version"))
         extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
@@ -182,8 +182,6 @@ class LanceStageOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Stage the work once, however often this task is tried; returns a reference for the commit."""
-        from airflow_lance.execution.staging import find_done, read_result
-
         with as_airflow_errors(self.uri):
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
@@ -191,13 +189,9 @@ class LanceStageOperator(LanceTableOperator):
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
             self._spec = spec
             check_callables(spec.to_plain(redact=True))
-            done = find_done(spec, options=options)
-            if done is not None:
-                self.log.info("Nothing to do: %s", done.reason)
-                return done.reference
             self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.identity, self.execution)
-            self._run(spec, options, context)
-            reference = read_result(spec, options=options)
+            stage = self._submit_job if self.execution == "spark-submit" else self._stage_here
+            reference = stage(spec, options, context)
         self.log.info("Staged: %s", reference)
         return reference
 
@@ -208,14 +202,14 @@ class LanceStageOperator(LanceTableOperator):
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """The triggerer saw the job end: its reference, or its error."""
-        from airflow_lance.execution.staging import raise_failure, read_result
+        from lance_core.jobs import api
 
         with as_airflow_errors(self.uri):
             uri, options = self.table_uri(), self.store_options()
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
             if event.get("state") == "failed":
-                raise_failure(spec, options=options)
-            reference = read_result(spec, options=options)
+                api.raise_failure(spec, options=options)
+            reference = api.read_result(spec, options=options)
         self.log.info("Staged: %s", reference)
         return reference
 
@@ -227,37 +221,46 @@ class LanceStageOperator(LanceTableOperator):
         if self._submit is not None:
             self._submit.kill()
         if self._spec is not None and not self.keeps_on_kill:
-            from airflow_lance.execution.staging import abort
+            from lance_core.jobs import api
 
-            abort(self._spec, options=self._options, log=self.log)
+            api.abort(self._spec, options=self._options, log=self.log)
 
-    def _run(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> None:
-        from airflow_lance.execution.staging import begin_watch, run_connected, run_here, telling_failures
+    def _stage_here(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
+        """Stage in this process, which looks for work that is done already by itself."""
+        self._runs_here = True
+        try:
+            if self.execution == "local":
+                from lance_core.jobs import api
 
-        if self.execution != "spark-submit":
-            self._runs_here = True
-            try:
-                if self.execution == "local":
-                    run_here(spec, options=options)
-                else:
-                    run_connected(
-                        spec, options=options, conn_id=self.spark_conn_id, conf=self.conf, packaging=self.packaging
-                    )
-            finally:
-                self._runs_here = False
-            return
+                return api.run(spec, options=options)
+            from airflow_lance.execution.spark_connect import stage_connected
+
+            return stage_connected(
+                spec, options=options, conn_id=self.spark_conn_id, conf=self.conf, packaging=self.packaging
+            )
+        finally:
+            self._runs_here = False
+
+    def _submit_job(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> dict[str, Any]:
+        """Stage in a Spark job, unless this identity's work is done already."""
         from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
+        from lance_core.jobs import api
 
+        done = api.find_done(spec, options=options)
+        if done is not None:
+            self.log.info("Nothing to do: %s", done.reason)
+            return done.reference
         conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
         settings = SparkSettings(conn_id, self.conf, self.spark_submit, self.packaging)
         self._submit = SparkSubmitRun(settings, task_id=self.task_id)
-        with telling_failures(spec, options=options):
-            stale = begin_watch(spec, options=options)
+        with api.raising_driver_errors(spec, options=options):
+            stale = api.begin_watch(spec, options=options)
             job = self._submit.detach(spec, options=options, context=context) if self.deferrable else None
             if job is None:
                 self._submit.run(spec, options=options, context=context)
         if job is not None:
             self._defer(spec, job, stale)
+        return api.read_result(spec, options=options)
 
     def _defer(self, spec: JobSpec, job: str, stale: str) -> None:
         from airflow_lance.triggers.staging import LanceStagingTrigger

@@ -65,7 +65,8 @@ class LanceCommitOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Commit, and tell the outlets. None when no task staged anything."""
-        from airflow_lance.execution.staging import commit
+        from lance_core.jobs import api
+        from lance_core.spark import OnDemandSpark
 
         with as_airflow_errors(self.uri):
             references = list(staged_references(self.staged))
@@ -76,14 +77,16 @@ class LanceCommitOperator(LanceTableOperator):
             check_callables(self.gates)
             if self.pool == _DEFAULT_POOL:
                 self.log.info(explain_pool(pool_of(uri), uri))
-            result = commit(
-                uri,
-                references,
-                options=self.store_options(),
-                max_attempts=self.max_attempts,
-                gates=self.gates,
-                re_execute=self.re_execute,
-            )
+            with OnDemandSpark() as runner:
+                result = api.commit(
+                    uri,
+                    references,
+                    options=self.store_options(),
+                    max_attempts=self.max_attempts,
+                    gates=self.gates,
+                    re_execute=self.re_execute,
+                    runner=runner,
+                )
         self._touched = Touched(uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
         self._tell(uri, result)
         self._tell_outlets(context, uri, result)

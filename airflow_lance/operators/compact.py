@@ -79,12 +79,12 @@ class LanceCompactOperator(LanceStageOperator):
         """Stage the compaction once, or report it."""
         if not self.only_report:
             return super().execute(context)
-        from airflow_lance.execution.staging import report_lines, run_verb
+        from lance_core.jobs import api
 
         with as_airflow_errors(self.uri):
             uri = self.table_uri()
-            report = run_verb(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
-        for line in report_lines(report):
+            report = api.run(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
+        for line in api.report_lines(report):
             self.log.info(line)
         return report
 

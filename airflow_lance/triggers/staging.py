@@ -77,12 +77,12 @@ class LanceStagingTrigger(BaseTrigger):
         await asyncio.to_thread(self._abort)
 
     def _look(self) -> str | None:
-        from airflow_lance.execution.staging import watch
+        from lance_core.jobs.api import watch
 
         return watch(self._uri, self.identity, stale=self.stale, options=self._options)
 
     def _abort(self) -> None:
-        from airflow_lance.execution.staging import abort_identity
+        from lance_core.jobs.api import abort_identity
 
         abort_identity(self._uri, self.identity, options=self._options, log=self.log)
 

@@ -12,11 +12,11 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 from airflow_lance.compat import AirflowFailException
-from airflow_lance.execution import staging
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.triggers.staging import LanceStagingTrigger
 from lance_core.errors import InputError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs import api
 from lance_core.jobs.run import run_json
 from lance_core.jobs.runtime.failure_record import record_failure
 from lance_core.jobs.specs.spec import JobSpec
@@ -175,8 +175,8 @@ def test_a_silent_driver_counts_as_failed_when_its_lease_is_over(tmp_path: Path)
     uri = make_table(tmp_path / "t.lance", 0)
     spec = _delete(uri).make_spec(uri=uri, identity="5d2c0000-0000-0000-0000-000000000000")
     assert isinstance(spec, JobSpec)
-    assert staging.watch(uri, spec.identity, stale="", options={}) is None
+    assert api.watch(uri, spec.identity, stale="", options={}) is None
     begin_attempt(resolve_store(uri), identity=spec.identity, spec={}, read_version=1, lease_seconds=-1)
-    assert staging.watch(uri, spec.identity, stale="", options={}) == "failed"
-    with pytest.raises(RetryableConflictError, match="without a word"):
-        staging.raise_failure(spec, options={})
+    assert api.watch(uri, spec.identity, stale="", options={}) == "failed"
+    with pytest.raises(RetryableConflictError, match="without a result or an error"):
+        api.raise_failure(spec, options={})

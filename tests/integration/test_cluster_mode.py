@@ -16,11 +16,11 @@ import lance
 import pytest
 from spark_cluster import SparkCluster
 
-from airflow_lance.execution import staging
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs import api
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 
 SOURCES = Path(__file__).parent / "sources"
@@ -32,7 +32,7 @@ def _submit(spec: AppendSpec, packaging: str) -> None:
     settings = SparkSettings("standalone", CONF, {"driver_memory": "512m"}, packaging)
     context: Any = {}
     options = {"region": "eu-west-1"}
-    with staging.telling_failures(spec, options={}):
+    with api.raising_driver_errors(spec, options={}):
         SparkSubmitRun(settings, task_id="load.append").run(spec, options=options, context=context)
 
 
@@ -59,7 +59,7 @@ def test_a_driver_on_the_cluster(
     with pytest.raises(InputError, match="does not exist"):
         _submit(missing, "installed")
 
-    staging.commit(uri, [{"uuid": "00000000-0000-4000-8000-000000000001"}], options={}, max_attempts=None)
+    api.commit(uri, [{"uuid": "00000000-0000-4000-8000-000000000001"}], options={}, max_attempts=None)
     table = lance.dataset(uri)
     table.validate()
     assert table.to_table().sort_by("id").to_pylist() == [{"id": n, "name": f"row {n}"} for n in range(1000)]
@@ -99,7 +99,7 @@ def test_the_next_try_finds_the_job_of_a_worker_that_died(
     reference = json.loads(second.stdout.splitlines()[-1])
     assert (json.loads(states.read_text())["spark_job_id"], attempts()) == (job, attempt), "the very same job"
     assert len(_drivers(place) - before) == 1, "no second driver was submitted"
-    staging.commit(uri, [reference], options={}, max_attempts=None)
+    api.commit(uri, [reference], options={}, max_attempts=None)
     table = lance.dataset(uri)
     table.validate()
     assert sorted(table.to_table()["id"].to_pylist()) == [*range(1000)]

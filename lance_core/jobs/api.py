@@ -1,0 +1,217 @@
+"""The one door through which an orchestrator uses the jobs; imported when a task runs, because it imports Arrow.
+
+::
+
+    run            carry a spec out in this process: stage work, or do what takes effect at once
+    find_done      has this identity landed, or is it staged already?     -> no Spark is started for it
+    read_result    after a run elsewhere: the reference in the table's staged registry, where results are kept
+    watch          what became of a job that runs elsewhere
+    abort          give up attempts that will never finish: their files are removed by name
+    commit         publish staged transactions as versions
+    look           the facts of a table that conditions are tested on
+    open_store     the store below a uri, for a connection test
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.record_types import work_digest
+from lance_core.commit.registry.attempts import list_staged, read_finished
+from lance_core.commit.registry.ledger import recorded_version
+from lance_core.errors import LanceError, RetryableConflictError
+from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.runtime import lifecycle
+from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
+from lance_core.jobs.runtime.protocols import JobResult, Runner
+from lance_core.jobs.specs.secret import as_secret, reveal_all
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec, read_spec
+from lance_core.jobs.staging.compact_report import report_lines
+
+if TYPE_CHECKING:
+    from lance_core.conditions import Condition, TableFacts
+
+__all__ = [
+    "Found",
+    "Store",
+    "abort",
+    "abort_identity",
+    "begin_watch",
+    "commit",
+    "find_done",
+    "look",
+    "open_store",
+    "raise_failure",
+    "raising_driver_errors",
+    "read_result",
+    "reference_of",
+    "report_lines",
+    "run",
+    "watch",
+    "with_options",
+]
+
+Options = Mapping[str, Any]
+"""Storage options: texts, or references to secrets."""
+
+
+class Log(Protocol):
+    """What a logger must offer: Python's own, or structlog's."""
+
+    def info(self, message: Any, /, *args: Any) -> Any:
+        """Log a line."""
+        ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """Work that is done: the reference for the commit, and why nothing has to be run."""
+
+    reference: dict[str, Any]
+    reason: str
+
+
+def run(spec: JobSpec, *, options: Options, runner: Runner | None = None) -> dict[str, Any]:
+    """Carry a spec out; what it did as a plain dict, for staged work the reference for the commit.
+
+    Work of this identity that has landed or is staged already is not done again, so nobody needs to call `find_done` first.
+    """
+    return reference_of(run_job(with_options(spec, options), runner=runner), spec)
+
+
+def find_done(spec: JobSpec, *, options: Options) -> Found | None:
+    """Whether the table already knows this identity as landed or staged."""
+    done = lifecycle.find_done(open_store(spec.uri, options), spec)
+    if done is None:
+        return None
+    reason = "is staged already and waits for its commit" if done.version is None else f"landed as version {done.version}"
+    return Found(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
+
+
+def begin_watch(spec: JobSpec, *, options: Options) -> str:
+    """The attempt that an older spec of this identity left staged, which a watch does not wait for; "" for none."""
+    finished = read_finished(open_store(spec.uri, options), spec.identity)
+    return "" if finished is None else finished.attempt
+
+
+def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | None:
+    """What became of a job that runs elsewhere: "staged" (or landed), "failed", None while it is at work.
+
+    A job whose driver died silently counts as failed when its attempt's lease is over.
+    """
+    store = open_store(uri, options)
+    finished = read_finished(store, identity)
+    if (finished is not None and finished.attempt != stale) or recorded_version(store, identity) is not None:
+        return "staged"
+    if read_failure(store, identity) is not None:
+        return "failed"
+    entries = [entry for entry in list_staged(store, identity=identity) if entry.attempt != stale]
+    return "failed" if entries and all(entry.state == "expired" for entry in entries) else None
+
+
+def raise_failure(spec: JobSpec, *, options: Options) -> None:
+    """Raise what the driver left behind; RetryableConflictError when it left nothing."""
+    failure = read_failure(open_store(spec.uri, options), spec.identity)
+    raise failure or RetryableConflictError(
+        f"the Spark job that stages {spec.identity} ended without a result or an error",
+        uri=spec.uri,
+        cure="Its own log says more; the next try stages it again.",
+    )
+
+
+def read_result(spec: JobSpec, *, options: Options) -> dict[str, Any]:
+    """The reference that a job elsewhere left in the staged registry. RetryableConflictError when there is none."""
+    found = find_done(spec, options=options)
+    if found is None:
+        raise RetryableConflictError(
+            f"the job ended without an error, but {spec.identity} is not staged at {spec.uri}",
+            uri=spec.uri,
+            cure="It may have been aborted meanwhile; the next try stages it again.",
+        )
+    return found.reference
+
+
+@contextmanager
+def raising_driver_errors(spec: JobSpec, *, options: Options) -> Iterator[None]:
+    """Submit a job inside: when that fails and the driver left its error in the registry, that error is raised instead.
+
+    spark-submit says "error code 65"; the driver says which column of which file does not fit.
+    """
+    store = open_store(spec.uri, options)
+    clear_failure(store, spec.identity)
+    try:
+        yield
+    except Exception as error:
+        failure = read_failure(store, spec.identity)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+def abort(spec: JobSpec, *, options: Options, log: Log) -> None:
+    """Give up the attempts of an identity that did not finish. Never raises: it runs while a task is being killed."""
+    abort_identity(spec.uri, spec.identity, options=options, log=log)
+
+
+def abort_identity(uri: str, identity: str, *, options: Options, log: Log) -> None:
+    """`abort` for a caller that knows the identity only."""
+    with suppress(LanceError, OSError):
+        removed = lifecycle.clear_dead(open_store(uri, options), identity)
+        log.info("Aborted %s: %d files of unfinished attempts removed", identity, len(removed))
+
+
+def commit(
+    uri: str,
+    references: Sequence[Mapping[str, Any]],
+    *,
+    options: Options,
+    max_attempts: int | None,
+    gates: Sequence[Mapping[str, Any]] = (),
+    re_execute: bool = True,
+    runner: Runner | None = None,
+) -> dict[str, Any]:
+    """Publish what the references name; the typed outcome as a plain dict."""
+    identities = list(dict.fromkeys(str(reference["uuid"]) for reference in references))
+    digests = {str(item["uuid"]): str(item["digest"]) for item in references if item.get("digest")}
+    fields: dict[str, Any] = {
+        "uri": uri, "identities": identities, "digests": digests, "gates": [*gates], "re_execute": re_execute,
+    }  # fmt: skip
+    spec = read_spec(CommitSpec, fields if max_attempts is None else {**fields, "max_attempts": max_attempts})
+    return run(spec, options=options, runner=runner)
+
+
+def look(uri: str, *, condition: Condition, options: Options) -> TableFacts:
+    """The facts of a table that a condition asks for; a table that does not exist yet is a fact, not an error."""
+    from lance_core.dataset.maintain.table_facts import table_facts
+
+    return table_facts(
+        uri, storage_options=reveal_all(options), predicates=condition.predicates, staged=condition.needs_staged
+    )
+
+
+def open_store(uri: str, options: Options) -> Store:
+    """The store below a uri."""
+    return resolve_store(uri, reveal_all(options))
+
+
+def with_options(spec: JobSpec, options: Options) -> JobSpec:
+    """The spec with storage options; their values are secrets."""
+    return replace(spec, storage_options={name: as_secret(value, where=name) for name, value in options.items()})
+
+
+def reference_of(result: JobResult, spec: JobSpec) -> dict[str, Any]:
+    """A job's result as a plain dict.
+
+    The store's uri may be written differently; later tasks get the one that was given. The digest of staged work is that of
+    the spec that this process made, never the one that the record below the table claims.
+    """
+    plain: dict[str, Any] = result.to_dict()
+    if not isinstance(result, StagedTransaction):
+        return plain
+    return {**plain, "uri": spec.uri, "digest": work_digest(lifecycle.work_of(spec))}
