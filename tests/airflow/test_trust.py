@@ -10,12 +10,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from operator_support import execute, ids, make_table
 
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from tests.airflow.operator_support import execute, ids, make_table
 
 CALLS: list[int] = []
 
