@@ -6,7 +6,7 @@ PROTOC_VENV := .venv-protos
 JOBS ?= 2
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: help setup demo test test-slow lint format types contracts check bench docs changelog protos clean
+.PHONY: help setup demo test test-slow matrix lint format types contracts check bench docs changelog protos clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -35,6 +35,10 @@ test: setup .azurite/.installed ## all tests but the long ones
 
 test-slow: setup .azurite/.installed ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests
+
+matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	$(BIN)/python tests/matrix/run_matrix.py
 
 lint: setup ## ruff, format
 	$(BIN)/ruff check .
@@ -70,4 +74,4 @@ protos: ## regenerate lance_core/wire/pb (protoc 25: its output runs on every pr
 	$(PROTOC_VENV)/bin/python protos/generate.py
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(PROTOC_VENV) .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+	rm -rf $(VENV) $(PROTOC_VENV) .venv-matrix .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis site

@@ -1,10 +1,10 @@
-"""The only question about the Airflow version: names that moved between 2.11 and 3.x, asked once, here.
+"""The only door to Airflow's names, which moved between 2.11 and 3.3: Airflow's own `common.compat` provider knows where.
 
 ::
 
     from airflow_lance.compat import BaseOperator, AirflowFailException
 
-No other file of this package imports `airflow` names that differ between the versions, or looks at `airflow.__version__`.
+No other module of this package imports `airflow` names that differ between the versions, or looks at `airflow.__version__`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,18 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow import __version__ as _airflow_version
+from airflow.providers.common.compat.sdk import (
+    DAG,
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+    Asset,
+    BaseHook,
+    BaseOperator,
+    BaseSensorOperator,
+    TaskGroup,
+)
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 try:
@@ -21,30 +32,24 @@ try:
 except ImportError:  # pragma: no cover - Airflow 2.11 has no asset watchers
     BaseEventTrigger = BaseTrigger  # type: ignore[assignment, misc]
 
-AIRFLOW_3: bool = int(_airflow_version.split(".", 1)[0]) >= 3
-
-if TYPE_CHECKING or AIRFLOW_3:
-    from airflow.sdk import DAG, Asset, BaseHook, BaseOperator, BaseSensorOperator, TaskGroup
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
-else:  # pragma: no cover - Airflow 2.11
-    from airflow.datasets import Dataset as Asset
-    from airflow.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
-    from airflow.hooks.base import BaseHook
-    from airflow.models.baseoperator import BaseOperator
-    from airflow.models.dag import DAG
-    from airflow.sensors.base import BaseSensorOperator
-    from airflow.utils.task_group import TaskGroup
-
 if TYPE_CHECKING:
     from airflow.sdk import Context
 else:
     Context = Any
 
+_MASKS = ("airflow.sdk.log", "airflow.sdk.execution_time.secrets_masker", "airflow.utils.log.secrets_masker")
+"""Where `mask_secret` is, newest Airflow first; older releases of `common.compat` do not know it."""
+
 
 def mask_secret(secret: object, name: str | None = None) -> None:
     """Tell Airflow's log masking about a value that must not appear in any log of this task."""
-    module = import_module("airflow.sdk.log" if AIRFLOW_3 else "airflow.utils.log.secrets_masker")
-    module.mask_secret(secret, name)
+    for module in _MASKS:
+        with suppress(ImportError, AttributeError):
+            mask = import_module(module).mask_secret
+            break
+    else:  # pragma: no cover - no supported Airflow is without
+        raise ImportError(f"no mask_secret in any of {', '.join(_MASKS)}")
+    mask(secret, name)
 
 
 def count(name: str, value: int) -> None:
@@ -60,7 +65,8 @@ def record_seconds(name: str, seconds: float) -> None:
 def _stats() -> Any:
     # Airflow 3.3 has a module for tasks; before it, one class serves everybody.
     with suppress(ImportError):
-        return import_module("airflow.sdk.observability.stats")
+        module = import_module("airflow.sdk.observability.stats")
+        return module if hasattr(module, "incr") else module.Stats
     return import_module("airflow.stats").Stats
 
 
@@ -75,15 +81,15 @@ def configured(name: str) -> str:
 
 
 def _conf() -> Any:
-    return import_module("airflow.sdk.configuration" if AIRFLOW_3 else "airflow.configuration").conf
+    return import_module("airflow.providers.common.compat.sdk").conf
 
 
 __all__ = [
-    "AIRFLOW_3",
     "DAG",
     "AirflowException",
     "AirflowFailException",
     "AirflowNotFoundException",
+    "AirflowSkipException",
     "Asset",
     "BaseEventTrigger",
     "BaseHook",

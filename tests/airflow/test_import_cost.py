@@ -26,7 +26,7 @@ _PROBE = """
 import json, sys, time
 import airflow.sdk
 from airflow.sdk import DAG, Asset, BaseHook, BaseOperator, BaseSensorOperator, TaskGroup, task
-import airflow.triggers.base, airflow.sdk.exceptions
+import airflow.triggers.base, airflow.sdk.exceptions, airflow.providers.common.compat.sdk
 before = set(sys.modules)
 started = time.process_time()
 for name in {modules!r}:

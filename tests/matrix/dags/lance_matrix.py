@@ -1,0 +1,114 @@
+"""One DAG of every operator and every sensor, in the worker's process; it parses and runs on Airflow 2.11 to 3.3.
+
+`LANCE_MATRIX_PLACE` is a folder for its tables. The last task compares the rows with those that the steps must leave.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.common.compat.sdk import DAG, chain, task
+
+from airflow_lance.assets import create_asset
+from airflow_lance.operators.add_columns import LanceAddColumnsOperator
+from airflow_lance.operators.append import LanceAppendOperator
+from airflow_lance.operators.branch import LanceBranchOperator
+from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.cleanup import LanceCleanupOperator
+from airflow_lance.operators.commit import LanceCommitOperator
+from airflow_lance.operators.compact import LanceCompactOperator
+from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.garbage import LanceGarbageOperator
+from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
+from airflow_lance.operators.overwrite import LanceOverwriteOperator
+from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from airflow_lance.operators.restore import LanceRestoreOperator
+from airflow_lance.operators.tag import LanceTagOperator
+from airflow_lance.operators.transaction import LanceTransaction
+from airflow_lance.operators.update import LanceUpdateOperator
+from airflow_lance.operators.validate import LanceValidateOperator
+from airflow_lance.sensors.health import LanceFragmentHealthSensor
+from airflow_lance.sensors.index import LanceIndexCoverageSensor
+from airflow_lance.sensors.rows import LanceRowsSensor
+from airflow_lance.sensors.staged import LanceStagedSensor
+from airflow_lance.sensors.tag import LanceTagSensor
+from airflow_lance.sensors.version import LanceVersionSensor
+
+URI = str(Path(os.environ.get("LANCE_MATRIX_PLACE", "/tmp/lance-matrix")) / "everything.lance")
+TABLE: dict[str, Any] = {"uri": URI}
+LOCAL: dict[str, Any] = {**TABLE, "execution": "local"}
+WAIT: dict[str, Any] = {**TABLE, "poke_interval": 1, "timeout": 60}
+
+
+def numbers(first: int, count: int, value: int) -> Any:
+    """The source of every write: `count` rows (id, value) from `first` on."""
+    import pyarrow as pa
+
+    return pa.table({"id": list(range(first, first + count)), "value": [value] * count})
+
+
+def source(first: int, count: int, value: int) -> dict[str, Any]:
+    """`numbers` as an operator's source."""
+    return {"callable": "lance_matrix:numbers", "kwargs": {"first": first, "count": count, "value": value}}
+
+
+def transaction(name: str, operator: Any, **arguments: Any) -> LanceTransaction:
+    """One staging task and its commit."""
+    with LanceTransaction(name, uri=URI, outlets=[create_asset(uri=URI)]) as group:
+        operator(task_id="stage", **{**LOCAL, **arguments})
+    return group
+
+
+with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=timezone.utc)) as dag:
+
+    @task
+    def compare() -> int:
+        """Fail unless the table holds the rows that the steps above leave."""
+        import lance_core
+
+        rows = lance_core.dataset(URI).to_table(columns=["id", "value", "twice"]).sort_by("id").to_pylist()
+        values = {**dict.fromkeys(range(15, 20), 1), **dict.fromkeys(range(20, 25), 11), 100: 0, 101: 0, 200: 2}
+        expected = [
+            {"id": number, "value": value, "twice": None if number == 200 else number * 2}
+            for number, value in values.items()
+        ]
+        if rows != expected:
+            raise ValueError(f"expected {expected}, got {rows}")
+        return len(rows)
+
+    with LanceTransaction("mapped", uri=URI) as mapped:
+        LanceAppendOperator.partial(task_id="stage", **LOCAL).expand(source=[source(0, 10, 0), source(10, 10, 0)])
+
+    overwrite = LanceOverwriteOperator(task_id="overwrite", source=source(0, 3, 7), if_moved="overwrite", **LOCAL)
+    chain(
+        mapped,
+        LanceVersionSensor(task_id="has_version", min_version=1, deferrable=True, **WAIT),
+        LanceRowsSensor(task_id="has_rows", min_rows=20, **WAIT),
+        transaction("merge", LanceMergeOperator, source=source(15, 10, 1), on="id"),
+        transaction("delete", LanceDeleteOperator, predicate="id < 5"),
+        transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
+        transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=source(100, 2, 0)),
+        transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
+        transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
+        LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **WAIT),
+        transaction("more", LanceAppendOperator, source=source(200, 1, 2), schema_drift="fill_missing"),
+        LanceFragmentHealthSensor(task_id="needs_work", max_small_fragments=1, deferrable=True, **WAIT),
+        transaction("compact", LanceCompactOperator),
+        transaction("optimize", LanceOptimizeIndicesOperator),
+        LanceTagOperator(task_id="tag", tag="good", **TABLE),
+        LanceTagSensor(task_id="is_tagged", tag="good", **WAIT),
+        LanceBranchOperator(task_id="branch", branch="try", **TABLE),
+        LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **TABLE),
+        LanceValidateOperator(task_id="validate", **TABLE),
+        overwrite,
+        LanceCommitOperator(task_id="commit", staged=overwrite.output, **TABLE),
+        LanceStagedSensor(task_id="is_drained", **WAIT),
+        LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **TABLE),
+        compare(),
+        LanceGarbageOperator(task_id="garbage", **TABLE),
+        LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **TABLE),
+    )

@@ -1,0 +1,168 @@
+"""Every supported Airflow, each in an environment of its own: import all modules, then run one DAG of all operators.
+
+::
+
+    python tests/matrix/run_matrix.py                        # all of them; environments are kept in .venv-matrix/
+    python tests/matrix/run_matrix.py 2.11.2-py3.10 3.1.8-py3.13
+    -> | Airflow | Python | common.compat | pyarrow | result |      exit status 1 when one of them failed
+
+Interpreters are those that uv or pyenv has installed; a combination whose interpreter or packages cannot
+be had here is named in the table as not run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+ENVIRONMENTS = REPOSITORY / ".venv-matrix"
+
+MATRIX = (
+    ("2.11.2", "3.10"),
+    ("2.11.2", "3.12"),
+    ("3.0.6", "3.12"),
+    ("3.1.8", "3.13"),
+    ("3.2.2", "3.12"),
+    ("3.3.2", "3.10"),
+    ("3.3.2", "3.13"),
+)
+"""Airflow and Python. The lowest and the newest Airflow run on the lowest and the highest Python that they support."""
+
+PINS = {"3.0.6": ("fastapi<0.117",)}
+"""Where an Airflow does not run with the newest release of what it depends on; its own constraints file says the same."""
+
+PROBE = """
+import importlib, json, os
+from importlib.metadata import version
+from airflow_lance.get_provider_info import get_provider_info
+info = get_provider_info()
+names = [name for room in ("operators", "sensors", "hooks", "triggers") for group in info[room] for name in group["python-modules"]]
+for name in [*names, "airflow_lance.assets", "airflow_lance.pools", "airflow_lance.lineage"]:
+    importlib.import_module(name)
+found = {"compat": version("apache-airflow-providers-common-compat"), "arrow": version("pyarrow"), "modules": len(names)}
+print("PROBE " + json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one combination."""
+
+    airflow: str
+    python: str
+    result: str
+    compat: str = ""
+    arrow: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ran, or there is no such interpreter here."""
+        return not self.result.startswith("failed")
+
+
+def main(chosen: list[str]) -> int:
+    """Run the combinations (all of them without names) and print the table."""
+    rows = []
+    for airflow, python in MATRIX:
+        if chosen and f"{airflow}-py{python}" not in chosen:
+            continue
+        row = _run(airflow, python)
+        rows.append(row)
+        print(f"{airflow} on Python {python}: {row.result}", file=sys.stderr, flush=True)
+    print("| Airflow | Python | common.compat | pyarrow | result |\n|---|---|---|---|---|")
+    for row in rows:
+        print(f"| {row.airflow} | {row.python} | {row.compat} | {row.arrow} | {row.result} |")
+    return 0 if rows and all(row.is_good for row in rows) else 1
+
+
+def _run(airflow: str, python: str) -> Row:
+    interpreter = _find(python)
+    if interpreter is None:
+        return Row(airflow, python, f"not run: no Python {python} on this machine")
+    place = ENVIRONMENTS / f"{airflow}-py{python}"
+    problem = _install(place, interpreter, airflow)
+    if problem:
+        return Row(airflow, python, f"failed: {problem}")
+    with tempfile.TemporaryDirectory(prefix="lance-matrix-") as home:
+        return _try(airflow, python, place / "bin" / "python", Path(home))
+
+
+def _find(python: str) -> str | None:
+    asked = subprocess.run([*_uv(), "python", "find", python], capture_output=True, text=True, env=_uv_env())
+    if asked.returncode == 0 and asked.stdout.strip():
+        return asked.stdout.strip()
+    # pyenv hides all but the chosen version from the search path.
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return next((str(path) for path in sorted(root.glob(f"versions/{python}.*/bin/python{python}"))), None)
+
+
+def _install(place: Path, interpreter: str, airflow: str) -> str:
+    """Make the environment unless it is there; why it cannot be made, "" for none."""
+    if not (place / "bin" / "python").exists():
+        made = subprocess.run([*_uv(), "venv", "--quiet", "--python", interpreter, str(place)], env=_uv_env())
+        if made.returncode:
+            return "the environment could not be made"
+    command = [*_uv(), "pip", "install", "--quiet", "--python", str(place / "bin" / "python")]
+    wanted = [f"apache-airflow=={airflow}", "apache-airflow-providers-common-compat", "pandas", *PINS.get(airflow, ())]
+    done = subprocess.run([*command, *wanted, "--editable", str(REPOSITORY)], env=_uv_env(), capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"packages: {(done.stderr.strip().splitlines() or ['no message'])[-1].strip()}"
+
+
+def _try(airflow: str, python: str, interpreter: Path, home: Path) -> Row:
+    env = _airflow_env(home)
+    probe = subprocess.run([interpreter, "-c", PROBE], env=env, capture_output=True, text=True, timeout=300)
+    line = next((text for text in probe.stdout.splitlines() if text.startswith("PROBE ")), None)
+    if line is None:
+        return Row(airflow, python, f"failed: import: {_last(probe.stderr)}")
+    found = json.loads(line.removeprefix("PROBE "))
+    versions = {"compat": found["compat"], "arrow": found["arrow"]}
+    commands = (["db", "migrate"], *_serialize(airflow), ["dags", "test", "lance_matrix", "2013-01-01"])
+    for arguments in commands:
+        done = subprocess.run([interpreter, "-m", "airflow", *arguments], env=env, capture_output=True, text=True, timeout=900)
+        if done.returncode:
+            (ENVIRONMENTS / f"{airflow}-py{python}.log").write_text(done.stdout + done.stderr)
+            return Row(airflow, python, f"failed: airflow {' '.join(arguments[:2])}: {_last(done.stderr)}", **versions)
+    return Row(airflow, python, f"green: {found['modules']} modules, the whole DAG", **versions)
+
+
+def _serialize(airflow: str) -> list[list[str]]:
+    """From Airflow 3 on a DAG is run as it is stored."""
+    return [] if airflow.startswith("2.") else [["dags", "reserialize"]]
+
+
+def _airflow_env(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    return {
+        **kept,
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "dags"),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "dags")]),
+        "LANCE_MATRIX_PLACE": str(home / "lake"),
+    }
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no message"
+
+
+def _uv() -> list[str]:
+    return [sys.executable, "-m", "uv"]
+
+
+def _uv_env() -> dict[str, str]:
+    return {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
