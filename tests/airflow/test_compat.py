@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,3 +69,12 @@ def test_the_matrix_dag_uses_every_operator_and_sensor(matrix: Any) -> None:
 @pytest.mark.slow
 def test_the_matrix_dag_runs(matrix: Any, run_dag: Callable[..., Any]) -> None:
     assert run_dag(matrix.dag).state == "success"
+
+
+def test_the_extras_agree_on_one_pyspark() -> None:
+    # The Spark provider of `airflow` takes any pyspark-client; only an exact pin of both keeps their shared files equal.
+    text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("spark = ")]
+    pins = dict(re.findall(r'"(pyspark(?:-client)?)==([\d.]+)"', line))
+    assert {*pins} == {"pyspark", "pyspark-client"}
+    assert len({*pins.values()}) == 1
