@@ -154,12 +154,24 @@ HDFS_OPTIONS = frozenset({"hdfs_user", "user", "kerb_ticket"})
 MANIFEST_STORE_URL = "manifest_store_url"
 """Ours: the SQLAlchemy url of a database that manifests are published through, on whatever store the table lies."""
 
+STORE_ENGINE = "store_engine"
+"""Ours: what speaks to a remote store, `obstore` or `fsspec`; without it obstore where it has the scheme."""
+STORE_ENGINE_VARIABLE = "LANCE_STORE_ENGINE"
+"""The same for a whole process."""
+
 KNOWN_OPTIONS = (
-    frozenset({MANIFEST_STORE_URL}) | CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | OSS_OPTIONS | HDFS_OPTIONS
+    frozenset({MANIFEST_STORE_URL, STORE_ENGINE})
+    | CLIENT_OPTIONS
+    | S3_OPTIONS
+    | GCS_OPTIONS
+    | AZURE_OPTIONS
+    | OSS_OPTIONS
+    | HDFS_OPTIONS
 )
 
 PLAIN_OPTIONS = (
     CLIENT_OPTIONS - {"proxy_url"}
+    | {STORE_ENGINE}
     | {"region", "aws_region", "default_region", "aws_default_region", "project", "google_project", "aws_profile", "profile"}
     | {"endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "azure_endpoint", "azure_storage_endpoint"}
     | {"google_endpoint", "gcs_endpoint", "oss_endpoint", "oss_region", "dynamodb_endpoint", "aws_provider_scheme"}

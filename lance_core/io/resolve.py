@@ -4,7 +4,8 @@
 
     "/data/t.lance", "t.lance", "file:///data/t.lance"   -> LocalStore
     "memory://name/t"                                    -> MemoryStore, shared by name within the process
-    "s3://bucket/t", "gs://…", "az://…", "abfss://…", …  -> lance_core.io.remote.store, imported only then
+    "s3://bucket/t", "gs://…", "az://…", "abfss://…", …  -> lance_core.io.objects (obstore), imported only then
+    "hdfs://…", "https://…", "oss://…", store_engine=fsspec -> lance_core.io.remote (fsspec), imported only then
     "s3+ddb://bucket/t?ddbTableName=manifests"           -> the same, commits through a DynamoDB table
     any of them, option manifest_store_url               -> the same, commits through a SQL database
 
@@ -21,7 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore, local_path
 from lance_core.io.memory import MemoryStore
-from lance_core.io.options import MANIFEST_STORE_URL, checked_options
+from lance_core.io.options import MANIFEST_STORE_URL, STORE_ENGINE, STORE_ENGINE_VARIABLE, checked_options
 from lance_core.io.store import Store
 
 REMOTE_SCHEMES = frozenset(
@@ -71,13 +72,44 @@ def _resolve(uri: str | os.PathLike[str], options: dict[str, str]) -> Store:
     if scheme == "s3+ddb":
         return _dynamodb_store(text, options)
     if scheme in REMOTE_SCHEMES:
-        from lance_core.io.remote.store import open_remote
-
-        return open_remote(text, options)
+        return _remote_store(text, scheme, options)
     raise InputError(
         f"no store for uris that begin with {scheme}://",
         cure=f"Known are plain paths, file, memory, {', '.join(sorted(REMOTE_SCHEMES))}.",
     )
+
+
+def _remote_store(uri: str, scheme: str, options: dict[str, str]) -> Store:
+    """Through obstore where it knows the scheme and every option, through fsspec elsewhere or when the options say so."""
+    engine = options.get(STORE_ENGINE) or os.environ.get(STORE_ENGINE_VARIABLE) or ""
+    if engine not in ("", "obstore", "fsspec"):
+        raise InputError(f"store_engine={engine!r} is no engine for remote stores", cure="Use obstore or fsspec.")
+    if engine != "fsspec":
+        found = _through_obstore(uri, scheme, options, is_asked_for=engine == "obstore")
+        if found is not None:
+            return found
+    from lance_core.io.remote.store import open_remote
+
+    return open_remote(uri, options)
+
+
+def _through_obstore(uri: str, scheme: str, options: dict[str, str], *, is_asked_for: bool) -> Store | None:
+    from lance_core.io.objects.connect import client_pool
+    from lance_core.io.objects.open import KINDS, is_googles_stand_in, open_objects
+    from lance_core.io.objects.options import Unmappable
+
+    if scheme not in KINDS:
+        if is_asked_for and STORE_ENGINE in options:
+            raise InputError(f"obstore has no store for uris that begin with {scheme}://", cure="Use store_engine=fsspec.")
+        return None
+    if not is_asked_for and (is_googles_stand_in(scheme, options) or not client_pool().is_usable()):
+        return None  # a server that speaks another interface; a forked process, where obstore would wait for ever
+    try:
+        return open_objects(uri, options)
+    except Unmappable:
+        if is_asked_for:
+            raise
+        return None
 
 
 def scheme_of(uri: str) -> str | None:
@@ -113,9 +145,8 @@ def _dynamodb_store(uri: str, options: dict[str, str]) -> Store:
         )
     from lance_core.io.external.dynamodb import DynamoRegister
     from lance_core.io.external.store import ExternalStore
-    from lance_core.io.remote.store import open_remote
 
-    inner = open_remote(f"s3://{parts.netloc}{parts.path}", options)
+    inner = _remote_store(f"s3://{parts.netloc}{parts.path}", "s3", options)
     # The key is the path within the bucket: the official library's.
     return ExternalStore(inner, DynamoRegister(query[0][1], options), base=parts.path.strip("/"), uri=uri)
 

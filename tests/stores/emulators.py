@@ -81,8 +81,8 @@ def rows_of_register(endpoint: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["base_uri"], int(row["version"])))
 
 
-def s3_store(endpoint: str) -> Store:
-    return resolve_store(f"s3://{new_bucket(endpoint)}/tables/t", s3_options(endpoint))
+def s3_store(endpoint: str, engine: str = "obstore") -> Store:
+    return resolve_store(f"s3://{new_bucket(endpoint)}/tables/t", {**s3_options(endpoint), "store_engine": engine})
 
 
 def ddb_uri(endpoint: str) -> str:
@@ -90,10 +90,10 @@ def ddb_uri(endpoint: str) -> str:
     return f"s3+ddb://{new_bucket(endpoint)}/tables/{uuid.uuid4().hex}?ddbTableName={DDB_TABLE}"
 
 
-def azure_store(options: dict[str, str]) -> Store:
+def azure_store(options: dict[str, str], engine: str = "obstore") -> Store:
     container = f"c{uuid.uuid4().hex}"
     fsspec.filesystem("abfs", **remote_options.azure_arguments(options)).mkdir(container)
-    return resolve_store(f"az://{container}/tables/t", options)
+    return resolve_store(f"az://{container}/tables/t", {**options, "store_engine": engine})
 
 
 def gcs_options(endpoint: str) -> dict[str, str]:

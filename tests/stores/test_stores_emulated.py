@@ -22,10 +22,19 @@ from tests.stores.emulators import azure_store, ddb_uri, gcs_options, gcs_store,
 THREADS, EACH = 8, 2
 
 
+ENGINES = ["obstore", "fsspec"]
+
+
 class TestAzure(StoreContract):
-    @pytest.fixture
-    def store(self, azurite_options: dict[str, str]) -> Store:
-        return azure_store(azurite_options)
+    @pytest.fixture(params=ENGINES)
+    def store(self, azurite_options: dict[str, str], request: pytest.FixtureRequest) -> Store:
+        return azure_store(azurite_options, request.param)
+
+
+class TestS3(StoreContract):
+    @pytest.fixture(params=ENGINES)
+    def store(self, moto_endpoint: str, request: pytest.FixtureRequest) -> Store:
+        return s3_store(moto_endpoint, request.param)
 
 
 class TestDynamo(StoreContract):

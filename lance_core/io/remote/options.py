@@ -38,8 +38,8 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     if is_true(options.get("allow_invalid_certificates")):
         client["verify"] = False
     config: dict[str, Any] = {"retries": {"max_attempts": max_retries(options) + 1, "mode": "standard"}}
-    _set(config, "connect_timeout", _seconds(options, "connect_timeout"))
-    _set(config, "read_timeout", _seconds(options, "request_timeout", "timeout"))
+    _set(config, "connect_timeout", duration(options, "connect_timeout"))
+    _set(config, "read_timeout", duration(options, "request_timeout", "timeout"))
     virtual = pick("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
     if virtual is not None:
         config["s3"] = {"addressing_style": "virtual" if is_true(virtual) else "path"}
@@ -55,7 +55,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     _set(extra, "ServerSideEncryption", pick("aws_server_side_encryption"))
     _set(extra, "SSEKMSKeyId", pick("aws_sse_kms_key_id"))
     arguments: dict[str, Any] = {"client_kwargs": client, "config_kwargs": config, "s3_additional_kwargs": extra}
-    _check_provider(options, has_keys=bool(pick("aws_access_key_id", "access_key_id")))
+    check_provider(options, has_keys=bool(pick("aws_access_key_id", "access_key_id")))
     _refuse(
         options, "S3", "proxy_ca_certificate", "proxy_excludes", cure="Set AWS_CA_BUNDLE or NO_PROXY in the environment."
     )
@@ -85,7 +85,7 @@ def gcs_arguments(options: Options) -> dict[str, Any]:
     _set(arguments, "token", pick("google_storage_token") or arguments.get("token"))
     _set(arguments, "project", pick("google_project", "project"))
     _set(arguments, "endpoint_url", pick("google_endpoint", "gcs_endpoint"))
-    _set(arguments, "requests_timeout", _seconds(options, "request_timeout", "timeout"))
+    _set(arguments, "requests_timeout", duration(options, "request_timeout", "timeout"))
     if is_true(pick("skip_signature", "anon")):
         arguments["token"] = "anon"
     _refuse_proxies(options, "Google Cloud Storage")
@@ -168,15 +168,16 @@ def max_retries(options: Options) -> int:
 
 def retry_seconds(options: Options) -> float:
     """For how long a request may be repeated: the option is in seconds, 180 by default."""
-    return _seconds(options, "client_retry_timeout") or 180.0
+    return duration(options, "client_retry_timeout") or 180.0
 
 
 def _whole_seconds(options: Options, *names: str) -> int | None:
-    found = _seconds(options, *names)
+    found = duration(options, *names)
     return None if found is None else max(1, round(found))
 
 
-def _check_provider(options: Options, *, has_keys: bool) -> None:
+def check_provider(options: Options, *, has_keys: bool) -> None:
+    """Refuse a way to sign in to AWS that cannot be asked for by name."""
     scheme = options.get("aws_provider_scheme")
     if scheme is None or (scheme == "token" and has_keys):
         return
@@ -199,7 +200,8 @@ def _refuse(options: Options, where: str, *names: str, cure: str) -> None:
             raise InputError(f"storage option {name} cannot be handed to the file system of {where}", cure=cure)
 
 
-def _seconds(options: Options, *names: str) -> float | None:
+def duration(options: Options, *names: str) -> float | None:
+    """Seconds of the first of these options that is given."""
     for name in names:
         text = options.get(name)
         if text:

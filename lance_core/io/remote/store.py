@@ -31,6 +31,7 @@ from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, retrying, typed
 from lance_core.io.remote.files import read_opened
+from lance_core.io.remote.probes import probes
 from lance_core.io.remote.writer import RemoteWriter, put_by_name
 from lance_core.io.store import Store, StoreEntry
 
@@ -82,6 +83,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
         root=root,
         uri=uri.rstrip("/"),
         conditional=None if backend.conditional and has_own_endpoint else backend.conditional,
+        place=(backend.protocol, str(arguments.get("endpoint_url") or arguments.get("account_host")), bucket),
         redact=Redactor(options),
         shows_writes=backend.shows_writes,
         retries=Retries(remote_options.max_retries(options), remote_options.retry_seconds(options)),
@@ -100,6 +102,7 @@ class RemoteStore:
         root: str,
         uri: str,
         conditional: bool | None,
+        place: tuple[str, ...] = (),
         redact: Redactor | None = None,
         shows_writes: bool = False,
         retries: Retries = DEFAULT_RETRIES,
@@ -108,6 +111,7 @@ class RemoteStore:
         self._root = root.rstrip("/")
         self._uri = uri
         self._conditional = conditional
+        self._place = place
         self._redact = redact or Redactor({})
         self._shows_writes = shows_writes
         self._retries = retries
@@ -126,7 +130,7 @@ class RemoteStore:
     def has_put_if_absent(self) -> bool:
         """Whether the backend's conditional put is real. Behind a custom endpoint this asks the endpoint, once."""
         if self._conditional is None:
-            self._conditional = self._try_out()
+            self._conditional = probes().is_conditional(self._place, self._try_out) if self._place else self._try_out()
         return self._conditional
 
     def get(self, path: str) -> Buffer:
@@ -238,6 +242,7 @@ class RemoteStore:
             root=f"{self._root}/{below}",
             uri=f"{self._uri}/{below}",
             conditional=self._conditional,
+            place=self._place,
             redact=self._redact,
             shows_writes=self._shows_writes,
             retries=self._retries,

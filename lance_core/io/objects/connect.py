@@ -1,0 +1,109 @@
+"""Clients of obstore, made once per bucket and way to sign in, shared by all stores of a process.
+
+::
+
+    s3://bucket/a.lance, s3://bucket/b.lance, same options    -> one client, one pool of connections
+    the same after a fork                                     -> None: obstore's threads stay behind in the parent
+
+A bucket has two clients: one repeats requests by itself, and one never does, for conditional puts (see `store`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import obstore.store as obstores
+
+from lance_core.errors import InputError
+from lance_core.io.objects.options import ClientOptions
+from lance_core.io.remote.errors import Retries
+
+_MAX_CLIENTS = 64
+_CLASSES: Mapping[str, Callable[..., Any]] = {
+    "s3": obstores.S3Store,
+    "gs": obstores.GCSStore,
+    "az": obstores.AzureStore,
+}
+_FIRST_WAIT, _LONGEST_WAIT = dt.timedelta(milliseconds=200), dt.timedelta(seconds=10)
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The two clients of a bucket."""
+
+    patient: Any
+    """Repeats what may be repeated."""
+    once: Any
+    """Sends each request once."""
+
+
+class ClientPool:
+    """The clients in use, the latest kept."""
+
+    def __init__(self) -> None:
+        self._forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget_after_fork)
+
+    def is_usable(self) -> bool:
+        """Whether requests can be sent from this process: not when it was forked from one that had sent some."""
+        return self._pid == os.getpid()
+
+    def get(self, bucket: str, options: ClientOptions, retries: Retries) -> Clients:
+        """The clients of a bucket. Raises InputError for options that obstore refuses."""
+        key = (options.kind, bucket, _frozen(options.config), _frozen(options.client), retries)
+        if options.credentials is not None:
+            return self._make(bucket, options, retries)
+        with self._lock:
+            found = self._clients.pop(key, None) or self._make(bucket, options, retries)
+            self._clients[key] = found
+            while len(self._clients) > _MAX_CLIENTS:
+                self._clients.popitem(last=False)
+            return found
+
+    def _make(self, bucket: str, options: ClientOptions, retries: Retries) -> Clients:
+        self._used = True
+        backoff = {"init_backoff": _FIRST_WAIT, "max_backoff": _LONGEST_WAIT, "base": 2}
+        patient = {"max_retries": retries.times, "retry_timeout": dt.timedelta(seconds=retries.seconds), "backoff": backoff}
+        return Clients(_client(bucket, options, patient), _client(bucket, options, {**patient, "max_retries": 0}))
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: OrderedDict[Any, Clients] = OrderedDict()
+        self._pid = os.getpid()
+        self._used = False
+
+    def _forget_after_fork(self) -> None:
+        # The runtime is obstore's own and is not started anew: a request would wait for ever.
+        if self._used:
+            self._lock, self._clients = threading.Lock(), OrderedDict()
+        else:
+            self._forget()
+
+
+_POOL = ClientPool()
+
+
+def client_pool() -> ClientPool:
+    """The process's clients."""
+    return _POOL
+
+
+def _client(bucket: str, options: ClientOptions, retry: Mapping[str, Any]) -> Any:
+    config = {name: str(value).lower() if isinstance(value, bool) else value for name, value in options.config.items()}
+    arguments: dict[str, Any] = {} if options.credentials is None else {"credential_provider": options.credentials}
+    try:
+        return _CLASSES[options.kind](bucket, config=config, client_options=options.client, retry_config=retry, **arguments)
+    except Exception as error:
+        # Its message may repeat the value of an option.
+        raise InputError(f"obstore refuses these storage options: {type(error).__name__}") from None
+
+
+def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in values.items()))

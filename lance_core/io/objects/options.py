@@ -1,0 +1,207 @@
+"""From the official library's storage option names to what an obstore client is made with. Pure, but for a profile's file.
+
+::
+
+    s3   aws_access_key_id=K region=eu-west-1      -> access_key_id=K, region=eu-west-1
+    gs   google_service_account=/sa.json           -> service_account=/sa.json
+    az   azure_storage_connection_string=…         -> account_name, account_key, endpoint
+
+An option that obstore cannot be told raises `Unmappable`; whoever chooses the engine then takes fsspec, or says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from lance_core.errors import InputError
+from lance_core.io.objects.aws_profile import profile_credentials
+from lance_core.io.options import is_true
+from lance_core.io.remote.options import check_provider, duration
+
+Options = Mapping[str, str]
+Kind = Literal["s3", "gs", "az"]
+
+_EMULATOR_ACCOUNT = "devstoreaccount1"
+_EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_EMULATOR_ENDPOINT = "http://127.0.0.1:10000/devstoreaccount1"
+_GOOGLE = "https://storage.googleapis.com"
+_NOBODY = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+_TOTAL_SECONDS = 600.0
+_STALL_SECONDS = 120.0
+
+
+class Unmappable(InputError):
+    """A storage option that this engine has no way to honour."""
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """What a client of one cloud is made with. `credentials` is asked for keys that expire."""
+
+    kind: Kind
+    config: dict[str, Any] = field(repr=False)
+    client: dict[str, Any] = field(repr=False)
+    credentials: Callable[[], Any] | None = field(default=None, repr=False)
+    endpoint: str | None = None
+    """The address that the options name instead of the cloud's own."""
+
+
+def s3_client(options: Options) -> ClientOptions:
+    """For `obstore.store.S3Store`."""
+    pick = _picker(options)
+    config: dict[str, Any] = {}
+    _set(config, "access_key_id", pick("aws_access_key_id", "access_key_id"))
+    _set(config, "secret_access_key", pick("aws_secret_access_key", "secret_access_key"))
+    _set(config, "session_token", pick("aws_session_token", "aws_token", "session_token", "token"))
+    _set(config, "region", pick("aws_region", "region", "aws_default_region", "default_region"))
+    endpoint = pick("aws_endpoint_url", "aws_endpoint", "endpoint_url", "endpoint")
+    _set(config, "endpoint", endpoint)
+    _set(config, "server_side_encryption", pick("aws_server_side_encryption"))
+    _set(config, "sse_kms_key_id", pick("aws_sse_kms_key_id"))
+    _set(config, "sse_bucket_key_enabled", _flag(pick("aws_sse_bucket_key_enabled")))
+    _set(config, "unsigned_payload", _flag(pick("aws_unsigned_payload", "unsigned_payload")))
+    _set(config, "s3_express", _flag(pick("aws_s3_express", "s3_express")))
+    virtual = pick("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
+    _set(config, "virtual_hosted_style_request", _flag(virtual))
+    check_provider(options, has_keys="access_key_id" in config)
+    if is_true(pick("aws_skip_signature", "skip_signature", "anon")):
+        return ClientOptions("s3", {**config, "skip_signature": True}, _client(options, endpoint), endpoint=endpoint)
+    if "access_key_id" in config:
+        return ClientOptions("s3", config, _client(options, endpoint), endpoint=endpoint)
+    found = profile_credentials(pick("aws_profile", "profile"))
+    merged = {**found.config, **config}
+    return ClientOptions("s3", merged, _client(options, endpoint), found.provider, endpoint)
+
+
+def gcs_client(options: Options) -> ClientOptions:
+    """For `obstore.store.GCSStore`."""
+    pick = _picker(options)
+    config: dict[str, Any] = {}
+    names = ("google_service_account", "service_account", "google_service_account_path", "service_account_path",
+             "google_application_credentials", "application_credentials")  # fmt: skip
+    path = pick(*names)
+    if path is not None:
+        config[_kind_of_key_file(path)] = path
+    key = pick("google_service_account_key", "service_account_key")
+    if key is not None and not _is_json(key):
+        raise InputError("storage option google_service_account_key is not JSON")
+    _set(config, "service_account_key", key)
+    _set(config, "bearer_token", pick("google_storage_token"))
+    endpoint = pick("google_endpoint", "gcs_endpoint")
+    _set(config, "base_url", endpoint)
+    if is_true(pick("skip_signature", "anon")):
+        # Its own option for this is looked at by reads only: writes would ask the machine's metadata server for a token.
+        config = {"service_account_key": json.dumps({**_NOBODY, "gcs_base_url": config.get("base_url", _GOOGLE)})}
+    return ClientOptions("gs", config, _client(options, endpoint), endpoint=endpoint)
+
+
+def azure_client(options: Options, *, account: str | None = None) -> ClientOptions:
+    """For `obstore.store.AzureStore`. `account` is the one that the uri names."""
+    pick = _picker(options)
+    config: dict[str, Any] = _of_connection_string(pick("azure_storage_connection_string", "connection_string"))
+    if is_true(pick("azure_storage_use_emulator", "object_store_use_emulator", "use_emulator")):
+        config |= {"account_name": _EMULATOR_ACCOUNT, "account_key": _EMULATOR_KEY, "endpoint": _EMULATOR_ENDPOINT}
+    _set(config, "account_name", account)
+    _set(config, "account_name", pick("azure_storage_account_name", "account_name"))
+    keys = ("azure_storage_account_key", "azure_storage_access_key", "azure_storage_master_key", "master_key",
+            "account_key", "access_key")  # fmt: skip
+    _set(config, "account_key", pick(*keys))
+    _set(config, "client_id", pick("azure_storage_client_id", "azure_client_id", "client_id"))
+    _set(config, "client_secret", pick("azure_storage_client_secret", "azure_client_secret", "client_secret"))
+    tenants = ("azure_storage_tenant_id", "azure_storage_authority_id", "azure_tenant_id", "azure_authority_id",
+               "tenant_id", "authority_id")  # fmt: skip
+    _set(config, "tenant_id", pick(*tenants))
+    sas = pick("azure_storage_sas_key", "azure_storage_sas_token", "sas_key", "sas_token")
+    _set(config, "sas_key", None if sas is None else sas.lstrip("?"))
+    _set(config, "token", pick("azure_storage_token", "bearer_token", "token"))
+    _set(config, "federated_token_file", pick("azure_federated_token_file", "federated_token_file"))
+    _set(config, "object_id", pick("azure_object_id", "object_id"))
+    _set(config, "msi_resource_id", pick("azure_msi_resource_id", "msi_resource_id"))
+    _set(config, "use_azure_cli", _flag(pick("azure_use_azure_cli", "use_azure_cli")))
+    _set(config, "use_fabric_endpoint", _flag(pick("azure_use_fabric_endpoint", "use_fabric_endpoint")))
+    _set(config, "disable_tagging", _flag(pick("azure_disable_tagging", "disable_tagging")))
+    if pick("azure_msi_endpoint", "azure_identity_endpoint", "identity_endpoint", "msi_endpoint"):
+        raise InputError(
+            "an endpoint of a managed identity cannot be named", cure="Set IDENTITY_ENDPOINT in the environment."
+        )
+    endpoint = pick("azure_storage_endpoint", "azure_endpoint", "endpoint")
+    _set(config, "endpoint", None if endpoint is None else endpoint if "://" in endpoint else f"https://{endpoint}")
+    if is_true(pick("skip_signature", "anon")):
+        config["skip_signature"] = True
+    return ClientOptions("az", config, _client(options, config.get("endpoint")), endpoint=config.get("endpoint"))
+
+
+def _of_connection_string(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    parts = dict(item.split("=", 1) for item in text.split(";") if "=" in item)
+    lowered = {name.strip().lower(): value for name, value in parts.items()}
+    found: dict[str, Any] = {}
+    _set(found, "account_name", lowered.get("accountname"))
+    _set(found, "account_key", lowered.get("accountkey"))
+    _set(found, "sas_key", lowered.get("sharedaccesssignature"))
+    endpoint = lowered.get("blobendpoint")
+    if endpoint is None and "accountname" in lowered:
+        scheme, suffix = lowered.get("defaultendpointsprotocol", "https"), lowered.get("endpointsuffix", "core.windows.net")
+        endpoint = f"{scheme}://{lowered['accountname']}.blob.{suffix}"
+    _set(found, "endpoint", None if endpoint is None else endpoint.rstrip("/"))
+    return found
+
+
+def _kind_of_key_file(path: str) -> str:
+    """The option of obstore that reads a key file of this type: Google has several."""
+    try:
+        kind = json.loads(Path(path).expanduser().read_text()).get("type")
+    except (OSError, ValueError, AttributeError):
+        return "service_account"  # the error of whoever reads it says more
+    if kind not in ("service_account", "authorized_user", None):
+        raise Unmappable(f"a Google key file of type {kind!r} cannot be handed to obstore")
+    return "application_credentials" if kind == "authorized_user" else "service_account"
+
+
+def _client(options: Options, endpoint: str | None) -> dict[str, Any]:
+    """What the HTTP client is made with: the same for every cloud."""
+    total = duration(options, "request_timeout", "timeout")
+    client: dict[str, Any] = {"timeout": _milliseconds(_TOTAL_SECONDS if total is None else total)}
+    client["read_timeout"] = _milliseconds(_STALL_SECONDS if total is None else total)
+    connect = duration(options, "connect_timeout")
+    _set(client, "connect_timeout", None if connect is None else _milliseconds(connect))
+    if endpoint is not None and endpoint.startswith("http://"):
+        client["allow_http"] = True
+    if is_true(options.get("allow_invalid_certificates")):
+        client["allow_invalid_certificates"] = True
+    for name in ("user_agent", "proxy_url", "proxy_ca_certificate", "proxy_excludes"):
+        _set(client, name, options.get(name))
+    return client
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))}ms"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else is_true(text)
+
+
+def _picker(options: Options) -> Callable[..., str | None]:
+    def pick(*names: str) -> str | None:
+        return next((options[name] for name in names if options.get(name)), None)
+
+    return pick
+
+
+def _set(target: dict[str, Any], name: str, value: object | None) -> None:
+    if value is not None:
+        target[name] = value

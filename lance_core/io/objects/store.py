@@ -1,0 +1,296 @@
+"""A folder of a bucket behind the store protocol, through obstore.
+
+::
+
+    get, get_ranges     one GET each, ranges of one call at once        no HEAD before any of them
+    open_writer         one PUT, or a multipart upload whose parts are sent side by side
+    delete_many         1,000 names a request where the cloud has such a request
+    put_if_absent       PUT with If-None-Match: * (ifGenerationMatch=0)
+
+Requests are repeated by the client, in one place and under one deadline, except the conditional put: when its reply was
+lost, the second try finds its own object and calls it somebody else's. So it is sent by a client that never repeats; after
+a passing failure it is sent again here, and "exists" then means that what is there is compared with what was sent.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import wait
+from itertools import islice
+from typing import Any
+
+import obstore
+
+from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
+from lance_core.fetch import Buffer, ByteRange
+from lance_core.io.objects.connect import Clients
+from lance_core.io.objects.errors import typed
+from lance_core.io.objects.writer import ObjectWriter
+from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
+from lance_core.io.pool import in_io_pool, io_pool
+from lance_core.io.remote.errors import Redactor, Retries, retrying
+from lance_core.io.remote.probes import Probes
+from lance_core.io.store import StoreEntry
+
+PAGE = 1000
+"""Names of a listing that come in one answer."""
+
+
+class ObjectStore:
+    """A folder of a bucket. `place` names the bucket for what is remembered of it."""
+
+    is_local = False
+    is_wide = True
+    """Each range of a call is a request of its own that a thread may wait for."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Clients],
+        *,
+        folder: str,
+        uri: str,
+        place: tuple[str, ...],
+        probes: Probes,
+        redact: Redactor,
+        retries: Retries,
+        is_sorted: bool = True,
+    ) -> None:
+        self._connect = connect
+        self._folder = folder
+        self._uri = uri
+        self._place = place
+        self._probes = probes
+        self._redact = redact
+        self._retries = retries
+        self._is_sorted = is_sorted
+
+    def __repr__(self) -> str:
+        return f"ObjectStore({self._uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """The uri as it was given; credentials never were part of it."""
+        return self._uri
+
+    @property
+    def has_put_if_absent(self) -> bool:
+        """Whether the store's conditional put is real. Behind a custom endpoint this is tried out, once per process."""
+        return self._probes.is_conditional(self._place, self._try_out)
+
+    def get(self, path: str) -> Buffer:
+        """A whole object, one request."""
+        full = self._full(path)
+        with self._typed(path):
+            return memoryview(obstore.get(self._client, full).bytes())
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        """One request per range, all at once."""
+        full = self._full(path)
+        wanted = [item for item in ranges if item.end > item.start]
+        if any(item.start < 0 for item in wanted):
+            raise CorruptFileError(f"{path!r}: a range begins before the file")
+        try:
+            found = self._fetch(path, full, wanted)
+        except NotFoundError:
+            raise
+        except StoreError:
+            self._refuse_beyond(path, wanted)
+            raise
+        if any(len(data) != item.size for data, item in zip(found, wanted, strict=True)):
+            self._refuse_beyond(path, wanted)
+            raise StoreError(f"{path!r}: the store answered with fewer bytes than asked for", uri=self._uri)
+        if len(wanted) == len(ranges):
+            return found
+        answers: Iterator[Buffer] = iter(found)
+        return [next(answers) if item.end > item.start else b"" for item in ranges]
+
+    def size(self, path: str) -> int:
+        """Bytes in an object."""
+        full = self._full(path)
+        with self._typed(path):
+            return int(obstore.head(self._client, full)["size"])
+
+    def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """One request."""
+        full = self._full(path)
+        with self._typed(path):
+            obstore.put(self._client, full, _contiguous(data), use_multipart=False)
+
+    def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
+        """The store's conditional put; after a failure that may have been only the reply's, what is there is compared."""
+        self._full(path)
+        if not self.has_put_if_absent:
+            raise PreconditionError(
+                f"{self._uri}: this store has no conditional put",
+                uri=self._uri,
+                cure="Use a store that has, or a newer release of its server.",
+            )
+        sent = _contiguous(data)
+        tries = 0
+
+        def put() -> None:
+            nonlocal tries
+            tries += 1
+            try:
+                self._create(path, sent)
+            except AlreadyExistsError:
+                if tries == 1 or bytes(self.get(path)) != bytes(sent):
+                    raise
+
+        retrying(put, self._retries)
+
+    def copy_if_absent(self, source: str, target: str) -> None:
+        """Read, then conditional put."""
+        self.put_if_absent(target, self.get(source))
+
+    def open_writer(self, path: str) -> ObjectWriter:
+        """Small objects go in one request, larger ones in parts that are sent side by side."""
+        return ObjectWriter(self._client, self._full(path), typed=lambda: self._typed(path))
+
+    def list(self, prefix: str) -> Iterator[StoreEntry]:
+        """Objects below a folder, a page at a time."""
+        return (entry for entry in self._entries(prefix) if not is_unfinished(entry.path))
+
+    def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
+        """Nothing: an upload that has not ended is no object, and the bucket's lifecycle rules end it."""
+        checked_prefix(prefix)
+        return iter(())
+
+    def list_names(self, folder: str) -> Sequence[str]:
+        """Names directly in a folder."""
+        full = self._full_prefix(folder)
+        with self._typed(folder):
+            found = obstore.list_with_delimiter(self._client, prefix=full)["objects"]
+        names = [str(item["path"]).rsplit("/", 1)[-1] for item in found if item["path"] != full]
+        return [name for name in names if not is_unfinished(name)]
+
+    def first_names(self, folder: str) -> tuple[Sequence[str], bool]:
+        """The first names of a folder without sub-folders in the order of their bytes, one request; whether that is all."""
+        names = [*islice(self._names(folder, None), PAGE)] if self._is_sorted else self.list_names(folder)
+        return names, not self._is_sorted or len(names) < PAGE
+
+    def names_after(self, folder: str, name: str) -> Sequence[str]:
+        """The names of a folder without sub-folders behind `name`."""
+        return [*self._names(folder, name)] if self._is_sorted else [item for item in self.list_names(folder) if item > name]
+
+    def delete(self, path: str) -> None:
+        """Remove an object."""
+        self.delete_many([path])
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Remove objects, many a request; killed, any of them may be left."""
+        full = [self._full(path) for path in paths]
+        pages = [full[start : start + PAGE] for start in range(0, len(full), PAGE)]
+        if len(pages) < 2 or in_io_pool():
+            for page in pages:
+                self._delete(page)
+            return
+        for done in [io_pool().submit(self._delete, page) for page in pages]:
+            done.result()
+
+    def child(self, path: str) -> ObjectStore:
+        """A store rooted at a sub-folder, over the same connections."""
+        below = checked_path(path.rstrip("/"))
+        return ObjectStore(
+            self._connect,
+            folder=f"{self._folder}{below}/",
+            uri=f"{self._uri}/{below}",
+            place=self._place,
+            probes=self._probes,
+            redact=self._redact,
+            retries=self._retries,
+            is_sorted=self._is_sorted,
+        )
+
+    @property
+    def _client(self) -> Any:
+        return self._connect().patient
+
+    def _create(self, path: str, data: Buffer) -> None:
+        with self._typed(path):
+            obstore.put(self._connect().once, self._full(path), data, mode="create", use_multipart=False)
+
+    def _fetch(self, path: str, full: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        if not ranges:
+            return []
+        client = self._client
+        if len(ranges) > 1 and in_io_pool():
+            with self._typed(path):
+                starts, ends = [item.start for item in ranges], [item.end for item in ranges]
+                return [memoryview(data) for data in obstore.get_ranges(client, full, starts=starts, ends=ends, coalesce=0)]
+
+        def read(item: ByteRange) -> Buffer:
+            with self._typed(path):
+                return memoryview(obstore.get_range(client, full, start=item.start, end=item.end))
+
+        # The calling thread waits for one of them: the others are not delayed by it.
+        others = [io_pool().submit(read, item) for item in ranges[1:]]
+        try:
+            first = read(ranges[0])
+        finally:
+            wait(others)
+        return [first, *(other.result() for other in others)]
+
+    def _entries(self, prefix: str) -> Iterator[StoreEntry]:
+        folder = self._full_prefix(prefix)
+        size = len(self._folder)
+        with self._typed(prefix):
+            for page in obstore.list(self._client, prefix=folder, chunk_size=PAGE):
+                for item in page:
+                    if item["path"] != folder:  # an empty object that stands for the folder
+                        yield StoreEntry(item["path"][size:], item["size"], item["last_modified"].timestamp())
+
+    def _names(self, folder: str, after: str | None) -> Iterator[str]:
+        full = self._full_prefix(folder)
+        offset = None if after is None else f"{full}/{after}"
+        with self._typed(folder):
+            for page in obstore.list(self._client, prefix=full, offset=offset, chunk_size=PAGE):
+                for item in page:
+                    name = item["path"][len(full or "") + 1 :]
+                    if name and "/" not in name and not is_unfinished(name):
+                        yield name
+
+    def _delete(self, page: Sequence[str]) -> None:
+        with self._typed(page[0]):
+            try:
+                obstore.delete(self._client, page[0] if len(page) == 1 else [*page])
+            except FileNotFoundError:
+                for path in page if len(page) > 1 else ():
+                    self._delete([path])
+
+    def _full(self, path: str) -> str:
+        return self._folder + checked_path(path)
+
+    def _full_prefix(self, prefix: str) -> str | None:
+        return (self._folder + checked_prefix(prefix)).rstrip("/") or None
+
+    def _refuse_beyond(self, path: str, ranges: Sequence[ByteRange]) -> None:
+        size = self.size(path)
+        for item in ranges:
+            if item.end > size:
+                raise CorruptFileError(
+                    f"{path!r} ends at byte {size}, bytes {item.start} to {item.end} were asked for",
+                    uri=self._uri,
+                    cure="The file is truncated, or what refers to it is damaged.",
+                )
+
+    def _try_out(self) -> bool:
+        path = f"_lance_core/probe/{secrets.token_hex(8)}"
+        retrying(lambda: self._create(path, b"1"), self._retries)
+        try:
+            retrying(lambda: self._create(path, b"2"), self._retries)
+            return False
+        except AlreadyExistsError:
+            return True
+        finally:
+            self.delete(path)
+
+    def _typed(self, path: str) -> Any:
+        return typed(path, uri=self._uri, redact=self._redact)
+
+
+def _contiguous(data: Buffer) -> Buffer:
+    if isinstance(data, memoryview) and not data.c_contiguous:
+        return bytes(data)
+    return data
