@@ -162,12 +162,18 @@ class TestS3(StoreContract):
             "aws_secret_access_key": "testing-secret",
             "aws_region": "eu-west-1",
             "aws_endpoint": moto_endpoint,
+            "store_engine": "fsspec",
         }
-        fs = fsspec.filesystem("s3", **remote_options.s3_arguments(options))
-        fs.mkdir(bucket)
+        fsspec.filesystem("s3", **remote_options.s3_arguments(options)).mkdir(bucket)
         store = resolve_store(f"s3://{bucket}/tables/t", options)
         assert isinstance(store, RemoteStore)
         return store
+
+    def test_a_whole_object_is_one_request(self, store: RemoteStore) -> None:
+        store.put("a", b"x")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(store._fs), "_info", None)  # a HEAD
+            assert bytes(store.get("a")) == b"x"
 
     def test_multipart(self, store: RemoteStore) -> None:
         writer = store.open_writer("big")

@@ -32,9 +32,9 @@ class TestAzure(StoreContract):
 
 
 class TestS3(StoreContract):
-    @pytest.fixture(params=ENGINES)
-    def store(self, moto_endpoint: str, request: pytest.FixtureRequest) -> Store:
-        return s3_store(moto_endpoint, request.param)
+    @pytest.fixture
+    def store(self, moto_endpoint: str) -> Store:
+        return s3_store(moto_endpoint)  # through fsspec: tests/io
 
 
 class TestDynamo(StoreContract):

@@ -26,6 +26,9 @@ Options = Mapping[str, str]
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|seconds?|minutes?)?\s*")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "second": 1, "seconds": 1, "minute": 60, "minutes": 60}
 
+_CONNECTIONS = 64
+"""The library's own 10 serve all threads of a process."""
+
 # The well-known account of every Azure storage emulator; it is public and opens nothing but an emulator.
 _EMULATOR_ACCOUNT = "devstoreaccount1"
 
@@ -38,6 +41,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     if is_true(options.get("allow_invalid_certificates")):
         client["verify"] = False
     config: dict[str, Any] = {"retries": {"max_attempts": max_retries(options) + 1, "mode": "standard"}}
+    config["max_pool_connections"] = _CONNECTIONS
     _set(config, "connect_timeout", duration(options, "connect_timeout"))
     _set(config, "read_timeout", duration(options, "request_timeout", "timeout"))
     virtual = pick("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
@@ -55,6 +59,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     _set(extra, "ServerSideEncryption", pick("aws_server_side_encryption"))
     _set(extra, "SSEKMSKeyId", pick("aws_sse_kms_key_id"))
     arguments: dict[str, Any] = {"client_kwargs": client, "config_kwargs": config, "s3_additional_kwargs": extra}
+    arguments["max_concurrency"] = 1  # otherwise a HEAD goes before each whole object, to cut it into ranges
     check_provider(options, has_keys=bool(pick("aws_access_key_id", "access_key_id")))
     _refuse(
         options, "S3", "proxy_ca_certificate", "proxy_excludes", cure="Set AWS_CA_BUNDLE or NO_PROXY in the environment."
