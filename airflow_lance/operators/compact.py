@@ -29,6 +29,8 @@ class LanceCompactOperator(LanceStageOperator):
     :param max_rows_per_group: the same in rows. (templated)
     :param groups_per_commit: rewrite and commit that many groups at a time, in this task, so that a kill keeps what is
         finished; None stages all groups for one commit. (templated)
+    :param strategy: "adjacent" (the official library's plan) or "tiered", which rewrites a size tier when enough fragments
+        of it have gathered; use it for tables that are compacted on a schedule. (templated)
     :param batch_size: rows a task holds at a time. (templated)
     :param dry_run: only tell groups, bytes in and out, estimated memory of a task and what is left alone and why; runs in
         the worker and returns the report.
@@ -38,7 +40,7 @@ class LanceCompactOperator(LanceStageOperator):
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
         "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
-        "max_bytes_per_group", "max_rows_per_group", "groups_per_commit", "batch_size", "properties",
+        "max_bytes_per_group", "max_rows_per_group", "groups_per_commit", "strategy", "batch_size", "properties",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceStageOperator.template_fields_renderers, "properties": "json",
@@ -56,6 +58,7 @@ class LanceCompactOperator(LanceStageOperator):
         max_bytes_per_group: int | str | None = None,
         max_rows_per_group: int | str | None = None,
         groups_per_commit: int | str | None = None,
+        strategy: str | None = None,
         batch_size: int | str | None = None,
         dry_run: bool = False,
         properties: Mapping[str, str] | None = None,
@@ -71,6 +74,7 @@ class LanceCompactOperator(LanceStageOperator):
         self.max_bytes_per_group = max_bytes_per_group
         self.max_rows_per_group = max_rows_per_group
         self.groups_per_commit = groups_per_commit
+        self.strategy = strategy
         self.batch_size = batch_size
         self.only_report = dry_run  # BaseOperator has a method of that name
         self.properties = dict(properties or {})
@@ -104,6 +108,7 @@ class LanceCompactOperator(LanceStageOperator):
             max_bytes_per_group=whole(self.max_bytes_per_group),
             max_rows_per_group=whole(self.max_rows_per_group),
             groups_per_commit=whole(self.groups_per_commit),
+            strategy=self.strategy,
             batch_size=whole(self.batch_size),
         )
         if share is not None and share < 0:

@@ -59,6 +59,13 @@ def restore(table: Table, output: Output, version: str) -> None:
 @click.option("--max-bytes", type=int, help="Bytes per file at most.")
 @click.option("--max-source-bytes", type=int, help="Read no more than this in one run.")
 @click.option("--deleted-share", type=float, default=0.1, show_default=True, help="Rewrite fragments above this share.")
+@click.option(
+    "--strategy",
+    type=click.Choice(["adjacent", "tiered"]),
+    default="adjacent",
+    show_default=True,
+    help="adjacent: merge every small fragment with its neighbours; tiered: rewrite a size tier when it is full.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be rewritten, and why the rest would not.")
 def compact(
     table: Table,
@@ -67,6 +74,7 @@ def compact(
     max_bytes: int | None,
     max_source_bytes: int | None,
     deleted_share: float,
+    strategy: str,
     dry_run: bool,
 ) -> None:
     """Rewrite small and much deleted fragments into fewer ones."""
@@ -78,6 +86,7 @@ def compact(
         max_bytes_per_file=max_bytes,
         max_source_bytes=max_source_bytes,
         materialize_deletions_threshold=deleted_share,
+        strategy=strategy,
     )
     snapshot = table.open()
     if dry_run:

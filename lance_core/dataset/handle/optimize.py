@@ -41,6 +41,8 @@ class DatasetOptimizer:
         defer_index_remap: bool | None = None,
         compaction_mode: str | None = None,
         data_storage_version: str | None = None,
+        strategy: str | None = None,
+        tier_fanout: int | None = None,
         **options: Any,
     ) -> CompactionMetrics:
         """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
@@ -50,6 +52,9 @@ class DatasetOptimizer:
         the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
         `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
         configuration may say, as `lance.compaction.<option>`.
+
+        `strategy="tiered"` (an addition to the official library) rewrites a size tier when `tier_fanout` fragments of it
+        have gathered, so that compacting a table that grows by small appends rewrites each row only a few times.
         """
         given = {
             "target_rows_per_fragment": target_rows_per_fragment,
@@ -64,6 +69,8 @@ class DatasetOptimizer:
             "defer_index_remap": defer_index_remap,
             "compaction_mode": compaction_mode,
             "data_storage_version": data_storage_version,
+            "strategy": strategy,
+            "tier_fanout": tier_fanout,
         }
         check_options("compact_files", options, hints=HINTS, refused={})
         bounds = choose_options(given, self._dataset.snapshot.manifest.config)

@@ -17,6 +17,8 @@ from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version
 
 TARGET_ROWS = 1024 * 1024
+STRATEGIES = ("adjacent", "tiered")
+TIER_FANOUT = 8
 MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 CONFIG_PREFIX = "lance.compaction."
 HINTS = frozenset(
@@ -39,7 +41,12 @@ _WIRE_REST: Mapping[str, Any] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """Bounds of a compaction. Sources beyond `max_source_*` wait for the next one; None is no bound."""
+    """Bounds of a compaction. Sources beyond `max_source_*` wait for the next one; None is no bound.
+
+    `strategy="adjacent"` is the official library's plan: every fragment below the target is merged with its neighbours.
+    `"tiered"` rewrites a size tier when `tier_fanout` fragments of it have gathered (see `compact_tiers`), which keeps the
+    cost of tables that grow by small appends low.
+    """
 
     target_rows_per_fragment: int = TARGET_ROWS
     max_bytes_per_file: int | None = None
@@ -53,8 +60,14 @@ class CompactionOptions:
     defer_index_remap: bool = False
     compaction_mode: str = "reencode"
     data_storage_version: str | None = None
+    strategy: str = "adjacent"
+    tier_fanout: int = TIER_FANOUT
 
     def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise InputError(f"unknown strategy {self.strategy!r}", cure=f"Use one of {', '.join(STRATEGIES)}.")
+        if self.tier_fanout < 2:
+            raise InputError(f"tier_fanout must be at least 2, got {self.tier_fanout}")
         if self.compaction_mode not in MODES:
             raise InputError(f"unknown compaction_mode {self.compaction_mode!r}", cure=f"Use one of {', '.join(MODES)}.")
         for name in ("target_rows_per_fragment", "max_bytes_per_file", "max_source_rows", "batch_size"):
@@ -103,6 +116,7 @@ _TEXTS: Mapping[str, Callable[[str], Any]] = MappingProxyType(
         "materialize_deletions_threshold": float,
         "compaction_mode": str,
         "data_storage_version": str,
+        "strategy": str,
         "excluded_fragment_ids": lambda text: tuple(int(part) for part in text.strip("[]").split(",") if part.strip()),
     }
 )
@@ -119,10 +133,11 @@ def _configured(name: str, text: str) -> Any:
 
 
 def options_to_json(options: CompactionOptions) -> dict[str, Any]:
-    """The options as the official library spells them in its plans."""
+    """The options as the official library spells them in its plans; a plan is made, so its strategy is no part of it."""
+    own = {name: value for name, value in asdict(options).items() if name not in ("strategy", "tier_fanout")}
     return {
         **_WIRE_REST,
-        **asdict(options),
+        **own,
         "excluded_fragment_ids": [*options.excluded_fragment_ids],
         "compaction_mode": _WIRE_NAMES.get(options.compaction_mode),
     }

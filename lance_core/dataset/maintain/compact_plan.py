@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.dataset.maintain.compact_options import TARGET_ROWS, CompactionOptions
+from lance_core.dataset.maintain.compact_tiers import tiered_groups
 from lance_core.format.fragment import Fragment
 
 __all__ = ["TARGET_ROWS", "CompactionGroups", "CompactionOptions", "bytes_of", "plan_compaction"]
@@ -66,15 +67,33 @@ def plan_compaction(
             skipped.append((fragment.id, reason))
             runs.append([])
     groups: list[tuple[Fragment, ...]] = []
-    for run in runs:
+    for run in runs if options.strategy == "adjacent" else ():
         for group in _split(run, options.target_rows_per_fragment):
             if len(group) > 1 or _is_deleted_enough(group[0], options):
                 groups.append(group)
             else:
                 skipped.append((group[0].id, "no neighbour to join"))
+    if options.strategy == "tiered":
+        groups = _tiered([fragment for run in runs for fragment in run], options, coverage)
+        grouped = {fragment.id for group in groups for fragment in group}
+        waiting = [fragment.id for run in runs for fragment in run if fragment.id not in grouped]
+        skipped += [(number, "its size tier is not full") for number in waiting]
     chosen, postponed = _within_bounds(groups, options)
     skipped += [(fragment.id, "beyond the bounds of this run") for group in postponed for fragment in group]
     return CompactionGroups(read_version, tuple(chosen), tuple(sorted(skipped)), options)
+
+
+def _tiered(
+    eligible: Sequence[Fragment], options: CompactionOptions, coverage: Callable[[Fragment], object]
+) -> list[tuple[Fragment, ...]]:
+    alike: dict[object, list[Fragment]] = {}
+    for fragment in eligible:
+        alike.setdefault(coverage(fragment), []).append(fragment)
+    return [
+        group
+        for fragments in alike.values()
+        for group in tiered_groups(fragments, options, must_rewrite=lambda item: _is_deleted_enough(item, options))
+    ]
 
 
 def _why_left_alone(fragment: Fragment, options: CompactionOptions, pinned: Collection[int]) -> str | None:

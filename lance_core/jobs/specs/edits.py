@@ -145,6 +145,8 @@ class CompactSpec(JobSpec):
     - `max_bytes_per_group`, `max_rows_per_group`: a group of fragments, which is one task, is cut where it would read more;
     - `groups_per_commit`: that many groups are rewritten at a time and committed when they are done, so that a kill keeps
       what is finished. The job then publishes by itself. None stages all groups as one transaction;
+    - `strategy`: "adjacent" merges every fragment below the target with its neighbours, as the official library plans;
+      "tiered" rewrites a size tier when `tier_fanout` fragments of it have gathered, for tables that grow by small appends;
     - `groups`: the fragment ids to rewrite, instead of what planning finds; `part_of`: the identity of the job it is for;
     - `dry_run`: only report what would be done.
     """
@@ -161,6 +163,8 @@ class CompactSpec(JobSpec):
     max_bytes_per_group: int | None = None
     max_rows_per_group: int | None = None
     groups_per_commit: int | None = None
+    strategy: Literal["adjacent", "tiered"] = "adjacent"
+    tier_fanout: int = 8
     groups: tuple[tuple[int, ...], ...] = ()
     part_of: str = ""
     dry_run: bool = False
@@ -180,3 +184,7 @@ class CompactSpec(JobSpec):
         share = self.materialize_deletions_threshold
         if share is not None and not 0 <= share <= 1:
             raise InputError(f"compact: materialize_deletions_threshold is a share between 0 and 1, got {share}")
+        if self.strategy not in ("adjacent", "tiered"):
+            raise InputError(f"compact: unknown strategy {self.strategy!r}", cure='Use "adjacent" or "tiered".')
+        if self.tier_fanout < 2:
+            raise InputError(f"compact: tier_fanout must be at least 2, got {self.tier_fanout}")

@@ -43,6 +43,8 @@ def options_of(spec: CompactSpec) -> CompactionOptions:
         max_source_rows=spec.max_source_rows,
         max_source_bytes=spec.max_source_bytes,
         batch_size=spec.batch_size,
+        strategy=spec.strategy,
+        tier_fanout=spec.tier_fanout,
     )
 
 
