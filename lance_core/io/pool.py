@@ -98,6 +98,11 @@ def mark_worker() -> None:
     _WORK.mark()
 
 
+def mark_io_worker() -> None:
+    """The calling thread waits for storage by itself from now on: for threads whose order of calls must be their own."""
+    _IO.mark()
+
+
 def in_work_pool() -> bool:
     """Whether the calling thread belongs to `work_pool()` and so must not wait for it."""
     return _WORK.is_mine()

@@ -1,0 +1,208 @@
+"""What actors do, in the words of the product: the same calls that operators and the command line make."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.errors import LanceError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec
+from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec
+from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.testing import outsider
+from lance_core.testing.model import (
+    Work,
+    appended,
+    deleted,
+    increased,
+    merged,
+    overwritten,
+    replaced,
+    unchanged,
+)
+from lance_core.testing.world import URI, this_actor
+
+HOUR = 3600.0
+_NAMESPACE = uuid.UUID("5d7a0c0e-6a53-4b7e-9a55-5b1f7a0c2e11")
+
+
+def identity_of(name: str) -> str:
+    """The same in every run."""
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def source(ids: Sequence[int], value: int = 0) -> SourceSpec:
+    """Rows of the serial model."""
+    return SourceSpec(callable="lance_core.testing.model:rows_of_table", kwargs={"ids": list(ids), "value": value})
+
+
+def append_work(name: str, ids: Sequence[int], value: int = 0) -> Work:
+    """Adds rows."""
+    spec = AppendSpec(uri=URI, source=source(ids, value), identity=identity_of(name))
+    return _work(name, spec, appended(ids, value))
+
+
+def delete_work(name: str, item: int) -> Work:
+    """Deletes one row."""
+    spec = DeleteSpec(uri=URI, predicate=f"id = {item}", identity=identity_of(name))
+    return _work(name, spec, deleted(lambda number: number == item))
+
+
+def update_work(name: str, item: int) -> Work:
+    """Adds one to a row's value."""
+    spec = UpdateSpec(uri=URI, updates={"value": "value + 1"}, where=f"id = {item}", identity=identity_of(name))
+    return _work(name, spec, increased(lambda number: number == item))
+
+
+def replace_work(name: str, low: int, ids: Sequence[int], value: int) -> Work:
+    """Replaces the rows from `low` on."""
+    spec = ReplaceWhereSpec(uri=URI, predicate=f"id >= {low}", source=source(ids, value), identity=identity_of(name))
+    return _work(name, spec, replaced(lambda number: number >= low, ids, value))
+
+
+def merge_work(name: str, ids: Sequence[int], value: int) -> Work:
+    """Upserts by id."""
+    spec = MergeSpec(uri=URI, on=("id",), source=source(ids, value), identity=identity_of(name))
+    return _work(name, spec, merged(ids, value))
+
+
+def overwrite_work(name: str, ids: Sequence[int]) -> Work:
+    """Replaces the table."""
+    spec = OverwriteSpec(uri=URI, source=source(ids), identity=identity_of(name), if_moved="overwrite")
+    return _work(name, spec, overwritten(ids))
+
+
+def compact_work(name: str) -> Work:
+    """Rewrites small fragments."""
+    return _work(name, CompactSpec(uri=URI, identity=identity_of(name), target_rows_per_fragment=1000), unchanged)
+
+
+def index_work(name: str) -> Work:
+    """Builds an index."""
+    spec = BuildIndexSpec(uri=URI, column="id", index_type="BTREE", name="by_id", identity=identity_of(name))
+    return _work(name, spec, unchanged)
+
+
+def columns_work(name: str) -> Work:
+    """Adds a column."""
+    return _work(name, AddColumnsSpec(uri=URI, columns={"twice": "id * 2"}, identity=identity_of(name)), unchanged)
+
+
+def _work(name: str, spec: JobSpec, change: Any) -> Work:
+    return Work(name, spec.identity, (change,), lambda: run_job(spec))
+
+
+def stage(*works: Work) -> list[StagedTransaction]:
+    """Stage pieces of work, one after the other."""
+    found = [work.stage() for work in works]
+    return [item for item in found if isinstance(item, StagedTransaction)]
+
+
+def commit(*works: Work, tries: int = 1) -> Callable[[], object]:
+    """A commit task of these works; with more tries, its automatic retries of what may be retried."""
+
+    def run() -> object:
+        for attempt in range(tries):
+            try:
+                return run_job(CommitSpec(uri=URI, identities=tuple(work.identity for work in works)))
+            except LanceError as error:
+                if not error.retryable or attempt == tries - 1:
+                    raise
+        return None
+
+    return run
+
+
+def begin_table(*groups: Sequence[int]) -> None:
+    """A table with a fragment, and a version, for each group of ids."""
+    for number, ids in enumerate(groups):
+        commit(_staged(append_work(f"base {number}", ids)))()
+
+
+def _staged(work: Work) -> Work:
+    work.stage()
+    return work
+
+
+def abort(ref: StagedTransaction) -> Callable[[], object]:
+    """Give up an attempt that was seen staged."""
+    return lambda: abort_attempt(resolve_store(URI), ref.uuid, ref.attempt)
+
+
+def abort_listed(work: Work) -> Callable[[], object]:
+    """`lance staged abort`: every attempt of an identity that is listed now."""
+
+    def run() -> object:
+        store = resolve_store(URI)
+        entries = [entry for entry in list_staged(store) if entry.identity == work.identity]
+        return [abort_attempt(store, entry.identity, entry.attempt) for entry in entries]
+
+    return run
+
+
+def gc(*, hours_ahead: float = 0.0) -> Callable[[], object]:
+    """Collect garbage, by a clock that may be ahead."""
+    return skewed(lambda: run_job(GarbageSpec(uri=URI)), hours=hours_ahead)
+
+
+def skewed(work: Callable[[], object], *, hours: float) -> Callable[[], object]:
+    """The same on a machine whose clock is ahead."""
+
+    def run() -> object:
+        actor = this_actor()
+        if actor is not None:
+            actor.skew = hours * HOUR
+        return work()
+
+    return run
+
+
+def cleanup() -> object:
+    """Our cleanup, down to one version."""
+    return run_job(CleanupSpec(uri=URI, retain_versions=1))
+
+
+def restore(version: int) -> Callable[[], object]:
+    """An old version again, whatever came since."""
+    return lambda: run_job(RestoreSpec(uri=URI, version=version, if_moved="overwrite", identity=identity_of("restore")))
+
+
+def branch() -> object:
+    """A branch at the newest version."""
+    return run_job(BranchSpec(uri=URI, name="side", identity=identity_of("branch")))
+
+
+def outside_append(ids: Sequence[int]) -> Callable[[], object]:
+    """The outside writer adds rows."""
+    return lambda: outsider.append(ids)
+
+
+def outside_prune() -> None:
+    """The outside writer removes old versions."""
+    outsider.prune(resolve_store(URI), now=time.time())
+
+
+def in_turn(*steps: Callable[[], object]) -> Callable[[], object]:
+    """One actor that does several things; what one refuses does not keep it from the next."""
+
+    def run() -> object:
+        refused: LanceError | None = None
+        for step in steps:
+            try:
+                step()
+            except LanceError as error:
+                refused = error
+        if refused is not None:
+            raise refused
+        return None
+
+    return run

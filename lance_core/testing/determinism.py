@@ -1,0 +1,70 @@
+"""Clocks and random numbers of actors: the world's time, and names that are the same in every run of a schedule.
+
+While it is installed, `time`, `secrets`, `uuid.uuid4` and `random.uniform` give actors what the world says; every other
+thread gets the real thing. Sleeping makes the world's time pass and never waits.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lance_core.io import resolve
+from lance_core.io.cache import shared_cache
+from lance_core.testing.world import URI, Actor, World, this_actor
+
+Answer = Callable[[Actor], Any]
+
+
+@contextmanager
+def installed(world: World) -> Iterator[None]:
+    """Actors live in the world: its clock, its names, and its store for whoever opens `URI`."""
+    changed = [
+        _change(time, "time", lambda actor: world.now + actor.skew),
+        _change(time, "time_ns", lambda actor: int((world.now + actor.skew) * 1e9)),
+        _change(time, "monotonic", lambda actor: world.now),
+        _change(secrets, "token_hex", lambda actor: lambda size=16: f"{actor.random.getrandbits(8 * size):0{2 * size}x}"),
+        _change(secrets, "randbits", lambda actor: actor.random.getrandbits),
+        _change(uuid, "uuid4", lambda actor: uuid.UUID(int=actor.random.getrandbits(128), version=4)),
+        _change(random, "uniform", lambda actor: actor.random.uniform),
+        _change(time, "sleep", lambda actor: lambda seconds: _sleep(world, seconds)),
+    ]
+    opened = resolve._resolve
+    _set(resolve, "_resolve", lambda uri, options: world.store if str(uri) == URI else opened(uri, options))
+    shared_cache().clear()
+    try:
+        yield
+    finally:
+        _set(resolve, "_resolve", opened)
+        for undo in changed:
+            undo()
+
+
+def _sleep(world: World, seconds: float) -> None:
+    world.now += max(0.0, seconds)
+
+
+_CALLED_WITH = frozenset({"token_hex", "randbits", "uniform", "sleep"})
+"""Functions that take arguments: their answer is a function."""
+
+
+def _change(module: Any, name: str, answer: Answer) -> Callable[[], None]:
+    real = getattr(module, name)
+
+    def function(*arguments: Any) -> Any:
+        actor = this_actor()
+        if actor is None:
+            return real(*arguments)
+        return answer(actor)(*arguments) if name in _CALLED_WITH else answer(actor)
+
+    _set(module, name, function)
+    return lambda: _set(module, name, real)
+
+
+def _set(module: Any, name: str, value: Any) -> None:
+    setattr(module, name, value)

@@ -1,0 +1,159 @@
+"""Runs actors by a schedule: one has the turn, the others wait; each store call may pass it on.
+
+By default the first actor in line that has not ended goes on until it ends. Deviations say where that is different. A run is
+the same whenever it is repeated: only one thread is ever awake, and clocks and names are the world's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_core.errors import LanceError
+from lance_core.testing.schedule import CRASH, END, JUMP, START, SWITCH, Call, Deviation
+from lance_core.testing.world import Actor, Killed, World
+
+MAX_STEPS = 20_000
+"""More than this in one run is an actor that never ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call as it happened. `waiting`: actors that might have had the turn. `note`: what became of it."""
+
+    call: Call
+    waiting: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass
+class Run:
+    """What happened. `fired` are the deviations that came to pass; `ends` says how each actor ended."""
+
+    steps: list[Step] = field(default_factory=list)
+    fired: list[Deviation] = field(default_factory=list)
+    results: dict[str, object] = field(default_factory=dict)
+    errors: dict[str, BaseException] = field(default_factory=dict)
+    ends: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
+    """(number of steps by then, actor, who was left) of every end."""
+    switched: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """The number of steps by then of every preemption, by the call before which it came."""
+
+
+class Engine:
+    """One run."""
+
+    def __init__(self, world: World, works: Mapping[str, Callable[[], object]], deviations: Sequence[Deviation]) -> None:
+        self._world = world
+        self._actors = {name: Actor(world, name, work) for name, work in works.items()}
+        self._at: dict[tuple[str, str, int], list[Deviation]] = {}
+        for item in deviations:
+            self._at.setdefault((item.actor, item.call, item.nth), []).append(item)
+        self._over = threading.Lock()
+        self._waiting: tuple[str, ...] = ()
+        self.run_of: Run = Run()
+
+    def run(self) -> Run:
+        """Every actor to its end."""
+        self._over.acquire()
+        for actor in self._actors.values():
+            self._enter(actor)
+        first = self._next(self._at.get(("", START, 1), ()))
+        if first is not None:
+            first.turn.release()
+            self._over.acquire()
+        for actor in self._actors.values():
+            actor.join()
+            if actor.error is not None:
+                self.run_of.errors[actor.label] = actor.error
+            else:
+                self.run_of.results[actor.label] = actor.result
+        return self.run_of
+
+    def before(self, actor: Actor, call: Call) -> str | None:
+        """Pass the turn on where the schedule says so, and come back with the fault that befalls the call."""
+        fault = None
+        for item in self._at.get((call.actor, call.label, call.nth), ()):
+            if item.do == SWITCH:
+                self._pass_on(actor, item)
+            elif item.do == JUMP:
+                self.run_of.fired.append(item)
+                self._world.now += item.seconds
+            else:
+                self.run_of.fired.append(item)
+                fault = item.do
+        if actor.is_dead:
+            raise Killed
+        if fault == CRASH:
+            actor.is_dead = True
+            self.run_of.steps.append(Step(call, self._others(actor), "dies"))
+            raise Killed
+        if len(self.run_of.steps) > MAX_STEPS:
+            actor.is_dead = True
+            raise EndlessError(f"{actor.label} never ends: {MAX_STEPS} calls")
+        return fault
+
+    def after(self, actor: Actor, call: Call, note: str) -> None:
+        """Write the call down."""
+        self.run_of.steps.append(Step(call, self._others(actor), note))
+
+    def launch(self, actor: Actor, call: Call, action: Callable[[], object]) -> None:
+        """The call becomes an actor of its own."""
+        name = f"late {call.label} of {call.actor}"
+        late = Actor(self._world, name, lambda: _quietly(lambda: self._land(name, call, action)))
+        self._actors[name] = late
+        self._enter(late)
+
+    def _land(self, name: str, call: Call, action: Callable[[], object]) -> None:
+        actor = self._actors[name]
+        mine = Call(name, call.name, call.path, call.label, 1)
+        self.before(actor, mine)
+        before = self._world.objects.get(call.path)
+        try:
+            action()
+            self._world.note_write(name, call.name, call.path, before)
+        finally:
+            self.after(actor, mine, "lands late")
+
+    def _enter(self, actor: Actor) -> None:
+        actor.turns = self
+        actor.when_done = lambda: self._ended(actor)
+        actor.start()
+
+    def _others(self, actor: Actor) -> tuple[str, ...]:
+        return tuple(name for name, other in self._actors.items() if other is not actor and not other.is_done)
+
+    def _pass_on(self, actor: Actor, item: Deviation) -> None:
+        other = self._actors.get(item.to)
+        if other is None or other is actor or other.is_done:
+            return
+        self.run_of.fired.append(item)
+        self.run_of.switched[item.actor, item.call, item.nth] = len(self.run_of.steps)
+        other.turn.release()
+        actor.turn.acquire()
+
+    def _ended(self, actor: Actor) -> None:
+        left = self._others(actor)
+        self.run_of.ends.append((len(self.run_of.steps), actor.label, left))
+        following = self._next(self._at.get((actor.label, END, 1), ()))
+        (self._over if following is None else following.turn).release()
+
+    def _next(self, wanted: Sequence[Deviation]) -> Actor | None:
+        for item in wanted:
+            actor = self._actors.get(item.to)
+            if actor is not None and not actor.is_done:
+                self.run_of.fired.append(item)
+                return actor
+        return next((actor for actor in self._actors.values() if not actor.is_done), None)
+
+
+class EndlessError(RuntimeError):
+    """An actor that goes on for ever."""
+
+
+def _quietly(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except LanceError:
+        return  # nobody waits for the answer any more

@@ -1,0 +1,117 @@
+"""What must hold when all is over: exact rows, nothing broken, nothing left, everything once.
+
+The looks are made by a bystander: its reads are no steps, and it needs no clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from lance_core.commit import naming
+from lance_core.commit.identities import identities_of
+from lance_core.commit.log.deletion_files import deletion_file_path
+from lance_core.commit.log.manifests import load_manifest, manifest_paths, open_path
+from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.references import is_referenced, referenced_files
+from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.to_table import scan_table
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.testing.model import Row, Rows
+from lance_core.testing.world import World
+
+_FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+
+
+class Judge:
+    """Looks at a world; remembers the rows of fragments by their bytes, which recur from run to run."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, tuple[Row, ...]] = {}
+
+    def rows(self, world: World) -> Rows:
+        """The rows of the newest version, sorted."""
+        manifest = load_manifest(world.store)
+        found: list[Row] = []
+        for fragment in manifest.fragments:
+            found.extend(self._rows_of(world, manifest, fragment))
+        return tuple(sorted(found))
+
+    def _rows_of(self, world: World, manifest: Manifest, fragment: Fragment) -> tuple[Row, ...]:
+        paths = [naming.data_path(file.path) for file in fragment.files]
+        if fragment.deletion_file is not None:
+            paths.append(deletion_file_path(fragment.id, fragment.deletion_file))
+        key = hashlib.sha256(b"".join(world.objects[path][0] for path in paths)).digest()
+        if key not in self._rows:
+            snapshot = Snapshot(world.store, replace(manifest, fragments=(fragment,)), {})
+            schema = manifest.schema
+            plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, ["id", "value"]))
+            table = scan_table(snapshot, plan)
+            self._rows[key] = tuple(zip(table["id"].to_pylist(), table["value"].to_pylist(), strict=True))
+        return self._rows[key]
+
+
+def lines(store: Store) -> list[Store]:
+    """The main line and every branch."""
+    marker = f"/{naming.VERSIONS}/"
+    branches = {entry.path.split(marker, 1)[0] for entry in store.list("tree/") if marker in entry.path}
+    return [store, *(store.child(folder) for folder in sorted(branches))]
+
+
+def references(world: World) -> Mapping[str, str]:
+    """path -> the first version that needs it, over every version of every line. Of indices the folder, ending in "/".
+
+    Strays do not count: no version follows from them, and nobody can keep a put that lands late from taking a free number.
+    """
+    found: dict[str, str] = {}
+    store = world.store
+    for line in lines(store):
+        for version, path in manifest_paths(line):
+            if line is store and path in world.strays:
+                continue
+            for needed in referenced_files(open_path(line, version, path).manifest):
+                found.setdefault(needed, f"version {version}" if line is store else f"version {version} of {line.uri}")
+    return found
+
+
+def broken(world: World, *, outsiders: Collection[str] = ()) -> list[str]:
+    """Files that a version refers to and that are gone; but those that an outsider removed with its version."""
+    objects = world.objects
+    marker = f"/{naming.VERSIONS}/"
+    branches = {path.split(marker)[0] for path in objects if path.startswith("tree/") and marker in path}
+    theirs = {path for actor, path, before in world.undo if actor in outsiders and before is not None}
+    problems = []
+    for path, version in references(world).items():
+        if path in theirs:
+            continue
+        if path.endswith("/"):
+            there = any(name.startswith(path) for name in objects)
+        else:
+            there = path in objects or any(f"{branch}/{path}" in objects for branch in branches)
+        if not there:
+            problems.append(f"{version} refers to {path}, which is gone")
+    return problems
+
+
+def orphans(world: World) -> list[str]:
+    """Files that no version refers to."""
+    needed = frozenset(references(world))
+    paths = [path for path in world.objects if path.split("/", 1)[0] in _FOLDERS]
+    return [path for path in paths if not is_referenced(path, needed)]
+
+
+def landings(world: World) -> Counter[str]:
+    """How many of the listed versions carry each identity."""
+    found: Counter[str] = Counter()
+    for version, path in manifest_paths(world.store):
+        if path in world.strays:
+            continue
+        transaction = transaction_of(world.store, open_path(world.store, version, path))
+        found.update(() if transaction is None else [*identities_of(transaction)])
+    return found

@@ -1,0 +1,262 @@
+"""A scenario: a table, what was asked of it, and the actors that meet there; and how a schedule of it is carried out.
+
+::
+
+    setup      the table and what is staged on it; once, then every run goes on from a copy
+    actors     by the schedule, with its faults
+    recovery   what a person or an orchestrator does next, without faults: every commit again, and what a refusal says
+    gc         with every lease over
+    verdict    see `judge`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_core.commit.model import CommitResult
+from lance_core.commit.naming import is_of_attempt
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.errors import CommitStateUnknownError, LanceError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.maintenance import GarbageSpec
+from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.testing.determinism import installed
+from lance_core.testing.engine import Engine, Run
+from lance_core.testing.judge import Judge, broken, landings, orphans
+from lance_core.testing.model import Rows, Work, serial_outcomes
+from lance_core.testing.schedule import CRASH, LATE, LOST, Schedule
+from lance_core.testing.world import URI, Killed, World
+
+_TRIES = 6
+_LATER_SECONDS = 40 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a scenario's setup has made. What `outsiders` leave behind when they die is not ours to collect."""
+
+    works: tuple[Work, ...]
+    actors: Mapping[str, Callable[[], object]]
+    outsiders: frozenset[str] = frozenset()
+    again: Callable[[], object] = lambda: None
+    """What is done again some time later, as part of the recovery."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`faults` are those that the systematic search tries; the random one tries all."""
+
+    name: str
+    about: str
+    setup: Callable[[], Stage]
+    faults: tuple[str, ...] = (CRASH, LOST, LATE)
+    prunes: bool = False
+    """Whether history goes: only then may it be that nobody can tell what landed."""
+
+
+BROKEN, ROWS, TWICE, BLOCKED, ERRED, LITTER = "broken", "rows", "twice", "blocked", "erred", "litter"
+KINDS: Mapping[str, str] = {
+    BROKEN: "a version refers to a file that is gone",
+    ROWS: "the rows are those of no serial order",
+    TWICE: "an identity landed in two versions",
+    BLOCKED: "nobody can go on, although the history is whole",
+    ERRED: "an error that is none of this library's, or no end",
+    LITTER: "a file of no version that gc left",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One of `KINDS`, and what it is in this case."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+@dataclass
+class Verdict:
+    """What a run came to. No problems: it ended exact."""
+
+    schedule: Schedule
+    run: Run
+    problems: list[Problem] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+    def has(self, kinds: Collection[str]) -> bool:
+        """Whether a problem is of one of these kinds."""
+        return any(problem.kind in kinds for problem in self.problems)
+
+
+class Theatre:
+    """A scenario on a kind of store, set up once."""
+
+    def __init__(self, scenario: Scenario, *, store: str = "memory") -> None:
+        self.scenario = scenario
+        self.world = World(store)
+        self._judge = Judge()
+        self._outcomes: dict[tuple[str, ...], frozenset[Rows]] = {}
+        with installed(self.world):
+            made = self._alone("setup", scenario.setup)
+            assert isinstance(made, Stage)
+            self.stage = made
+            self._start = self._judge.rows(self.world)
+        self._state = self.world.snapshot()
+
+    def play(self, schedule: Schedule) -> Verdict:
+        """One run, and the verdict on it."""
+        self.world.reset(self._state)
+        with installed(self.world):
+            run = Engine(self.world, self.stage.actors, schedule.deviations).run()
+            verdict = Verdict(schedule, run)
+            self._judge_actors(verdict)
+            self._look("after the actors", verdict)
+            if not verdict.problems:
+                self._recover(verdict)
+        return verdict
+
+    def _alone(self, name: str, work: Callable[[], object]) -> object:
+        run = Engine(self.world, {name: work}, ()).run()
+        for error in run.errors.values():
+            raise error
+        return run.results[name]
+
+    def _judge_actors(self, verdict: Verdict) -> None:
+        for name, error in verdict.run.errors.items():
+            if isinstance(error, LanceError):
+                verdict.refusals.append(f"{name}: {type(error).__name__}: {error}")
+            elif not isinstance(error, Killed):
+                verdict.problems.append(Problem(ERRED, f"{name}: {type(error).__name__}: {error}"))
+
+    def _look(self, when: str, verdict: Verdict) -> None:
+        try:
+            verdict.problems += [
+                Problem(BROKEN, f"{when}, {text}") for text in broken(self.world, outsiders=self.stage.outsiders)
+            ]
+        except LanceError as error:
+            verdict.problems.append(Problem(BROKEN, f"{when}, the table cannot be read: {error}"))
+
+    def _recover(self, verdict: Verdict) -> None:
+        landed: dict[str, bool | None] = {}
+        alien = {path for actor, path, _ in self.world.undo if actor in self.stage.outsiders or _is_late_file(actor, path)}
+        try:
+            self._alone("recovery", lambda: self._finish_all(landed, verdict))
+            self.world.now += _LATER_SECONDS
+            self._alone("again", self.stage.again)
+            self._alone("gc", _collect_twice)
+        except LanceError as error:
+            verdict.problems.append(Problem(BLOCKED, f"recovery does not end: {type(error).__name__}: {error}"))
+            return
+        except Exception as error:  # whatever it is: it is the finding
+            verdict.problems.append(Problem(ERRED, f"in recovery: {type(error).__name__}: {error}"))
+            return
+        self._look("in the end", verdict)
+        if verdict.problems:
+            return
+        self._compare(landed, verdict)
+        waiting = self._attempts_of(work.identity for work in self.stage.works if landed[work.name] is None)
+        left = [path for path in orphans(self.world) if path not in alien]
+        left = [path for path in left if not any(is_of_attempt(path, attempt) for attempt in waiting)]
+        verdict.problems += [Problem(LITTER, path) for path in left]
+        twice = [identity for identity, count in landings(self.world).items() if count > 1]
+        verdict.problems += [Problem(TWICE, identity) for identity in twice]
+
+    def _attempts_of(self, identities: Iterable[str]) -> set[str]:
+        return {entry.attempt for identity in identities for entry in list_staged(self.world.store, identity=identity)}
+
+    def _finish_all(self, landed: dict[str, bool | None], verdict: Verdict) -> None:
+        reported = _reported(verdict.run)
+        for work in self.stage.works:
+            if work.actor:
+                landed[work.name] = None if work.actor in verdict.run.errors else True
+            else:
+                landed[work.name] = self._finish(work, verdict)
+            if landed[work.name] is not True and work.identity in reported:
+                verdict.problems.append(Problem(ROWS, f"{work.name} was reported as landed, and has not"))
+
+    def _finish(self, work: Work, verdict: Verdict) -> bool | None:
+        """Commit until it is settled, as the refusals say. None: nobody can tell, and the refusal says so."""
+        for cure in (_nothing, work.stage, _give_up_and(work)):
+            if cure is not _nothing and work.identity in _reported(verdict.run):
+                return False
+            try:
+                cure()
+                return self._committed(work)
+            except CommitStateUnknownError as unknown:
+                verdict.refusals.append(f"{work.name}: {unknown}")
+                if not self.scenario.prunes:
+                    verdict.problems.append(Problem(BLOCKED, f"{work.name}: {unknown}"))
+                return None
+            except LanceError as refusal:
+                verdict.refusals.append(f"{work.name}: {type(refusal).__name__}: {refusal}")
+        _give_up(work)
+        return False
+
+    def _committed(self, work: Work) -> bool:
+        for attempt in range(_TRIES):
+            try:
+                found = run_job(CommitSpec(uri=URI, identities=(work.identity,)))
+                assert isinstance(found, CommitResult)
+                return work.identity in found.identities
+            except LanceError as error:
+                if not error.retryable or attempt == _TRIES - 1:
+                    raise
+        return False
+
+    def _compare(self, landed: Mapping[str, bool | None], verdict: Verdict) -> None:
+        rows = self._judge.rows(self.world)
+        certain = [work for work in self.stage.works if landed[work.name]]
+        open_ends = [work for work in self.stage.works if landed[work.name] is None]
+        for choice in range(1 << len(open_ends)):
+            taken = [work for bit, work in enumerate(open_ends) if choice >> bit & 1]
+            if rows in self._serial([*certain, *taken]):
+                return
+        names = ", ".join(work.name for work in certain) or "nothing"
+        expected = " or ".join(str(list(item)) for item in sorted(self._serial(certain))[:4])
+        verdict.problems.append(Problem(ROWS, f"{names} landed, so expected {expected}, found {list(rows)}"))
+
+    def _serial(self, works: Sequence[Work]) -> frozenset[Rows]:
+        key = tuple(sorted(work.name for work in works))
+        if key not in self._outcomes:
+            self._outcomes[key] = serial_outcomes(self._start, works)
+        return self._outcomes[key]
+
+
+def _reported(run: Run) -> set[str]:
+    """Identities of which a commit said that they landed."""
+    results = [result for result in run.results.values() if isinstance(result, CommitResult)]
+    return {identity for result in results for identity in result.identities}
+
+
+def _is_late_file(actor: str, path: str) -> bool:
+    """A file that landed after its writer had given it up: nobody can know of it, but by listing the whole table."""
+    return actor.startswith("late ") and not path.startswith(("_lance_core/", "_versions/"))
+
+
+def _nothing() -> None:
+    """The first try needs no cure."""
+
+
+def _give_up(work: Work) -> None:
+    """What a person does with staged work that cannot land: `lance staged abort`."""
+    store = resolve_store(URI)
+    for entry in list_staged(store, identity=work.identity):
+        abort_attempt(store, entry.identity, entry.attempt)
+
+
+def _give_up_and(work: Work) -> Callable[[], object]:
+    def cure() -> object:
+        _give_up(work)
+        return work.stage()
+
+    return cure
+
+
+def _collect_twice() -> None:
+    for _ in range(2):
+        run_job(GarbageSpec(uri=URI))

@@ -1,0 +1,81 @@
+"""The scenarios by name: what each is about, and the faults that the systematic search tries in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_core.testing import setups
+from lance_core.testing.scenario import Scenario
+from lance_core.testing.schedule import CRASH, ERROR, JUMP, LATE, LOST, STALE
+
+_PLAIN = (CRASH, LOST, LATE)
+_CLOCKS = (CRASH, JUMP)
+
+SCENARIOS: Mapping[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario(
+            "abort-meets-commit", "an attempt is aborted while its commit lands it", setups.abort_meets_commit, (CRASH,)
+        ),
+        Scenario(
+            "abort-by-hand",
+            "a person aborts what is listed after a killed commit and its retry",
+            setups.abort_by_hand,
+            (CRASH, ERROR),
+        ),
+        Scenario("zombie", "a first try of a staging task wakes up beside the second", setups.zombie, (CRASH, LATE)),
+        Scenario("slow-stage", "a staging task longer than its lease, beside gc", setups.slow_stage, _CLOCKS),
+        Scenario(
+            "changed-work",
+            "a staging task asks for other work while the commit lands the former",
+            setups.changed_work,
+            _PLAIN,
+        ),
+        Scenario("changed-work-by-clock", "the same, by a clock two hours ahead", setups.changed_work_by_clock, _PLAIN),
+        Scenario(
+            "rebased-delete",
+            "a delete that must be rebased, on a store that answers late",
+            setups.rebased_delete,
+            (*_PLAIN, STALE),
+        ),
+        Scenario("moved-fold", "a fold of three while another commit moves its base", setups.moved_fold, _PLAIN),
+        Scenario("fold-and-gc", "a fold beside gc by a clock two hours ahead", setups.fold_and_gc, _CLOCKS),
+        Scenario("same-commit-twice", "two commit tasks of the same work", setups.same_commit_twice, _PLAIN),
+        Scenario("overlapping-commits", "two commit tasks that share a member", setups.overlapping_commits, _PLAIN),
+        Scenario("two-replacements", "two replacements of one day", setups.two_replacements, _PLAIN),
+        Scenario("two-merges", "two merges that insert one key", setups.two_merges, _PLAIN),
+        Scenario("replacement-and-append", "a replaced day gets a row meanwhile", setups.replacement_and_append, _PLAIN),
+        Scenario(
+            "outside-prune", "another library appends and prunes during a commit", setups.outside_prune, _PLAIN, prunes=True
+        ),
+        Scenario("outside-prune-and-gc", "the same beside gc", setups.outside_prune_and_gc, (CRASH,), prunes=True),
+        Scenario(
+            "our-cleanup-and-gc", "our own cleanup beside a commit and gc", setups.our_cleanup_and_gc, (CRASH,), prunes=True
+        ),
+        Scenario(
+            "ledger-and-prune",
+            "the ledger cannot be written, and the history is pruned",
+            setups.ledger_and_prune,
+            (CRASH, ERROR),
+            prunes=True,
+        ),
+        Scenario(
+            "pruned-number", "the number that a commit is about to take is pruned", setups.pruned_number, _PLAIN, prunes=True
+        ),
+        Scenario(
+            "compaction-beside-deletes",
+            "a compaction and a delete of its rows",
+            setups.compaction_beside_deletes,
+            (CRASH, LATE),
+        ),
+        Scenario("compaction-folded", "a compaction brought up beside another fold", setups.compaction_folded, (CRASH,)),
+        Scenario("index-upkeep", "an index is built while its fragments are rewritten", setups.index_upkeep, (CRASH,)),
+        Scenario("restore", "an old version is restored while a commit lands", setups.restore, _PLAIN),
+        Scenario("overwrite", "an overwrite beside an append", setups.overwrite, _PLAIN),
+        Scenario("branch", "a branch is made while the main line is pruned", setups.branch, (CRASH,), prunes=True),
+        Scenario(
+            "killed-commit", "a commit dies, its work is aborted, its retry goes on", setups.killed_commit, (CRASH, LATE)
+        ),
+        Scenario("everything", "all of them at once", setups.everything, _PLAIN, prunes=True),
+    )
+}
