@@ -18,8 +18,11 @@ from lance_core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from lance_core.arrow.blob import Blob as Blob
+    from lance_core.arrow.blob import BlobColumn as BlobColumn
     from lance_core.arrow.blob import blob_array as blob_array
     from lance_core.arrow.blob import blob_field as blob_field
+    from lance_core.arrow.schema_json import json_to_schema as json_to_schema
+    from lance_core.arrow.schema_json import schema_to_json as schema_to_json
     from lance_core.dataset.columns.udf import BatchUDF as BatchUDF
     from lance_core.dataset.columns.udf import batch_udf as batch_udf
     from lance_core.dataset.handle.dataset import LanceDataset as LanceDataset
@@ -41,12 +44,17 @@ if TYPE_CHECKING:
     from lance_core.format.fragment import Fragment as FragmentMetadata
     from lance_core.format.index import IndexFile as IndexFile
     from lance_core.format.index import IndexMetadata as Index
+    from lance_core.index.text.tokens import FtsToken as FtsToken
+    from lance_core.index.text.tokens import tokenize as tokenize
+    from lance_core.log import set_logger as set_logger
+    from lance_core.progress import IndexProgress as IndexProgress
 else:
     __getattr__, __dir__ = lazy_face(
         __name__,
         {
             "BatchUDF": "lance_core.dataset.columns.udf",
             "Blob": "lance_core.arrow.blob",
+            "BlobColumn": "lance_core.arrow.blob",
             "BlobFile": "lance_core.dataset.scan.blobs",
             "CleanupStats": "lance_core.dataset.versions.cleanup",
             "ColumnOrdering": "lance_core.dataset.scan.order_by",
@@ -54,8 +62,10 @@ else:
             "DatasetBasePath": "lance_core.dataset.write.base_paths",
             "FieldStatistics": "lance_core.dataset.maintain.statistics",
             "FragmentMetadata": "lance_core.format.fragment:Fragment",
+            "FtsToken": "lance_core.index.text.tokens",
             "Index": "lance_core.format.index:IndexMetadata",
             "IndexFile": "lance_core.format.index",
+            "IndexProgress": "lance_core.progress",
             "LanceDataset": "lance_core.dataset.handle.dataset",
             "LanceError": "lance_core.errors",
             "LanceFragment": "lance_core.dataset.handle.fragment",
@@ -67,18 +77,31 @@ else:
             "batch_udf": "lance_core.dataset.columns.udf",
             "blob_array": "lance_core.arrow.blob",
             "blob_field": "lance_core.arrow.blob",
+            "json_to_schema": "lance_core.arrow.schema_json",
+            "schema_to_json": "lance_core.arrow.schema_json",
+            "set_logger": "lance_core.log",
+            "tokenize": "lance_core.index.text.tokens",
             "write_dataset": "lance_core.dataset.handle.open",
             "blob": "lance_core.blob:",
             "cli": "lance_core.cli:",
+            "commit": "lance_core.commit:",
             "conditions": "lance_core.conditions:",
             # A module that can be called: both `lance_core.dataset(uri)` and `lance_core.dataset.write.stage` work.
             "dataset": "lance_core.dataset:",
             "errors": "lance_core.errors:",
+            "file": "lance_core.file:",
             "fragment": "lance_core.fragment:",
             "indices": "lance_core.indices:",
             "jobs": "lance_core.jobs:",
+            "log": "lance_core.log:",
             "optimize": "lance_core.optimize:",
+            "progress": "lance_core.progress:",
             "query": "lance_core.query:",
+            "schema": "lance_core.schema:",
+            "types": "lance_core.types:",
+            "udf": "lance_core.udf:",
+            "util": "lance_core.util:",
+            "vector": "lance_core.vector:",
         },
     )
 
@@ -87,6 +110,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchUDF",
     "Blob",
+    "BlobColumn",
     "BlobFile",
     "CleanupStats",
     "ColumnOrdering",
@@ -94,8 +118,10 @@ __all__ = [
     "DatasetBasePath",
     "FieldStatistics",
     "FragmentMetadata",
+    "FtsToken",
     "Index",
     "IndexFile",
+    "IndexProgress",
     "LanceDataset",
     "LanceError",
     "LanceFragment",
@@ -109,5 +135,9 @@ __all__ = [
     "blob_array",
     "blob_field",
     "dataset",
+    "json_to_schema",
+    "schema_to_json",
+    "set_logger",
+    "tokenize",
     "write_dataset",
 ]

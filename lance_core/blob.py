@@ -15,6 +15,7 @@ from lance_core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from lance_core.arrow.blob import Blob as Blob
+    from lance_core.arrow.blob import BlobColumn as BlobColumn
     from lance_core.arrow.blob import BlobType as BlobType
     from lance_core.arrow.blob import blob_array as blob_array
     from lance_core.arrow.blob import blob_field as blob_field
@@ -24,6 +25,7 @@ else:
         __name__,
         {
             "Blob": "lance_core.arrow.blob",
+            "BlobColumn": "lance_core.arrow.blob",
             "BlobFile": "lance_core.dataset.scan.blobs",
             "BlobType": "lance_core.arrow.blob",
             "blob_array": "lance_core.arrow.blob",
@@ -33,6 +35,7 @@ else:
 
 __all__ = [
     "Blob",
+    "BlobColumn",
     "BlobFile",
     "BlobType",
     "blob_array",

@@ -10,8 +10,9 @@
     │   └── UnsupportedEncodingError   an encoding this library does not read
     ├── NotFoundError                  also FileNotFoundError
     ├── CommitError
-    │   ├── RetryableConflictError     retryable: plan again on the newest version, then commit again
-    │   ├── IncompatibleConflictError  a retry cannot help
+    │   ├── CommitConflictError        another commit came first
+    │   │   ├── RetryableConflictError     retryable: plan again on the newest version, then commit again
+    │   │   └── IncompatibleConflictError  a retry cannot help
     │   ├── CommitStateUnknownError    it may or may not have landed; settle it by looking, never by retrying
     │   └── GateFailedError            a gate refused the staged data; readers saw nothing
     ├── StoreError                     retryable: the store failed (network, throttling, permission)
@@ -88,13 +89,17 @@ class CommitError(LanceError):
     """A commit did not happen, or its outcome is unknown."""
 
 
-class RetryableConflictError(CommitError):
+class CommitConflictError(CommitError):
+    """Another commit came first and this one was not made; its kind says whether planning again helps."""
+
+
+class RetryableConflictError(CommitConflictError):
     """A concurrent commit invalidated this one; plan again on the newest version and commit again."""
 
     retryable = True
 
 
-class IncompatibleConflictError(CommitError):
+class IncompatibleConflictError(CommitConflictError):
     """A concurrent commit makes this one meaningless; a retry cannot help."""
 
 

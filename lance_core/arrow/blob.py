@@ -9,7 +9,8 @@ storage, with the extension's name in the field's metadata.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +95,21 @@ def _row(value: Any) -> dict[str, Any]:
     if not isinstance(value, Blob):
         raise InputError(f"a blob is made of bytes, a uri, a Blob or None, not of {type(value).__name__}")
     return {"data": value.data, "uri": value.uri, "position": value.position, "size": value.size}
+
+
+class BlobColumn:
+    """The values of a binary column as files, one after the other; None for a null."""
+
+    def __init__(self, blob_column: pa.Array | pa.ChunkedArray) -> None:
+        stored = blob_column.type
+        if not (pa.types.is_binary(stored) or pa.types.is_large_binary(stored)):
+            raise InputError(f"expected a binary column, got {stored}")
+        self._column = blob_column
+
+    def __iter__(self) -> Iterator[io.BytesIO | None]:
+        values: Any = self._column
+        for value in values:
+            yield io.BytesIO(value.as_py()) if value.is_valid else None
 
 
 def blob_field(

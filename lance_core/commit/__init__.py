@@ -1,0 +1,21 @@
+"""The commit path: manifests, transactions, the registry of attempts, staged work and the commit of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lance_core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from lance_core.errors import CommitConflictError as CommitConflictError
+else:
+    __getattr__, __dir__ = lazy_face(
+        __name__,
+        {
+            "CommitConflictError": "lance_core.errors",
+        },
+    )
+
+__all__ = [
+    "CommitConflictError",
+]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from lance_core.dataset.results import Tag as Tag
     from lance_core.dataset.results import UpdateResult as UpdateResult
     from lance_core.dataset.results import Version as Version
+    from lance_core.dataset.results import VersionRef as VersionRef
     from lance_core.dataset.scan.blobs import BlobFile as BlobFile
     from lance_core.dataset.scan.order_by import ColumnOrdering as ColumnOrdering
     from lance_core.dataset.scan.statistics import ScanStatistics as ScanStatistics
@@ -90,6 +91,7 @@ else:
             "Transaction": "lance_core.dataset.handle.operation_aliases",
             "UpdateResult": "lance_core.dataset.results",
             "Version": "lance_core.dataset.results",
+            "VersionRef": "lance_core.dataset.results",
             "dataset": "lance_core.dataset.handle.open",
             "write_dataset": "lance_core.dataset.handle.open",
         },
@@ -129,6 +131,7 @@ __all__ = [
     "Transaction",
     "UpdateResult",
     "Version",
+    "VersionRef",
     "dataset",
     "write_dataset",
 ]

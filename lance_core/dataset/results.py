@@ -32,6 +32,12 @@ class ExecuteResult(TypedDict):
     num_deleted_rows: int
 
 
+class VersionRef(TypedDict):
+    """One version by its number alone."""
+
+    version: int
+
+
 class Version(TypedDict):
     """One version of a table; the timestamp is local time without a zone, the counts of `metadata` are text."""
 

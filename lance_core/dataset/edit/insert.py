@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import uuid as uuids
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.base_paths import WriteTarget, as_bases, choose_targets
 from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.write.sources import Source, open_source
-from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, WriteProgress, discard_fragments, stage_fragments
+from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, FragmentProgress, Progress, discard_fragments, stage_fragments
 from lance_core.errors import CommitStateUnknownError, InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
@@ -59,7 +59,7 @@ class WriteRequest:
     stable_row_ids: bool
     properties: Mapping[str, str]
     config: Mapping[str, str]
-    progress: Callable[[WriteProgress], None] | None
+    progress: Progress | None
     initial_bases: tuple[BasePath, ...] = ()
     target_bases: tuple[str, ...] = ()
     target_all_bases: bool | None = None
@@ -76,7 +76,7 @@ def parse_request(
     auto_cleanup_options: Mapping[str, Any] | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
-    progress: Callable[[WriteProgress], None] | None = None,
+    progress: Progress | None = None,
     initial_bases: Iterable[Any] | None = None,
     target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
@@ -87,8 +87,10 @@ def parse_request(
     check_options("write_dataset", options, hints=WRITE_HINTS, refused=WRITE_REFUSED)
     if mode not in _MODES:
         raise InputError(f"unknown mode {mode!r}", cure=f"Use one of {', '.join(_MODES)}.")
-    if progress is not None and not callable(progress):
-        raise InputError("progress must be a function of a WriteProgress", cure="Pass a function, or leave it out.")
+    if progress is not None and not callable(progress) and not isinstance(progress, FragmentProgress):
+        raise InputError(
+            "progress must be a function of a WriteProgress, or a FragmentWriteProgress", cure="Or leave it out."
+        )
     message = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
     return WriteRequest(
         mode=mode,  # type: ignore[arg-type]

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
+from lance_core.progress import IndexProgress, reporting
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class IndexingVerbs:
         train: bool = True,
         fragment_ids: Sequence[int] | None = None,
         index_uuid: str | None = None,
-        progress_callback: Any = None,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
         format_version: int | str | None = None,
         document_granularity: Any = None,
         **kwargs: Any,
@@ -59,6 +60,7 @@ class IndexingVerbs:
         With `fragment_ids` only one segment over these fragments is built and nothing is published: its entry is returned,
         for `commit_existing_index_segments`. `index_uuid` names its folder.
 
+        `progress_callback` is called when the build begins and when it is complete.
         `format_version` (2) and `document_granularity` ("row") are for full text. `name` is `{column}_idx` when left out;
         `train=False` makes an index that covers nothing yet. Raises InputError (no such column or kind, a type the kind does
         not index, a name that is taken), CommitError.
@@ -72,7 +74,8 @@ class IndexingVerbs:
             return build_part(self._snapshot, request, fragment_ids, index_uuid=index_uuid)
         if index_uuid is not None:
             raise InputError("index_uuid names a segment", cure="Pass fragment_ids too.")
-        self._snapshot = create_scalar_index(self._snapshot, request, replaces=replace, train=train)
+        with reporting(progress_callback, "build"):
+            self._snapshot = create_scalar_index(self._snapshot, request, replaces=replace, train=train)
         return None
 
     def merge_existing_index_segments(self, segments: Sequence[IndexMetadata]) -> IndexMetadata:

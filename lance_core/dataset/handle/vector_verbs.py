@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_core.dataset.options import check_options
@@ -19,6 +19,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
+from lance_core.progress import IndexProgress, reporting
 
 if TYPE_CHECKING:
     from lance_core.dataset.handle.protocol import TableHandle
@@ -79,7 +80,7 @@ class VectorVerbs:
         streaming_coreset_rate: int | None = None,
         streaming_refine_passes: int | None = None,
         skip_transpose: bool = False,
-        progress_callback: Any = None,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
         **kwargs: Any,
     ) -> TableHandle:
         """Build a vector index over all rows and move to the version that has it; the handle itself is returned.
@@ -105,7 +106,8 @@ class VectorVerbs:
             "skip_transpose": skip_transpose, **kwargs,
         }  # fmt: skip
         request = self._request(column, index_type, name, options)
-        self._snapshot = create_vector_index(self._snapshot, request, replaces=replace)
+        with reporting(progress_callback, "build"):
+            self._snapshot = create_vector_index(self._snapshot, request, replaces=replace)
         return self  # type: ignore[return-value]
 
     def train_index(self, column: str, index_type: str, metric: str = "L2", **options: Any) -> VectorModel:

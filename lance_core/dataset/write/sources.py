@@ -12,11 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_core.errors import InputError, SchemaMismatchError
+
+
+class ArrowStream(Protocol):
+    """Anything that speaks the Arrow C stream interface: tables, readers, frames of pandas and polars, `LanceDataset`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule with the stream."""
+        ...
+
+
+ReaderLike = ArrowStream | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, Any] | Iterable[Any]
+"""What may be written to a table."""
 
 
 @dataclass(frozen=True)

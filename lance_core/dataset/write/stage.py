@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -44,6 +45,23 @@ class WriteProgress:
     bytes: int
 
 
+@runtime_checkable
+class FragmentProgress(Protocol):
+    """What is told of every fragment: see `lance_core.progress.FragmentWriteProgress`."""
+
+    def begin(self, fragment: Fragment) -> None:
+        """A fragment is about to be written."""
+        ...
+
+    def complete(self, fragment: Fragment) -> None:
+        """A fragment is written."""
+        ...
+
+
+Progress = Callable[[WriteProgress], None] | FragmentProgress
+"""A function that is called now and then, or an object that hears of every fragment."""
+
+
 def stage_fragments(
     store: Store,
     batches: Iterable[pa.RecordBatch],
@@ -54,7 +72,7 @@ def stage_fragments(
     max_bytes_per_file: int | None = None,
     attempt: str | None = None,
     name_data_file: Callable[[], str] | None = None,
-    progress: Callable[[WriteProgress], None] | None = None,
+    progress: Progress | None = None,
     places: Sequence[WriteTarget] = (),
 ) -> list[Fragment]:
     """Write `batches` as new data files below `data/` and describe them as fragments with id 0. Commits nothing.
@@ -117,7 +135,7 @@ class _Stage:
         schema: Schema,
         version: FileVersion,
         name: Callable[[], str],
-        progress: Callable[[WriteProgress], None] | None,
+        progress: Progress | None,
     ) -> None:
         self.fragments: list[Fragment] = []
         self.rows_in_file = 0
@@ -126,7 +144,8 @@ class _Stage:
         self._schema = schema
         self._version = version
         self._name = name
-        self._progress = progress
+        self._events = progress if isinstance(progress, FragmentProgress) else None
+        self._progress = None if isinstance(progress, FragmentProgress) else progress
         self._writer: FileWriter | None = None
         self._base_id: int | None = None
         self._rows = 0
@@ -153,6 +172,8 @@ class _Stage:
             path = place.path_of(self._name())
             self._writer = FileWriter(place.store, path, self._schema, version=self._version)
             self._base_id = place.base_id
+            if self._events is not None:
+                self._events.begin(Fragment(id=0, files=(), physical_rows=0))
         self._writer.write(batch)
         self.rows_in_file += batch.num_rows
         self._rows += batch.num_rows
@@ -204,6 +225,8 @@ class _Stage:
     def _add(self, written: WrittenFile) -> None:
         self._bytes += written.data_file.file_size_bytes or 0
         self.fragments.append(Fragment(id=0, files=(written.data_file,), physical_rows=written.num_rows))
+        if self._events is not None:
+            self._events.complete(self.fragments[-1])
         self._report()
 
     def _close(self) -> None:
