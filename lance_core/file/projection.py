@@ -37,6 +37,8 @@ WINDOW_BYTES = 32 << 20
 _COLUMN_WINDOW_BYTES = 96 << 10
 _MAX_WINDOW_ROWS = 1 << 20
 _WINDOWS_AHEAD = 2
+MAX_WINDOWS = _WINDOWS_AHEAD + 1
+"""Windows of a file that are held at once: those ahead, and the one that is used."""
 
 
 Blobs = Literal["binary", "descriptions"]

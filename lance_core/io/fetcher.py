@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 
 from lance_core.fetch import Buffer, ByteRange, Fetch, ManyRanges, Together
 from lance_core.io.pool import in_io_pool, in_work_pool, io_pool, num_work_threads, work_pool
-from lance_core.io.ranges import LOCAL_GAP, REMOTE_GAP, ReadPlan, plan_reads
+from lance_core.io.ranges import LOCAL_GAP, REMOTE_GAP, WIDE_GAP, ReadPlan, plan_reads
 from lance_core.io.scattered_reads import is_ascending
 from lance_core.io.store import Store
 
@@ -71,6 +71,11 @@ def is_local(store: Store) -> bool:
     return bool(getattr(store, "is_local", False))
 
 
+def is_wide(store: Store) -> bool:
+    """Whether each range of a call is a request that a thread waits for, so that ranges are best handed out one by one."""
+    return bool(getattr(store, "is_wide", False))
+
+
 class _Rounds:
     """The readers, what each has asked and what each has returned."""
 
@@ -91,7 +96,7 @@ class _Rounds:
         by_path: dict[str, list[int]] = {}
         for number in self.asked:
             by_path.setdefault(self._jobs[number][0], []).append(number)
-        gap = LOCAL_GAP if self._local else REMOTE_GAP
+        gap = LOCAL_GAP if self._local else WIDE_GAP if is_wide(self._store) else REMOTE_GAP
         plans = {}
         for path, numbers in by_path.items():
             plans[path] = plan_reads([item for number in numbers for item in self.asked[number]], gap=gap)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 IO_THREADS_VARIABLE = "LANCE_IO_THREADS"
 WORK_THREADS_VARIABLE = "LANCE_CPU_THREADS"
 
-_MAX_IO_THREADS = 64
+_NUM_IO_THREADS = 64
 
 
 class _LazyPool:
@@ -70,8 +70,8 @@ def _positive(variable: str, default: int) -> int:
 
 
 def num_io_threads() -> int:
-    """Threads that wait for storage: `LANCE_IO_THREADS`, else 4 per core plus 12, at most 64."""
-    return _positive(IO_THREADS_VARIABLE, min(_MAX_IO_THREADS, 4 * _num_cores() + 12))
+    """Threads that wait for storage: `LANCE_IO_THREADS`, else 64; they are born one by one as they are needed."""
+    return _positive(IO_THREADS_VARIABLE, _NUM_IO_THREADS)
 
 
 def num_work_threads() -> int:

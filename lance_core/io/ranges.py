@@ -23,6 +23,9 @@ LOCAL_GAP = 4 << 10
 REMOTE_GAP = 256 << 10
 """A request costs some ten milliseconds, in which a connection brings about this much."""
 
+WIDE_GAP = 64 << 10
+"""Where requests go side by side one more of them delays nothing; what is left is its price, that of these bytes."""
+
 MAX_READ_SIZE = 16 << 20
 """Joined reads do not grow beyond this, so that big scans spread over several connections."""
 

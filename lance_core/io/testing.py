@@ -45,6 +45,11 @@ class WrappedStore:
         """As the inner store."""
         return bool(getattr(self.inner, "is_local", False))
 
+    @property
+    def is_wide(self) -> bool:
+        """As the inner store."""
+        return bool(getattr(self.inner, "is_wide", False))
+
     def get(self, path: str) -> Buffer:
         """Forwarded."""
         return self._call("get", path, lambda: self.inner.get(path))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from store_contract import StoreContract
 
 from bench.object_client import RunningServer, object_server
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
@@ -19,6 +18,7 @@ from lance_core.io.objects.store import PAGE, ObjectStore
 from lance_core.io.pool import io_pool
 from lance_core.io.remote.store import RemoteStore
 from lance_core.io.resolve import resolve_store
+from tests.io.store_contract import StoreContract
 
 
 @pytest.fixture(scope="module")

@@ -154,12 +154,30 @@ def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
 
 
 def _find_latest(store: Store) -> tuple[int, naming.NamingScheme] | None:
-    names = store.list_names(f"{naming.VERSIONS}/")
+    names = _names_of_newest(store)
     # V2 names count down: the smallest is the newest. Only it is parsed, for a table may have thousands.
     counting_down = [name for name in names if len(name) == _V2_LENGTH]
     newest = _parsed([min(counting_down)]) if counting_down else {}
     found = newest | _parsed(name for name in names if len(name) != _V2_LENGTH) if newest else _parsed(names)
     return max(found.items(), key=lambda item: item[0]) if found else None
+
+
+def _names_of_newest(store: Store) -> Sequence[str]:
+    """Names among which the newest version is: of a long history on a store that sorts its names, two pages at most.
+
+    V2 names count down from that of version 0, so the first page has the newest of them. V1 names sort before or behind them.
+    """
+    first_names = getattr(store, "first_names", None)
+    if first_names is None:
+        return store.list_names(f"{naming.VERSIONS}/")
+    names, is_all = first_names(f"{naming.VERSIONS}/")
+    if is_all:
+        found: Sequence[str] = names
+    elif all(len(name) == _V2_LENGTH and name[0] == "1" for name in names):
+        found = [*names, *store.names_after(f"{naming.VERSIONS}/", naming.manifest_name(0))]  # type: ignore[attr-defined]
+    else:
+        found = store.list_names(f"{naming.VERSIONS}/")
+    return found
 
 
 def _latest(store: Store) -> tuple[int, naming.NamingScheme]:

@@ -22,14 +22,19 @@ import pyarrow as pa
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan
 from lance_core.dataset.scan.prefetch import tasks_ahead
 from lance_core.dataset.scan.projection import Projection
+from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE, ReadAhead
+from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.assemble import empty_columns
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.row_offsets import Ints, is_living, living_span
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import ast, evaluate, evaluate_value
+from lance_core.file.projection import MAX_WINDOWS, WINDOW_BYTES
 from lance_core.format.schema import Schema
+from lance_core.io.fetcher import is_local
 from lance_core.pages.rows import RowSelection
 
+_MIN_EXPECTED = 64 << 10
 DEFAULT_BATCH_ROWS = 8192
 LARGE_BATCH_ROWS = 1 << 16
 """For results that are wanted whole."""
@@ -39,12 +44,38 @@ WINDOW_BATCHES = 16
 
 def scan(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """The batches of a plan: never empty, at most `batch_size` rows each, in the order of the table."""
-    tasks = tasks_ahead(snapshot, plan)
-    batches = (batch for task in tasks for batch in _scan_task(snapshot, plan, task, batch_size))
+    batches = _batches(snapshot, plan, batch_size)
     if plan.filter is None:
         yield from batches
     else:
         yield from _clip(batches, plan.offset, plan.limit)
+
+
+def _batches(snapshot: Snapshot, plan: ScanPlan, batch_size: int) -> Iterator[pa.RecordBatch]:
+    """The batches of all tasks in order. With a limit on what a filter selects, no rows are read that may not be wanted."""
+    is_bounded = plan.filter is not None and plan.limit is not None
+    if is_bounded or len(plan.tasks) < 2 or is_local(snapshot.store):
+        tasks = tasks_ahead(snapshot, plan)
+        return (batch for task in tasks for batch in _scan_task(snapshot, plan, task, batch_size))
+    ahead = ReadAhead(
+        swept(snapshot, plan),
+        lambda task: _scan_task(snapshot, plan, task, batch_size),
+        size_of=lambda task: expected_bytes(plan, task),
+        at_once=min(TASKS_AT_ONCE, len(plan.tasks)),
+    )
+    return ahead.run()
+
+
+def expected_bytes(plan: ScanPlan, task: FragmentTask) -> int:
+    """About how many bytes a task holds while it is read: its share of its files, and no more than its reader's windows."""
+    share = task.num_rows / max(1, task.fragment.num_rows)
+    wanted = plan.first.ids if plan.rest is None else (*plan.first.ids, *plan.rest.ids)
+    size = 0.0
+    for file in task.fragment.files:
+        held = set(file.fields)
+        columns = sum(field_id in held for field_id in wanted)
+        size += (file.file_size_bytes or WINDOW_BYTES) * columns / max(1, len(held))
+    return int(min(size * share, MAX_WINDOWS * WINDOW_BYTES)) + _MIN_EXPECTED
 
 
 def plain_outputs(plan: ScanPlan) -> bool:
@@ -107,11 +138,13 @@ def _scan_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_siz
     with closing(batches):
         if plan.filter is None:
             yield from _plain(reader, plan, batches, start)
-        elif plan.rest is None:
+        elif plan.rest is not None:
+            yield from _late(reader, plan, _select(reader, plan, batches, start), batch_size)
+        elif plan.projection.outputs:
             selected = _select(reader, plan, batches, start)
             yield from (project(batch, plan.projection) for batch, offsets in selected if len(offsets))
         else:
-            yield from _late(reader, plan, _select(reader, plan, batches, start), batch_size)
+            yield from (empty_columns(count) for count in _count(reader, plan, batches, start) if count)
 
 
 def _scan_picked(reader: FragmentReader, picked: Picked, batch_size: int) -> Iterator[pa.RecordBatch]:
@@ -162,6 +195,14 @@ def _select(
         offsets = np.flatnonzero(selected) + position
         position += batch.num_rows
         yield (batch if len(offsets) == batch.num_rows else filter_rows(batch, selected)), offsets
+
+
+def _count(reader: FragmentReader, plan: ScanPlan, batches: Iterator[pa.RecordBatch], start: int) -> Iterator[int]:
+    """Per batch: how many of its rows are selected; no row is copied for it."""
+    position = start
+    for batch in batches:
+        yield int(np.count_nonzero(_selected(reader, plan, batch, position)))
+        position += batch.num_rows
 
 
 def _late(

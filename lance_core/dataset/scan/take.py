@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.dataset.scan.execute import project
+from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
 from lance_core.dataset.snapshot.assemble import empty_columns
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
@@ -115,7 +116,7 @@ def _gather(
 ) -> pa.Table:
     """Rows of each part one after the other, then in the order asked."""
     needed = snapshot.part_of_schema(projection.field_ids)
-    tables = [_read(reader, needed, offsets, projection) for reader, offsets in parts]
+    tables = at_once(snapshot, parts, lambda part: _read(part[0], needed, part[1], projection))
     if not tables:
         return projection.arrow_schema.empty_table()
     joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables)

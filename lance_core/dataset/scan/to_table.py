@@ -14,12 +14,13 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, plain_outputs, scan, scan_whole
+from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, expected_bytes, plain_outputs, scan, scan_whole
+from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, ScanPlan
-from lance_core.dataset.scan.prefetch import FRAGMENTS_AHEAD
+from lance_core.dataset.scan.read_ahead import BYTES_AHEAD, TASKS_AT_ONCE
 from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.io.fetcher import SMALL_READ, is_local
+from lance_core.io.fetcher import SMALL_READ
 from lance_core.io.pool import mark_worker, num_work_threads
 
 T = TypeVar("T")
@@ -65,8 +66,9 @@ def _done(pending: deque[tuple[FragmentTask, Future[T]]]) -> tuple[FragmentTask,
 
 def _num_threads(snapshot: Snapshot, plan: ScanPlan) -> int:
     """Small local fragments are mostly work of the interpreter, which threads would only pass back and forth."""
-    if not is_local(snapshot.store) or snapshot.manifest.base_paths:
-        return max(num_work_threads(), FRAGMENTS_AHEAD)
+    if is_far(snapshot):
+        expected = max((expected_bytes(plan, task) for task in plan.tasks), default=1)
+        return max(num_work_threads(), min(TASKS_AT_ONCE, BYTES_AHEAD // expected))
     if all(task.picked is not None and len(task.picked.offsets) < _FEW_ROWS for task in plan.tasks):
         return 1
     sizes = (file.file_size_bytes or SMALL_READ for task in plan.tasks for file in task.fragment.files)

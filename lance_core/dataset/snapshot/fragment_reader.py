@@ -38,7 +38,7 @@ from lance_core.rowids.message import decode_row_ids, decode_versions
 class ReaderCache:
     """The readers of one snapshot, the latest used kept: a warm handle does not open its files again."""
 
-    def __init__(self, *, max_readers: int = 64) -> None:
+    def __init__(self, *, max_readers: int = 256) -> None:
         self._max = max_readers
         self._lock = threading.Lock()
         self._readers: OrderedDict[int, FragmentReader] = OrderedDict()

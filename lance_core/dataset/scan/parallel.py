@@ -1,0 +1,33 @@
+"""The same work on many fragments: one after the other on this machine, many at a time where each waits for a far store.
+
+::
+
+    take of 200 rows of 100 fragments      64 fragments at a time are waited for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.io.fetcher import is_local
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def is_far(snapshot: Snapshot) -> bool:
+    """Whether some files of a snapshot are on a store that is waited for."""
+    return not is_local(snapshot.store) or bool(snapshot.manifest.base_paths)
+
+
+def at_once(snapshot: Snapshot, items: Sequence[S], work: Callable[[S], T]) -> list[T]:
+    """`work(item)` for every item, in order; the first error is raised when all have ended."""
+    if len(items) < 2 or not is_far(snapshot):
+        return [work(item) for item in items]
+    # Threads of this call's own: they wait for the shared pools, which must therefore not run them.
+    with ThreadPoolExecutor(max_workers=min(TASKS_AT_ONCE, len(items)), thread_name_prefix="lance-take") as pool:
+        return list(pool.map(work, items))
