@@ -165,7 +165,7 @@ def _find_latest(store: Store) -> tuple[int, naming.NamingScheme] | None:
 def _names_of_newest(store: Store) -> Sequence[str]:
     """Names among which the newest version is: of a long history on a store that sorts its names, two pages at most.
 
-    V2 names count down from that of version 0, so the first page has the newest of them. V1 names sort before or behind them.
+    V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
     """
     first_names = getattr(store, "first_names", None)
     if first_names is None:
