@@ -49,7 +49,7 @@ WRITE_HINTS = frozenset({"data_cache_bytes", "max_rows_per_group", "session", "b
 WRITE_REFUSED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "commit_lock": (), "use_legacy_format": (False,),
-        "external_blob_mode": ("reference",), "allow_external_blob_outside_bases": (False,),
+        "external_blob_mode": ("reference",),
         "blob_pack_file_size_threshold": (), "namespace_client": (),
         "table_id": (), "max_page_bytes": (),
     }

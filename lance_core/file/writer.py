@@ -19,6 +19,7 @@ import pyarrow as pa
 from lance_core.arrow.cast import BatchCaster
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import InputError
+from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.file.to_storage_types import prepare
 from lance_core.file.v1.writer import LegacyBody
 from lance_core.file.v2.paged_body import PagedBody
@@ -92,6 +93,7 @@ class FileWriter:
         version: FileVersion = DEFAULT_VERSION,
         max_page_bytes: int = MAX_PAGE_BYTES,
         max_buffered_bytes: int = MAX_BUFFERED_BYTES,
+        external: ExternalUris = BASES_ONLY,
     ) -> None:
         self.path = path
         self.schema = schema
@@ -113,6 +115,7 @@ class FileWriter:
                     path=path,
                     max_page_bytes=max_page_bytes,
                     max_buffered_bytes=max_buffered_bytes,
+                    external=external,
                 )
             )
         except BaseException:

@@ -159,15 +159,15 @@ STORE_ENGINE = "store_engine"
 STORE_ENGINE_VARIABLE = "LANCE_STORE_ENGINE"
 """The same for a whole process."""
 
-KNOWN_OPTIONS = (
-    frozenset({MANIFEST_STORE_URL, STORE_ENGINE})
-    | CLIENT_OPTIONS
-    | S3_OPTIONS
-    | GCS_OPTIONS
-    | AZURE_OPTIONS
-    | OSS_OPTIONS
-    | HDFS_OPTIONS
-)
+ALLOWED_BASES = "allowed_bases"
+"""Ours: uris, separated by commas or blanks, below which a manifest may name base paths that get the table's credentials."""
+
+ALLOW_EXTERNAL_BLOBS = "allow_external_blob_outside_bases"
+"""Ours: "true" reads and stores blobs whose uri is outside of the table's registered base paths."""
+
+OUR_OPTIONS = frozenset({MANIFEST_STORE_URL, STORE_ENGINE, ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS})
+
+KNOWN_OPTIONS = OUR_OPTIONS | CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | OSS_OPTIONS | HDFS_OPTIONS
 
 PLAIN_OPTIONS = (
     CLIENT_OPTIONS - {"proxy_url"}
@@ -176,6 +176,7 @@ PLAIN_OPTIONS = (
     | {"endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "azure_endpoint", "azure_storage_endpoint"}
     | {"google_endpoint", "gcs_endpoint", "oss_endpoint", "oss_region", "dynamodb_endpoint", "aws_provider_scheme"}
     | {"account_name", "azure_storage_account_name", "aws_server_side_encryption", "user", "hdfs_user"}
+    | {ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS}
 )
 """Options whose values are no secrets: messages without them would say nothing."""
 
@@ -216,6 +217,15 @@ def options_of_base(
     if exact:
         return {name: value for name, value in exact.items() if name}
     return {**found, **own}
+
+
+def has_own_options(options: Mapping[str, str] | None, base_id: int, path: str) -> bool:
+    """Whether the caller named options for exactly this base path, by its number or its uri."""
+    for name in options or ():
+        scoped, by_path = _OF_BASE.fullmatch(str(name)), _OF_PATH.fullmatch(str(name))
+        if (by_path is not None and by_path[1] == path) or (scoped is not None and int(scoped[1]) == base_id):
+            return True
+    return False
 
 
 def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.errors import InputError
+from lance_core.file.blob.external import KEEP
 from lance_core.file.blob_file import open_blobs
 from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
@@ -77,7 +78,7 @@ def test_external_blobs_keep_their_uri() -> None:
     schema = schema_from_arrow(arrow)
     rows = [{"data": b"x", "uri": None}, {"data": None, "uri": "s3://bucket/x"}, None]
     store = MemoryStore("external-blobs")
-    writer = FileWriter(store, "data/a.lance", schema)
+    writer = FileWriter(store, "data/a.lance", schema, external=KEEP)
     writer.write(pa.RecordBatch.from_arrays([pa.array(rows, arrow.field(0).type)], schema=arrow))
     written = writer.finish()
     opened = open_file(store, "data/a.lance", data_file=written.data_file)

@@ -30,6 +30,7 @@ from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.write.sources import Source, open_source
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, FragmentProgress, Progress, discard_fragments, stage_fragments
 from lance_core.errors import CommitStateUnknownError, InputError
+from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
 from lance_core.format.schema import Schema
@@ -64,6 +65,7 @@ class WriteRequest:
     target_bases: tuple[str, ...] = ()
     target_all_bases: bool | None = None
     v1_names: bool = False
+    allow_external_blobs: bool = False
 
 
 def parse_request(
@@ -81,6 +83,7 @@ def parse_request(
     target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
     enable_v2_manifest_paths: bool | None = None,
+    allow_external_blob_outside_bases: bool = False,
     **options: Any,
 ) -> WriteRequest:
     """The options of `write_dataset`. Raises InputError for a value that is wrong or an option that is not implemented."""
@@ -105,6 +108,7 @@ def parse_request(
         target_bases=tuple(target_bases or ()),
         target_all_bases=target_all_bases,
         v1_names=enable_v2_manifest_paths is False,
+        allow_external_blobs=allow_external_blob_outside_bases,
     )
 
 
@@ -145,7 +149,9 @@ def write_snapshot(
         current = None if newest is None else newest.manifest
     places = places_for(store, current, request, access)
     with syncing_later(store) as place:
-        transaction, fragments = stage_write(place, current, open_source(data, schema), request, places=places)
+        external = external_uris(current, request, access)
+        source = open_source(data, schema)
+        transaction, fragments = stage_write(place, current, source, request, places=places, external=external)
         manifest = commit_or_discard(place, transaction, fragments, options=table_options(request), places=places)
     return after_commit(Snapshot(store, manifest, access))
 
@@ -171,11 +177,26 @@ def places_for(
         targets=request.target_bases,
         target_all=request.target_all_bases,
         storage_options=storage_options,
+        is_new=current is None,
     )
 
 
+def external_uris(
+    current: Manifest | None, request: WriteRequest, storage_options: Mapping[str, str] | None
+) -> ExternalUris:
+    """Which uris of blobs this write may store."""
+    bases = request.initial_bases if current is None else current.base_paths
+    return ExternalUris.of(bases, storage_options, allow=request.allow_external_blobs)
+
+
 def stage_write(
-    store: Store, current: Manifest | None, source: Source, request: WriteRequest, *, places: tuple[WriteTarget, ...] = ()
+    store: Store,
+    current: Manifest | None,
+    source: Source,
+    request: WriteRequest,
+    *,
+    places: tuple[WriteTarget, ...] = (),
+    external: ExternalUris = BASES_ONLY,
 ) -> tuple[Transaction, list[Fragment]]:
     """Write the data as unseen files and describe the commit. `current` is the version it is planned on, None: no table."""
     if current is not None and request.mode == "create":
@@ -193,6 +214,7 @@ def stage_write(
         max_bytes_per_file=request.max_bytes_per_file,
         progress=request.progress,
         places=places,
+        external=external,
     )
     operation: Append | Overwrite
     if version.is_legacy and (current is None or request.mode != "append"):

@@ -34,6 +34,7 @@ from lance_core.dataset.write.deletions import stage_both
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate, parse_filter
+from lance_core.file.blob.external import ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion
 from lance_core.table.operations.update import Update
@@ -103,10 +104,11 @@ def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str |
     gone = _union(gone, _missing(snapshot, pairs, spec))
     inserted = _unmatched(source, pairs) if spec.insert else source.slice(0, 0)
     places = _places(snapshot, spec)
+    external = ExternalUris.of(snapshot.manifest.base_paths, snapshot.storage_options)
 
     def write() -> list[Fragment]:
         rows = _rows(snapshot, source, updated, inserted)
-        return stage_moved(snapshot, moved, rows, attempt=attempt, version=spec.version, places=places)
+        return stage_moved(snapshot, moved, rows, attempt=attempt, version=spec.version, places=places, external=external)
 
     deletions, fragments = stage_both(snapshot, gone, write, attempt=attempt, places=places)
     operation = Update(

@@ -29,6 +29,7 @@ from lance_core.dataset.write.sources import open_source
 from lance_core.dataset.write.stage import stage_fragments
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate
+from lance_core.file.blob.external import ExternalUris
 from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
 
@@ -55,10 +56,13 @@ def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt
     manifest = snapshot.manifest
     part = check_compatible(manifest.schema, schema_from_arrow(rows.schema, version=manifest.file_version))
     batches = [*_satisfying(rows, snapshot.arrow_schema, expr, predicate)]
+    external = ExternalUris.of(manifest.base_paths, snapshot.storage_options)
     deletions, fragments = stage_both(
         snapshot,
         matching_offsets(snapshot, expr),
-        lambda: stage_fragments(snapshot.store, batches, part, version=manifest.file_version, attempt=attempt),
+        lambda: stage_fragments(
+            snapshot.store, batches, part, version=manifest.file_version, attempt=attempt, external=external
+        ),
         attempt=attempt,
     )
     operation = Update(

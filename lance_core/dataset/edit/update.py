@@ -31,6 +31,7 @@ from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOU
 from lance_core.dataset.write.stage import stage_fragments
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate_value, parse_value, type_of
+from lance_core.file.blob.external import KEEP, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion
 from lance_core.rowids.message import encode_row_ids
@@ -136,6 +137,7 @@ def stage_moved(
     attempt: str | None,
     version: FileVersion | None = None,
     places: Sequence[WriteTarget] = (),
+    external: ExternalUris = KEEP,
 ) -> list[Fragment]:
     """Write rows that moved (the matched ones, first and in the order of the table) and rows that are new behind them.
 
@@ -143,7 +145,15 @@ def stage_moved(
     """
     manifest = snapshot.manifest
     version = manifest.file_version if version is None else version
-    fragments = stage_fragments(snapshot.store, batches, manifest.schema, version=version, attempt=attempt, places=places)
+    fragments = stage_fragments(
+        snapshot.store,
+        batches,
+        manifest.schema,
+        version=version,
+        attempt=attempt,
+        places=places,
+        external=external,
+    )
     if not manifest.uses_stable_row_ids:
         return fragments
     return with_row_ids(fragments, moved_row_ids(snapshot, matched))

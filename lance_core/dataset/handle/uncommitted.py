@@ -23,7 +23,7 @@ from lance_core.dataset.columns.from_stream import stage_reader
 from lance_core.dataset.columns.join import stage_join
 from lance_core.dataset.edit import metadata as config
 from lance_core.dataset.edit.delete import stage_delete
-from lance_core.dataset.edit.insert import parse_request, places_for, stage_write
+from lance_core.dataset.edit.insert import external_uris, parse_request, places_for, stage_write
 from lance_core.dataset.edit.replace_where import stage_replace
 from lance_core.dataset.edit.update import stage_update
 from lance_core.dataset.indexing.build import parse_index_request, stage_index
@@ -52,7 +52,9 @@ class UncommittedVerbs:
         """Rows, appended or in the place of all."""
         snapshot, request = self._snapshot, parse_request(mode=mode, **options)
         places = places_for(snapshot.store, snapshot.manifest, request, snapshot.storage_options)
-        return stage_write(snapshot.store, snapshot.manifest, open_source(data), request, places=places)[0]
+        external = external_uris(snapshot.manifest, request, snapshot.storage_options)
+        source = open_source(data)
+        return stage_write(snapshot.store, snapshot.manifest, source, request, places=places, external=external)[0]
 
     def delete(self, predicate: Any) -> Transaction:
         """The rows a filter selects."""

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.commit.log.manifests import open_newest
-from lance_core.dataset.edit.insert import parse_request, places_for, stage_write
+from lance_core.dataset.edit.insert import external_uris, parse_request, places_for, stage_write
 from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
@@ -56,7 +56,9 @@ def write_fragments(
         newest = open_newest(store)
         current = None if newest is None else newest.manifest
     places = places_for(store, current, request, with_base_params(access, params))
-    transaction, fragments = stage_write(store, current, open_source(data, schema), request, places=places)
+    external = external_uris(current, request, access)
+    source = open_source(data, schema)
+    transaction, fragments = stage_write(store, current, source, request, places=places, external=external)
     return transaction if return_transaction else fragments
 
 

@@ -35,6 +35,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.stage import discard_fragments, stage_fragments
 from lance_core.errors import InputError
+from lance_core.file.blob.external import KEEP
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.rowids.message import encode_row_ids, encode_versions
@@ -156,6 +157,7 @@ def rewrite_group(
         max_rows_per_file=max(1, -(-rows // num_files)),
         max_bytes_per_file=options.max_bytes_per_file,
         attempt=attempt,
+        external=KEEP,
     )
     return _with_identity(snapshot, group, fragments) if manifest.uses_stable_row_ids else fragments
 

@@ -17,11 +17,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from lance_core.commit import naming
+from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.records import read_records, write_record
 from lance_core.dataset.refs.branches import TREE, branch_names
-from lance_core.errors import LanceError
-from lance_core.io.resolve import resolve_store
+from lance_core.errors import CorruptFileError, LanceError
+from lance_core.format.manifest import BasePath
 from lance_core.io.store import Store, StoreEntry
 
 CLONES = f"{naming.PRIVATE}/clones"
@@ -56,13 +57,21 @@ def cloned_versions(store: Store, storage_options: Mapping[str, str] | None = No
         if record is None:
             continue
         is_fresh = time.time() < entry.modified + _GRACE_SECONDS
-        if is_fresh or not _is_gone(str(record.get("uri")), storage_options):
-            found[int(record["version"])] = str(record["uri"])
+        uri, version = record.get("uri"), record.get("version")
+        if not isinstance(uri, str) or not isinstance(version, int) or isinstance(version, bool):
+            raise CorruptFileError(
+                f"{store.uri}: {entry.path} does not say where a clone is and of which version it was made",
+                uri=store.uri,
+                cure="Remove the file when no clone of this table is left.",
+            )
+        if is_fresh or not _is_gone(uri, store.uri, storage_options):
+            found[version] = uri
     return found
 
 
-def _is_gone(uri: str, storage_options: Mapping[str, str] | None) -> bool:
+def _is_gone(uri: str, table_uri: str, storage_options: Mapping[str, str] | None) -> bool:
     try:
-        return find_latest_version(resolve_store(uri, storage_options)) is None
+        place = open_base(BasePath(id=0, path=uri), table_uri=table_uri, storage_options=storage_options)
+        return find_latest_version(place) is None
     except LanceError:
         return False  # not to be seen from here, which proves nothing

@@ -27,11 +27,15 @@ from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_o
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.fetch import ByteRange
+from lance_core.file.blob.external import find_base
 from lance_core.file.blob.read import described_schema
 from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import BasePath
 from lance_core.format.schema import NO_PARENT, Field, Schema
+from lance_core.io.options import ALLOW_EXTERNAL_BLOBS
+from lance_core.io.options import is_true as is_yes
+from lance_core.io.scope import is_allowed
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 
@@ -287,12 +291,31 @@ def _place(snapshot: Snapshot, file: DataFile, value: Mapping[str, Any]) -> Blob
 
 
 def _external(snapshot: Snapshot, value: Mapping[str, Any]) -> BlobPlace:
-    """An object of somebody else's: named by its uri, or by a path below a base of the table."""
+    """An object of somebody else's: named by a path below a base of the table, or by its uri.
+
+    Whoever appended a row chose its uri, so one that is outside of the registered bases is opened only when the reader says
+    so; then, too, neither on another scheme of the web than the table's nor with credentials of the table.
+    """
     uri, base_id = value["blob_uri"], value["blob_id"]
-    if base_id:
-        store, path = snapshot.store_of(base_id)[0], uri
+    found = (base_id, uri) if base_id else find_base(uri, snapshot.manifest.base_paths)
+    if found is not None:
+        store, path = snapshot.store_of(found[0])[0], found[1]
     else:
+        _require_allowed(snapshot, uri)
         folder, _, path = uri.rpartition("/")
         base = BasePath(id=0, path=folder or "/")
         store = open_base(base, table_uri=snapshot.uri, storage_options=snapshot.storage_options)
     return BlobPlace(store, path, value["position"], value["size"] or store.size(path) - value["position"])
+
+
+def _require_allowed(snapshot: Snapshot, uri: str) -> None:
+    """InputError for an object outside of the table's bases that the reader has not allowed."""
+    options = snapshot.storage_options
+    if is_allowed(uri, options) or is_yes((options or {}).get(ALLOW_EXTERNAL_BLOBS)):
+        return
+    raise InputError(
+        f"{snapshot.uri}: a blob is the object {uri!r}, which is outside of the table's registered base paths",
+        uri=snapshot.uri,
+        cure="Where whoever writes to the table may be trusted with what this machine can read, open it with the storage "
+        f'option {ALLOW_EXTERNAL_BLOBS}="true" or with allowed_bases; or register the folder with add_bases.',
+    )

@@ -62,22 +62,26 @@ def choose_targets(
     targets: Sequence[str] | None,
     target_all: bool | None,
     storage_options: Mapping[str, str] | None,
+    is_new: bool = False,
 ) -> tuple[WriteTarget, ...]:
     """The places that files are written to in turn; () is the table's own alone.
 
     `targets` are names or paths of bases; `target_all` True: every base and the table's own place, False: every base.
-    The table's own uri among the targets is its own place. Raises InputError for a target that is no base.
+    The table's own uri among the targets is its own place. `is_new`: the caller names the bases in this very call, as he
+    does with a target that is a uri. Raises InputError for a target that is no base.
     """
     if targets and target_all is not None:
         raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
     if target_all is not None:
         chosen = sorted(bases, key=lambda base: base.id)
         first = (WriteTarget(own),) if target_all else ()
-        return first + tuple(_open(base, own, storage_options) for base in chosen)
-    return tuple(
-        WriteTarget(own) if target == own.uri else _open(_find(bases, target), own, storage_options)
-        for target in targets or ()
-    )
+        return first + tuple(_open(base, own, storage_options, is_callers=is_new) for base in chosen)
+    found = []
+    for target in targets or ():
+        base = None if target == own.uri else _find(bases, target)
+        callers = is_new or (base is not None and target == base.path)
+        found.append(WriteTarget(own) if base is None else _open(base, own, storage_options, is_callers=callers))
+    return tuple(found)
 
 
 def _find(bases: Sequence[BasePath], target: str) -> BasePath:
@@ -88,5 +92,6 @@ def _find(bases: Sequence[BasePath], target: str) -> BasePath:
     raise InputError(f"{target!r} is no base path of this table", cure=f"Known: {known}. Register it with add_bases.")
 
 
-def _open(base: BasePath, own: Store, storage_options: Mapping[str, str] | None) -> WriteTarget:
-    return WriteTarget(open_base(base, table_uri=own.uri, storage_options=storage_options), base.id, base.is_dataset_root)
+def _open(base: BasePath, own: Store, storage_options: Mapping[str, str] | None, *, is_callers: bool) -> WriteTarget:
+    store = open_base(base, table_uri=own.uri, storage_options=storage_options, is_callers=is_callers)
+    return WriteTarget(store, base.id, base.is_dataset_root)

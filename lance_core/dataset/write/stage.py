@@ -23,6 +23,7 @@ from lance_core.arrow import BatchCaster
 from lance_core.commit import naming
 from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.errors import InputError, LanceError
+from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
@@ -74,20 +75,21 @@ def stage_fragments(
     name_data_file: Callable[[], str] | None = None,
     progress: Progress | None = None,
     places: Sequence[WriteTarget] = (),
+    external: ExternalUris = BASES_ONLY,
 ) -> list[Fragment]:
     """Write `batches` as new data files below `data/` and describe them as fragments with id 0. Commits nothing.
 
     `schema` is what to write, with the table's field ids (see `arrow.check_compatible`); columns are picked by name. A
     file is closed at `max_rows_per_file` rows exactly, or after the batch that brings it to `max_bytes_per_file` bytes. File
     names carry `attempt`, unless `name_data_file` makes them. Files go to `places` in turn, or below the table's own root.
-    No rows, no fragments.
+    No rows, no fragments. `external` says which uris of blobs may be stored.
 
     Raises SchemaMismatchError for missing columns, other types, and nulls where the schema has none.
     """
     if max_rows_per_file < 1 or (max_bytes_per_file is not None and max_bytes_per_file < 1):
         raise InputError("max_rows_per_file and max_bytes_per_file must be at least 1")
     name = name_data_file or (lambda: naming.data_file_name(attempt))
-    stage = _Stage(tuple(places) or (WriteTarget(store),), schema, version, name, progress)
+    stage = _Stage(tuple(places) or (WriteTarget(store),), schema, version, name, progress, external)
     limit = MAX_BYTES_PER_FILE if max_bytes_per_file is None else max_bytes_per_file
     try:
         for batch in _conformed(batches, schema):
@@ -136,6 +138,7 @@ class _Stage:
         version: FileVersion,
         name: Callable[[], str],
         progress: Progress | None,
+        external: ExternalUris,
     ) -> None:
         self.fragments: list[Fragment] = []
         self.rows_in_file = 0
@@ -146,6 +149,7 @@ class _Stage:
         self._name = name
         self._events = progress if isinstance(progress, FragmentProgress) else None
         self._progress = None if isinstance(progress, FragmentProgress) else progress
+        self._external = external
         self._writer: FileWriter | None = None
         self._base_id: int | None = None
         self._rows = 0
@@ -170,7 +174,7 @@ class _Stage:
             place = self._places[self._num_files % len(self._places)]
             self._num_files += 1
             path = place.path_of(self._name())
-            self._writer = FileWriter(place.store, path, self._schema, version=self._version)
+            self._writer = FileWriter(place.store, path, self._schema, version=self._version, external=self._external)
             self._base_id = place.base_id
             if self._events is not None:
                 self._events.begin(Fragment(id=0, files=(), physical_rows=0))

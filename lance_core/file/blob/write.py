@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.errors import InputError
 from lance_core.fetch import ByteRange
+from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.file.blob.sink import BlobSink, BlobSizes
 from lance_core.file.blob_descriptors import DESCRIPTOR, KIND_EXTERNAL, PAIR
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_old_blob, leaves
@@ -60,6 +61,7 @@ class BlobStore:
 
     version: FileVersion
     sink: BlobSink
+    external: ExternalUris = BASES_ONLY
     _sizes: dict[int, BlobSizes] = field(default_factory=dict)
 
     def has_blobs(self, node: Node) -> bool:
@@ -123,7 +125,8 @@ class BlobStore:
         if uri is not None:
             position, size = value.get("position"), value.get("size")
             numbers = [0 if number is None else number.as_py() for number in (position, size)]
-            return KIND_EXTERNAL, numbers[0], numbers[1], 0, uri.as_py()
+            base_id, text = self.external.place(uri.as_py())
+            return KIND_EXTERNAL, numbers[0], numbers[1], base_id, text
         return None
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.errors import InputError
+from lance_core.file.blob.external import ExternalUris
 from lance_core.file.blob.read import stored_schema
 from lance_core.file.blob.sink import BlobSink
 from lance_core.file.blob.write import BlobStore, check_blobs
@@ -97,6 +98,7 @@ class PagedBody:
         path: str,
         max_page_bytes: int,
         max_buffered_bytes: int,
+        external: ExternalUris,
     ) -> None:
         check_blobs(schema, version)
         self._schema = schema
@@ -107,7 +109,7 @@ class PagedBody:
         self._max_buffered_bytes = max_buffered_bytes
         self._container = ContainerWriter(out)
         self._sink = BlobSink(store, path, self._container.add_buffer)
-        self._blobs = BlobStore(version, self._sink)
+        self._blobs = BlobStore(version, self._sink, external)
         nodes = [build_tree(schema, field, {}) for field in schema.top_level]
         self._blob_nodes = {number: node for number, node in enumerate(nodes) if self._blobs.has_blobs(node)}
         self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)

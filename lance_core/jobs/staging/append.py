@@ -67,7 +67,9 @@ def _plan_add(spec: AppendSpec, table: TableState, source: Source) -> Plan:
         table=table,
         source=source,
         shape=shape_of(spec),
-        make_work=lambda attempt: make_work(spec, attempt, schema=manifest.schema, target=target, version=version),
+        make_work=lambda attempt: make_work(
+            spec, attempt, schema=manifest.schema, target=target, version=version, bases=manifest.base_paths
+        ),
         conclude=Adds(),
         properties=spec.properties,
     )

@@ -28,6 +28,7 @@ from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.errors import InputError, NotFoundError
 from lance_core.expr import parse_filter
+from lance_core.file.blob.external import KEEP, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
@@ -119,6 +120,7 @@ class InsertWork:
                 version=parse_storage_version(self.spool.version),
                 max_rows_per_file=self.max_rows_per_file,
                 max_bytes_per_file=self.max_bytes_per_file,
+                external=ExternalUris.of((), self.spool.storage_options),
             )
         rows_written = sum(item.physical_rows for item in fragments)
         return TaskResult(
@@ -216,7 +218,12 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: Source, runner: Run
         source=source,
         shape=shape_of(spec),
         make_work=lambda attempt: make_work(
-            spec, attempt, schema=spooled, target=schema_to_arrow(spooled), version=manifest.file_version
+            spec,
+            attempt,
+            schema=spooled,
+            target=schema_to_arrow(spooled),
+            version=manifest.file_version,
+            external=KEEP,  # the files put aside are read again, and judged, by the tasks that insert
         ),
         conclude=Merges(manifest),
         properties=spec.properties,

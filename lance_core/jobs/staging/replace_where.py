@@ -102,7 +102,9 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: Source, ru
         table=table,
         source=source,
         shape=shape_of(spec),
-        make_work=lambda attempt: make_work(spec, attempt, schema=manifest.schema, target=target, version=version),
+        make_work=lambda attempt: make_work(
+            spec, attempt, schema=manifest.schema, target=target, version=version, bases=manifest.base_paths
+        ),
         conclude=ReplacesRows(manifest),
         properties=spec.properties,
         then=(second,),

@@ -22,7 +22,9 @@ from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths
 from lance_core.commit.registry.attempts import is_at_work
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
+from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import BasePath
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.resolve import resolve_store
@@ -53,6 +55,7 @@ class WriteWork:
     progress_seconds: float
     must_satisfy: str | None = None
     identity: str = ""
+    external: ExternalUris = BASES_ONLY
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Write what there is; a partition without rows writes no file."""
@@ -70,6 +73,7 @@ class WriteWork:
             max_rows_per_file=self.max_rows_per_file,
             max_bytes_per_file=self.max_bytes_per_file,
             progress=lambda done: report.update(done.rows, done.fragments, done.bytes),
+            external=self.external,
         )
         result = TaskResult(
             partition=partition,
@@ -95,8 +99,20 @@ class WriteWork:
         return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
 
 
-def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.Schema, version: FileVersion) -> WriteWork:
-    """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only."""
+def make_work(
+    spec: WriteSpec,
+    attempt: Attempt,
+    *,
+    schema: Schema,
+    target: pa.Schema,
+    version: FileVersion,
+    bases: Sequence[BasePath] = (),
+    external: ExternalUris | None = None,
+) -> WriteWork:
+    """The work of a spec; storage options are revealed here, on the driver, and travel inside the pickled work only.
+
+    `external` None: uris of blobs must be below the table's `bases`, unless a storage option allows others.
+    """
     return WriteWork(
         uri=spec.uri,
         storage_options=spec.resolved_options(),
@@ -109,6 +125,7 @@ def make_work(spec: WriteSpec, attempt: Attempt, *, schema: Schema, target: pa.S
         progress_seconds=spec.progress_seconds,
         must_satisfy=spec.predicate if isinstance(spec, ReplaceWhereSpec) else None,
         identity=attempt.identity,
+        external=ExternalUris.of(bases, spec.resolved_options()) if external is None else external,
     )
 
 

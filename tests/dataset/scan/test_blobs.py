@@ -124,7 +124,8 @@ def test_external_blobs(tmp_path: Path) -> None:
     uri = (tmp_path / "outside.bin").as_uri()
     table = pa.table([lance.blob_array([uri])], schema=pa.schema([lance.blob_field("b")]))
     lance.write_dataset(table, tmp_path / "t", data_storage_version="2.2", allow_external_blob_outside_bases=True)
-    (file,) = lance_core.dataset(tmp_path / "t").take_blobs("b", indices=[0])
+    allowed = {"allow_external_blob_outside_bases": "true"}
+    (file,) = lance_core.dataset(tmp_path / "t", storage_options=allowed).take_blobs("b", indices=[0])
     (other,) = lance.dataset(tmp_path / "t").take_blobs("b", indices=[0])
     assert file is not None
     assert (file.size(), file.read_range(3, 4)) == (other.size(), b"3456")

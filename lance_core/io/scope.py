@@ -1,0 +1,82 @@
+"""Whose credentials go where: the account, bucket or host of a uri, and which uris a caller allows beside it. Pure.
+
+::
+
+    scope_of("s3://lake/a/t.lance")                        -> ("s3", "lake")
+    scope_of("abfss://c@acct.dfs.core.windows.net/t")      -> ("az", "acct")
+    scope_of("az://c/t", {"account_name": "acct"})         -> ("az", "acct")
+    scope_of("/data/t.lance")                              -> ("file", "")
+    is_allowed("s3://media/x", {"allowed_bases": "s3://media"})   -> True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from lance_core.io.options import ALLOWED_BASES
+
+HERE = frozenset({"file", "memory"})
+"""Families of places on this machine, which take no credentials."""
+
+_SAME = {
+    "file-object-store": "file", "s3a": "s3", "s3n": "s3", "s3+ddb": "s3", "gcs": "gs", "azure": "az", "abfs": "az",
+    "abfss": "az", "wasb": "az", "wasbs": "az", "adl": "az",
+}  # fmt: skip
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]+)://")
+_ACCOUNT = ("azure_storage_account_name", "account_name")
+_CONNECTION = ("azure_storage_connection_string", "connection_string")
+_ACCOUNT_OF_CONNECTION = re.compile(r"(?:^|;)\s*AccountName=([^;]+)", re.IGNORECASE)
+
+
+def family_of(uri: str) -> str:
+    """The kind of place that a uri names: "file" for plain paths, else its scheme, one name for all spellings."""
+    found = _SCHEME.match(uri)
+    scheme = "file" if found is None else found.group(1).lower()
+    return _SAME.get(scheme, scheme)
+
+
+def scope_of(uri: str, options: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Within which credentials may be shared: family, and account (Azure), bucket, or host with its port."""
+    family = family_of(uri)
+    if family in HERE:
+        return family, ""
+    netloc = _netloc(uri)
+    if family != "az":
+        return family, netloc.lower()
+    host = netloc.rpartition("@")[2] if "@" in netloc else ""
+    return family, host.split(".", 1)[0].lower() or _account(options or {})
+
+
+def is_same_scope(uri: str, other: str, options: Mapping[str, str] | None = None) -> bool:
+    """Whether two uris are of one account, bucket or host; `options` say the account where a uri does not."""
+    if family_of(uri) in HERE and family_of(other) in HERE:
+        return True
+    return scope_of(uri, options) == scope_of(other, options)
+
+
+def is_allowed(uri: str, options: Mapping[str, str] | None) -> bool:
+    """Whether the caller's `allowed_bases` name this uri or a place that it lies below."""
+    wanted = uri.rstrip("/")
+    for prefix in re.split(r"[,\s]+", str((options or {}).get(ALLOWED_BASES, ""))):
+        bare = prefix.rstrip("/")
+        if bare and ".." not in wanted.split("/") and (wanted == bare or wanted.startswith(f"{bare}/")):
+            return True
+    return False
+
+
+def _netloc(uri: str) -> str:
+    try:
+        return urlsplit(uri).netloc
+    except ValueError:  # a bracket that is never closed; whoever opens it says so
+        return uri
+
+
+def _account(options: Mapping[str, str]) -> str:
+    named = next((options[name] for name in _ACCOUNT if options.get(name)), "")
+    if named:
+        return named.lower()
+    text = next((options[name] for name in _CONNECTION if options.get(name)), "")
+    found = _ACCOUNT_OF_CONNECTION.search(text)
+    return "" if found is None else found.group(1).strip().lower()
