@@ -23,7 +23,10 @@ from airflow.providers.common.compat.sdk import (
     BaseHook,
     BaseOperator,
     BaseSensorOperator,
+    DecoratedOperator,
     TaskGroup,
+    determine_kwargs,
+    task_decorator_factory,
 )
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -97,11 +100,14 @@ __all__ = [
     "BaseSensorOperator",
     "BaseTrigger",
     "Context",
+    "DecoratedOperator",
     "TaskGroup",
     "TriggerEvent",
     "configured",
     "count",
     "deferrable_by_default",
+    "determine_kwargs",
     "mask_secret",
     "record_seconds",
+    "task_decorator_factory",
 ]

@@ -7,6 +7,7 @@
     URI    lance://?base_uri=s3%3A%2F%2Flake%2Ftables&spark_conn_id=spark_default&storage_options=%7B%22region%22...%7D
     form   base uri, default Spark connection, storage options (JSON); login and password as in the table below
 
+`aws_conn_id`, `gcp_conn_id` or `azure_conn_id` take the credentials from that connection (`airflow_lance.cloud`).
 `base_uri` may also stand in the host field (`"host": "/data/lake"`). No Airflow import, no IO.
 """
 
@@ -55,6 +56,7 @@ class LanceConnection:
     base_uri: str = ""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark_conn_id: str = ""
+    cloud_conn_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -99,7 +101,9 @@ def parse_connection(connection: ConnectionLike) -> LanceConnection:
         options.setdefault(login_name, connection.login)
     if password_name and connection.password:
         options.setdefault(password_name, connection.password)
-    return LanceConnection(base_uri, options, _text(extra, "spark_conn_id", connection))
+    clouds = {name: _text(extra, name, connection) for name in ("aws_conn_id", "gcp_conn_id", "azure_conn_id")}
+    named = {name: conn_id for name, conn_id in clouds.items() if conn_id}
+    return LanceConnection(base_uri, options, _text(extra, "spark_conn_id", connection), named)
 
 
 def _host_uri(connection: ConnectionLike) -> str:

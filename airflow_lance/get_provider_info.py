@@ -22,6 +22,7 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [_modules("sensors", "health", "index", "rows", "staged", "tag", "version")],
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "condition", "staging", "version")],
+        "task-decorators": [{"name": "lance", "class-name": "airflow_lance.decorators.lance.lance_task"}],
         "connection-types": [_CONNECTION],
         "config": _CONFIG,
         "asset-uris": [_ASSETS],
@@ -79,6 +80,18 @@ _CONNECTION: dict[str, Any] = {
             "label": "Default Spark connection",
             "description": "The Spark connection that runs jobs on these tables. Default: spark_default.",
             "schema": {"type": ["string", "null"], "default": "spark_default"},
+        },
+        **{
+            name: {
+                "label": f"{cloud} connection",
+                "description": f"Takes the credentials from this connection, for example {example}.",
+                "schema": {"type": ["string", "null"]},
+            }
+            for name, cloud, example in (
+                ("aws_conn_id", "AWS", "aws_default"),
+                ("gcp_conn_id", "Google Cloud", "google_cloud_default"),
+                ("azure_conn_id", "Azure", "wasb_default"),
+            )
         },
         "storage_options": {
             "label": "Storage options",

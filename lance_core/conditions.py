@@ -27,6 +27,7 @@ class TableFacts:
     `physical_rows` does. `num_small_fragments` counts fragments of fewer rows than `small_fragment_rows`. `bytes` sums the
     data files whose size is recorded. `matching_rows` has the rows per predicate that was asked for, `index_coverage` the
     share (0 to 1) of fragments each index covers, `num_staged` the staged transactions that wait (None: not looked up).
+    `incarnation` tells a table from one that is made later at the same uri; empty when nobody knows.
     """
 
     uri: str
@@ -44,6 +45,7 @@ class TableFacts:
     index_coverage: Mapping[str, float] = field(default_factory=dict)
     matching_rows: Mapping[str, int] = field(default_factory=dict)
     num_staged: int | None = None
+    incarnation: str = ""
 
     @property
     def num_deleted_rows(self) -> int:

@@ -19,6 +19,7 @@
     │   ├── AlreadyExistsError         put_if_absent found the object there
     │   └── PreconditionError          the store cannot give the guarantee that was asked for
     └── InputError                     also ValueError: what the caller passed is wrong
+        ├── SourceMissingError         retryable: a file or folder of a source does not exist, or holds nothing yet
         ├── SchemaMismatchError
         └── FilterError
 
@@ -131,6 +132,12 @@ class PreconditionError(StoreError):
 
 class InputError(LanceError, ValueError):
     """What the caller passed is wrong; nothing was changed."""
+
+
+class SourceMissingError(InputError):
+    """A file or folder that a job reads does not exist, or holds no file; late data is the common reason."""
+
+    retryable = True
 
 
 class SchemaMismatchError(InputError):

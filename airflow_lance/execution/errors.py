@@ -3,6 +3,7 @@
 ::
 
     RetryableConflictError, StoreError        raised as they are: the task fails and Airflow retries it
+    SourceMissingError                        as `on_missing` says: a retry, a skipped task, or a failure without a retry
     CommitStateUnknownError                   AirflowFailException that names the command which settles it
     every other LanceError                    AirflowFailException; the library's message already ends with the cure
 """
@@ -11,16 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
-from airflow_lance.compat import AirflowFailException
-from lance_core.errors import CommitStateUnknownError, LanceError
+from airflow_lance.compat import AirflowFailException, AirflowSkipException
+from lance_core.errors import CommitStateUnknownError, LanceError, SourceMissingError
+
+OnMissing = Literal["retry", "skip", "fail"]
+ON_MISSING: tuple[str, ...] = ("retry", "skip", "fail")
 
 
 @contextmanager
-def as_airflow_errors(uri: str = "") -> Iterator[None]:
+def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Iterator[None]:
     """Run library calls inside; errors that a retry cannot mend leave as AirflowFailException."""
     try:
         yield
+    except SourceMissingError as error:
+        if on_missing == "retry":
+            raise
+        kind = AirflowSkipException if on_missing == "skip" else AirflowFailException
+        raise kind(explain(error, uri=uri)) from error
     except LanceError as error:
         if error.retryable:
             raise

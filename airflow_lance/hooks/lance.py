@@ -4,12 +4,14 @@
 
     hook = LanceHook("lake")                  # AIRFLOW_CONN_LAKE='{"conn_type": "lance", "host": "/data/lake"}'
     hook.get_uri("flights.lance")             # "/data/lake/flights.lance"
+    hook.dataset("flights.lance")             # the table, to read; hook.write(rows, "flights.lance", mode="append")
     hook.test_connection()                    # lists, and proves that two writers cannot both commit one version
 """
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,11 @@ class LanceHook(BaseHook):
     def settings(self) -> LanceConnection:
         """The parsed connection. AirflowNotFoundException when it does not exist."""
         settings = parse_connection(self.get_connection(self.lance_conn_id))
+        if settings.cloud_conn_ids:
+            from airflow_lance.cloud import cloud_options
+
+            found = cloud_options(settings.cloud_conn_ids)
+            settings = replace(settings, storage_options={**found, **settings.storage_options})
         for secret in settings.secrets:
             mask_secret(secret)
         return settings
@@ -58,6 +65,21 @@ class LanceHook(BaseHook):
     def spark_conn_id(self, table: str = "") -> str:
         """The Spark connection that runs jobs unless an operator names another."""
         return self._settings_for(table).spark_conn_id or DEFAULT_SPARK_CONNECTION
+
+    def dataset(self, table: str, *, version: int | str | None = None, **options: Any) -> Any:
+        """A table to read, `lance_core.dataset`: by name below the base uri or by full uri, at a version or a tag."""
+        from lance_core.jobs import api
+
+        return api.open_table(self.get_uri(table), version=version, options=self.storage_options(table), **options)
+
+    def write(self, rows: Any, table: str, *, mode: str = "create", **options: Any) -> Any:
+        """Write rows at once with `lance_core.write_dataset`; the table as it is now.
+
+        A task that is retried writes again. `@task.lance` and the operators write exactly once.
+        """
+        from lance_core.jobs import api
+
+        return api.write_table(rows, self.get_uri(table), mode=mode, options=self.storage_options(table), **options)
 
     def get_conn(self) -> Store:
         """The store rooted at the base uri."""

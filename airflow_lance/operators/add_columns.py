@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_lance.execution.sources import plain_source
 from airflow_lance.operators.base import LanceStageOperator, given, whole
-from airflow_lance.operators.write import plain_source
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec, SourceSpec

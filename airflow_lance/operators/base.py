@@ -3,9 +3,10 @@
 ::
 
     LanceAppendOperator(task_id="append", uri="flights.lance", source={"format": "csv", "paths": ["/raw/{{ ds }}.csv"]})
-        -> XCom {"uri": "/data/lake/flights.lance", "identity": "5d2c...", "read_version": 3, "num_rows": 27004, ...}
+        -> XCom {"uri": "/data/lake/flights.lance", "uuid": "5d2c...", "version": 4, "rows_added": 27004, ...}
 
-Staging changes nothing that a reader sees. `LanceCommitOperator`, which `LanceTransaction` adds by itself, publishes it.
+A task by itself publishes what it staged, exactly once. Inside a `LanceTransaction`, or where a `LanceCommitOperator` takes
+its output, it only stages, which changes nothing that a reader sees.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from airflow_lance.compat import (
 )
 from airflow_lance.connection import LanceConnection
 from airflow_lance.execution.callables import check_callables
-from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.execution.dataflow import has_commit_after
+from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
+from airflow_lance.execution.parse_checks import check_arguments
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.lineage import Touched, lineage, source_paths
 from lance_core.errors import InputError
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from airflow_lance.execution.spark_submit import SparkSubmitRun
     from lance_core.jobs.specs.spec import JobSpec
 
+Commit = Literal["now", "later", "elsewhere"]
+_COMMITS: tuple[str, ...] = ("now", "later", "elsewhere")
 Execution = Literal["spark-submit", "spark-connect", "local"]
 _EXECUTIONS: tuple[str, ...] = ("spark-submit", "spark-connect", "local")
 
@@ -93,6 +98,11 @@ class LanceVerbOperator(LanceTableOperator):
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """The job's description, without storage options. InputError when an argument is wrong."""
 
+    def resolve_template_files(self) -> None:
+        """Airflow calls this once the DAG is complete: the moment to check the arguments."""
+        super().resolve_template_files()
+        check_arguments(self)
+
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the table, with its version where the work tells it."""
         return lineage(outputs=[] if self._touched is None else [self._touched])
@@ -117,6 +127,12 @@ class LanceVerbOperator(LanceTableOperator):
 class LanceStageOperator(LanceTableOperator):
     """Base of the operators that stage work. Subclasses say what the job is (`make_spec`).
 
+    :param commit: who publishes the work: "now", this task, right after it was staged; "later", a commit task of the same
+        DAG; "elsewhere", another DAG or the command line. None is "later" inside a `LanceTransaction` and where a
+        `LanceCommitOperator` takes this task's output, else "now".
+    :param gates: what the added rows must be like before this task publishes them, as for `LanceCommitOperator`. (templated)
+    :param on_missing: what to do while a file or folder of the source does not exist or holds nothing: "retry" as `retries`
+        say, "skip" the task, or "fail" without a retry.
     :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
     :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
         server; or "local" for small tables: in the worker's own process, without Spark.
@@ -139,6 +155,7 @@ class LanceStageOperator(LanceTableOperator):
 
     template_fields: Sequence[str] = (
         *LanceTableOperator.template_fields,
+        "gates",
         "key",
         "spark_conn_id",
         "conf",
@@ -146,12 +163,15 @@ class LanceStageOperator(LanceTableOperator):
         "packaging",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceTableOperator.template_fields_renderers, "conf": "json", "spark_submit": "json",
+        **LanceTableOperator.template_fields_renderers, "conf": "json", "gates": "json", "spark_submit": "json",
     }  # fmt: skip
 
     def __init__(
         self,
         *,
+        commit: Commit | None = None,
+        gates: Sequence[Mapping[str, Any]] = (),
+        on_missing: OnMissing = "retry",
         key: str = "",
         execution: Execution = "spark-submit",
         spark_conn_id: str | None = None,
@@ -162,8 +182,18 @@ class LanceStageOperator(LanceTableOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if execution not in _EXECUTIONS:
-            raise InputError(f"{self.task_id}: execution must be one of {', '.join(_EXECUTIONS)}, got {execution!r}")
+        require_one_of(execution, _EXECUTIONS, where=f"{self.task_id}: execution")
+        require_one_of(on_missing, ON_MISSING, where=f"{self.task_id}: on_missing")
+        if commit is not None:
+            require_one_of(commit, _COMMITS, where=f"{self.task_id}: commit")
+        if gates and commit in ("later", "elsewhere"):
+            raise InputError(
+                f"{self.task_id}: gates do not go with commit={commit!r}: this task publishes nothing",
+                cure="Give the gates to the commit task.",
+            )
+        self.commit: Commit | None = commit
+        self.gates = list(gates)
+        self.on_missing: OnMissing = on_missing
         self.key = key
         self.execution: Execution = execution
         self.spark_conn_id = spark_conn_id
@@ -175,14 +205,38 @@ class LanceStageOperator(LanceTableOperator):
         self._options: dict[str, Any] = {}
         self._submit: SparkSubmitRun | None = None
         self._runs_here = False
+        self._publishes = False
+        self._touched: Touched | None = None
+
+    @property
+    def publishes(self) -> bool:
+        """Whether this task publishes what it stages."""
+        return self.commit in (None, "now")
 
     @abstractmethod
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """The job's description, without storage options. InputError when an argument is wrong."""
 
+    def resolve_template_files(self) -> None:
+        """Airflow calls this once the DAG is complete: the moment to check the arguments, and that somebody commits."""
+        super().resolve_template_files()
+        check_arguments(self)
+        self.require_committer()
+
+    def require_committer(self) -> None:
+        """InputError when the work is left for a commit task that the DAG does not have."""
+        is_known = self.has_dag()  # type: ignore[no-untyped-call]
+        if self.commit == "later" and is_known and not has_commit_after(self):
+            raise InputError(
+                f"{self.task_id}: commit='later', but no commit task comes after it in DAG {self.dag_id!r}",
+                cure="Put it into a LanceTransaction, give its output to a LanceCommitOperator, leave `commit` out to "
+                "publish at once, or say commit='elsewhere' when another DAG or the command line publishes it.",
+            )
+
     def execute(self, context: Context) -> dict[str, Any]:
-        """Stage the work once, however often this task is tried; returns a reference for the commit."""
-        with as_airflow_errors(self.uri):
+        """Stage the work once, however often this task is tried, and publish it unless somebody else does."""
+        with as_airflow_errors(self.uri, on_missing=self.on_missing):
+            self.require_committer()
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
             self._options = options
@@ -191,30 +245,44 @@ class LanceStageOperator(LanceTableOperator):
             check_callables(spec.to_plain(redact=True))
             self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.identity, self.execution)
             stage = self._submit_job if self.execution == "spark-submit" else self._stage_here
-            reference = stage(spec, options, context)
+            return self._finish(stage(spec, options, context), spec, options, context)
+
+    def _finish(
+        self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
+    ) -> dict[str, Any]:
+        """The reference for the commit; or, published, what came of it and whose work it was."""
         self.log.info("Staged: %s", reference)
-        return reference
+        if not self.publishes:
+            return reference
+        from airflow_lance.execution.publish import publish
+
+        # A commit that is killed is finished by the next one: nothing of it may be removed.
+        self._publishes = True
+        result = publish(self, context, uri=spec.uri, references=[reference], options=options, gates=self.gates)
+        self._touched = Touched(spec.uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
+        return {**result, "uuid": reference["uuid"]}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """For OpenLineage: the source's files go into the table; its version is the commit's to tell."""
+        """For OpenLineage: the source's files go into the table, at the version that this task published."""
         inputs = [Touched(path) for path in source_paths(getattr(self, "source", {}) or {})]
-        return lineage(inputs=inputs, outputs=[] if self._spec is None else [Touched(self._spec.uri)])
+        output = self._touched or (None if self._spec is None else Touched(self._spec.uri))
+        return lineage(inputs=inputs, outputs=[] if output is None else [output])
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The triggerer saw the job end: its reference, or its error."""
+        """The triggerer saw the job end: what came of it, or its error."""
         from lance_core.jobs import api
 
-        with as_airflow_errors(self.uri):
+        with as_airflow_errors(self.uri, on_missing=self.on_missing):
             uri, options = self.table_uri(), self.store_options()
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
             if event.get("state") == "failed":
                 api.raise_failure(spec, options=options)
-            reference = api.read_result(spec, options=options)
-        self.log.info("Staged: %s", reference)
-        return reference
+            return self._finish(api.read_result(spec, options=options), spec, options, context)
 
     def on_kill(self) -> None:
         """Stop the Spark job and abort its attempt: its files are removed by name."""
+        if self._publishes:
+            return
         if self._runs_here:
             # This is a signal handler in the middle of the work: unwinding it stops and aborts the attempt in one go.
             raise AirflowException(f"{self.task_id} was stopped while it staged")
@@ -277,6 +345,12 @@ class LanceStageOperator(LanceTableOperator):
             ),
             method_name="execute_complete",
         )
+
+
+def require_one_of(value: object, known: Sequence[str], *, where: str) -> None:
+    """InputError when a value is none of those that an argument takes."""
+    if value not in known:
+        raise InputError(f"{where} must be one of {', '.join(known)}, got {value!r}")
 
 
 def whole(value: int | str | None) -> Any:

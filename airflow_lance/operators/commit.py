@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from airflow_lance.compat import Asset, Context, count, record_seconds
-from airflow_lance.execution.callables import check_callables
+from airflow_lance.compat import Context
+from airflow_lance.execution.dataflow import commits_later, operator_class, source_tasks
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched, lineage
-from airflow_lance.operators.base import LanceTableOperator
+from airflow_lance.operators.base import LanceStageOperator, LanceTableOperator
 from airflow_lance.pools import explain_pool, pool_of
 from lance_core.errors import InputError
 
@@ -39,6 +39,8 @@ class LanceCommitOperator(LanceTableOperator):
     :param re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
         them invalid; else such a conflict fails the task.
     """
+
+    commits_others: ClassVar[bool] = True
 
     template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "staged", "gates")
     template_fields_renderers: ClassVar[dict[str, str]] = {
@@ -61,12 +63,14 @@ class LanceCommitOperator(LanceTableOperator):
         self.max_attempts = max_attempts
         self.gates = list(gates)
         self.re_execute = re_execute
+        for task in source_tasks(staged):
+            if issubclass(operator_class(task), LanceStageOperator):
+                commits_later(task)
         self._touched: Touched | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Commit, and tell the outlets. None when no task staged anything."""
-        from lance_core.jobs import api
-        from lance_core.spark import OnDemandSpark
+        from airflow_lance.execution.publish import publish
 
         with as_airflow_errors(self.uri):
             references = list(staged_references(self.staged))
@@ -74,38 +78,24 @@ class LanceCommitOperator(LanceTableOperator):
                 self.log.info("No task staged anything; the table stays as it is.")
                 return None
             uri = self._only_table(references)
-            check_callables(self.gates)
             if self.pool == _DEFAULT_POOL:
                 self.log.info(explain_pool(pool_of(uri), uri))
-            with OnDemandSpark() as runner:
-                result = api.commit(
-                    uri,
-                    references,
-                    options=self.store_options(),
-                    max_attempts=self.max_attempts,
-                    gates=self.gates,
-                    re_execute=self.re_execute,
-                    runner=runner,
-                )
+            result = publish(
+                self,
+                context,
+                uri=uri,
+                references=references,
+                options=self.store_options(),
+                gates=self.gates,
+                max_attempts=self.max_attempts,
+                re_execute=self.re_execute,
+            )
         self._touched = Touched(uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
-        self._tell(uri, result)
-        self._tell_outlets(context, uri, result)
         return result
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the table at its new version, with the rows and bytes that were added."""
         return lineage(outputs=[] if self._touched is None else [self._touched])
-
-    def _tell(self, uri: str, result: Mapping[str, Any]) -> None:
-        outcomes = list(result["identities"].values())
-        landed, before = outcomes.count("landed"), outcomes.count("already_landed")
-        self.log.info(
-            "%s is at version %s: %d writes landed now with %d rows, %d had landed before",
-            uri, result["version"], landed, result["rows_added"], before,
-        )  # fmt: skip
-        for name, value in (("landed", landed), ("already_landed", before), ("rows_added", int(result["rows_added"]))):
-            count(f"lance.commit.{name}", value)
-        record_seconds("lance.commit.duration", float(result["seconds"]))
 
     def _only_table(self, references: Sequence[Mapping[str, Any]]) -> str:
         from lance_core.jobs.specs.identity import canonical_uri
@@ -120,20 +110,6 @@ class LanceCommitOperator(LanceTableOperator):
             )
         self.uri = self.uri or str(references[0]["uri"])
         return self.table_uri()
-
-    def _tell_outlets(self, context: Context, uri: str, result: Mapping[str, Any]) -> None:
-        extra = {
-            "uri": uri,
-            "version": result["version"],
-            "rows": result["rows_added"],
-            "rows_added": result["rows_added"],
-            "rows_deleted": result["rows_deleted"],
-            "identities": dict(result["identities"]),
-            "transaction_uuids": list(result["identities"]),
-        }
-        for outlet in self.outlets:
-            if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra.update(extra)
 
 
 def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:

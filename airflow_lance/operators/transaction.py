@@ -8,7 +8,7 @@
     month.append [0..n]  ->  month.commit          n staged appends, one new version
 
 All tasks inside run before the commit, the staging ones hand it their references, and when one of them fails nothing is
-published.
+published. A skipped task counts as nothing to publish: the commit publishes what the others staged.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_lance.compat import TaskGroup
+from airflow_lance.execution.dataflow import commits_later, operator_class
 from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.commit import LanceCommitOperator
+from lance_core.errors import InputError
 
 
 class LanceTransaction(TaskGroup):
@@ -52,6 +54,7 @@ class LanceTransaction(TaskGroup):
         given: dict[str, Any] = {"uri": uri, "pool": pool, "outlets": list(outlets), "lance_conn_id": lance_conn_id}
         given["storage_options"] = None if storage_options is None else dict(storage_options)
         self.commit_args: dict[str, Any] = {name: value for name, value in given.items() if value}
+        self.commit_args["trigger_rule"] = "none_failed_min_one_success"
         self.commit_args.update(commit_args or {})
         self.commit_task_id = commit_task_id
         self.commit_task: LanceCommitOperator | None = None
@@ -66,7 +69,13 @@ class LanceTransaction(TaskGroup):
     def _add_commit(self) -> None:
         # Leaves are asked for before the commit exists, or it would be one of them.
         leaves = list(self.get_leaves())
-        staging = [task for task in self if _stages(task)]
+        staging = [task for task in self if issubclass(operator_class(task), LanceStageOperator)]
+        for task in staging:
+            if not commits_later(task):
+                raise InputError(
+                    f"{task.task_id}: only the commit task of a LanceTransaction publishes",
+                    cure="Leave `commit` out inside the group, or move the task out of it.",
+                )
         # What reaches the table for all of them reaches it for the commit.
         shared = {name: _shared(staging, name) for name in ("lance_conn_id", "storage_options")}
         arguments = {**{name: value for name, value in shared.items() if value}, **self.commit_args}
@@ -75,12 +84,6 @@ class LanceTransaction(TaskGroup):
         )
         for leaf in leaves:
             leaf.set_downstream(self.commit_task)
-
-
-def _stages(task: Any) -> bool:
-    """Whether a task, plain or mapped, is a staging one."""
-    kind = getattr(task, "operator_class", type(task))
-    return isinstance(kind, type) and issubclass(kind, LanceStageOperator)
 
 
 def _shared(tasks: Sequence[Any], name: str) -> Any:

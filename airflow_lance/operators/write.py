@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_lance.execution.sources import check_formats, plain_source
 from airflow_lance.operators.base import LanceStageOperator, whole
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ class LanceWriteOperator(LanceStageOperator):
 
     :param source: where the rows come from (templated), one of
 
+        - a path, or a list of paths, of files whose suffix says the format (`.parquet`, `.csv`, `.json`, `.orc`, `.arrow`);
         - `{"format": "csv", "paths": [...], "options": {"header": "true"}, "schema": "id BIGINT, ..."}`: any format of
           `spark.read`, with Spark's option names;
         - `{"sql": "SELECT ... FROM raw", "views": {"raw": {"format": ...}}}`: a query over such sources;
@@ -44,7 +46,7 @@ class LanceWriteOperator(LanceStageOperator):
     def __init__(
         self,
         *,
-        source: Mapping[str, Any] | SourceSpec,
+        source: Mapping[str, Any] | SourceSpec | str | PathLike[str] | Sequence[str | PathLike[str]],
         max_rows_per_file: int | str | None = None,
         max_bytes_per_file: int | str | None = None,
         num_partitions: int | str | None = None,
@@ -70,10 +72,12 @@ class LanceWriteOperator(LanceStageOperator):
 
     def write_fields(self, *, uri: str, identity: str) -> dict[str, Any]:
         """The fields of a WriteSpec as plain data; `from_plain` checks every one of them."""
+        source = plain_source(self.source)
+        check_formats(source, execution=self.execution)
         fields = {
             "uri": uri,
             "identity": identity,
-            "source": plain_source(self.source),
+            "source": source,
             "max_rows_per_file": whole(self.max_rows_per_file),
             "max_bytes_per_file": whole(self.max_bytes_per_file),
             "num_partitions": whole(self.num_partitions),
@@ -85,11 +89,3 @@ class LanceWriteOperator(LanceStageOperator):
             "progress_seconds": self.progress_seconds,
         }
         return {name: value for name, value in fields.items() if value is not None}
-
-
-def plain_source(source: Mapping[str, Any] | SourceSpec) -> dict[str, Any]:
-    """A source as plain data, without the fields that say nothing."""
-    from lance_core.jobs.specs.serde import to_plain
-
-    plain: dict[str, Any] = to_plain(source) if is_dataclass(source) else dict(source)
-    return plain

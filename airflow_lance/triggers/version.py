@@ -9,13 +9,15 @@
 
 The version that was told last is the watermark. It is kept in the asset's state store (Airflow 3.3), so that what came while
 no triggerer ran is told when one starts; without a store it begins with the version that is there. A version may be told
-twice when a triggerer dies right after telling it, never not at all.
+twice when a triggerer dies right after telling it, never not at all. A table that was dropped and made again is told from
+its first version on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_lance.compat import BaseEventTrigger, TriggerEvent
@@ -24,6 +26,33 @@ from lance_core.conditions import TableFacts, VersionAtLeast
 from lance_core.errors import LanceError
 
 WATERMARK = "lance_version"
+INCARNATION = "lance_incarnation"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The newest version that was reported, and of which table: one that is made again at a uri is another table."""
+
+    version: int
+    incarnation: str = ""
+
+    def is_of_another_table(self, facts: TableFacts) -> bool:
+        """Whether the table was dropped and made again since. Versions of one table only ever go up."""
+        if facts.incarnation and self.incarnation:
+            return facts.incarnation != self.incarnation
+        return facts.version < self.version
+
+
+def version_event(facts: TableFacts, *, since: int) -> dict[str, Any]:
+    """What the event says: the same names as the event of a commit, and all facts of the table."""
+    return {
+        "uri": facts.uri,
+        "version": facts.version,
+        "since": since,
+        "incarnation": facts.incarnation,
+        "rows": facts.num_rows,
+        "facts": facts.to_dict(),
+    }
 
 
 class LanceVersionTrigger(BaseEventTrigger):
@@ -64,41 +93,43 @@ class LanceVersionTrigger(BaseEventTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, tell what is new, wait; for ever. A look that fails is logged and made again."""
-        told = await self._watermark()
+        """Look, report what is new, wait; for ever. A look that fails is logged and made again."""
+        seen = await self._watermark()
         while True:
             try:
                 facts: TableFacts = await asyncio.to_thread(self._look)
             except LanceError as error:
                 self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
             else:
-                if told is None:
-                    told = facts.version if self.min_version is None else self.min_version - 1
-                    await self._remember(told)
-                if facts.version > told:
-                    since, told = told, facts.version
-                    payload = {"uri": facts.uri, "version": told, "since": since, "facts": facts.to_dict()}
-                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
-                    # Afterwards: a triggerer that dies in between tells it twice, not never.
-                    await self._remember(told)
+                if seen is None:
+                    seen = Seen(facts.version if self.min_version is None else self.min_version - 1, facts.incarnation)
+                    await self._remember(seen)
+                elif seen.is_of_another_table(facts):
+                    seen = Seen(0, facts.incarnation)
+                if facts.version > seen.version:
+                    since, seen = seen.version, Seen(facts.version, facts.incarnation)
+                    yield TriggerEvent(version_event(facts, since=since))  # type: ignore[no-untyped-call]
+                    # Afterwards: a triggerer that dies in between reports it twice, not never.
+                    await self._remember(seen)
             await asyncio.sleep(self.poke_interval)
 
-    async def _watermark(self) -> int | None:
+    async def _watermark(self) -> Seen | None:
         store: Any = getattr(self, "asset_state_store", None)
         if store is None:
             return None
         try:
-            found = await store.aget(WATERMARK)
+            found, incarnation = await store.aget(WATERMARK), await store.aget(INCARNATION)
         except ValueError as error:  # several assets share this watch
             self.log.info("No watermark is kept: %s", error)
             self.asset_state_store = None
             return None
-        return None if found is None else int(found)
+        return None if found is None else Seen(int(found), str(incarnation or ""))
 
-    async def _remember(self, version: int) -> None:
+    async def _remember(self, seen: Seen) -> None:
         store: Any = getattr(self, "asset_state_store", None)
         if store is not None:
-            await store.aset(WATERMARK, version)
+            await store.aset(INCARNATION, seen.incarnation)
+            await store.aset(WATERMARK, seen.version)
 
     def _look(self) -> TableFacts:
         return look(

@@ -9,6 +9,7 @@
     abort          give up attempts that will never finish: their files are removed by name
     commit         publish staged transactions as versions
     look           the facts of a table that conditions are tested on
+    open_table     a table to read; `write_table` writes one without staging
     open_store     the store below a uri, for a connection test
 """
 
@@ -47,6 +48,7 @@ __all__ = [
     "find_done",
     "look",
     "open_store",
+    "open_table",
     "raise_failure",
     "raising_driver_errors",
     "read_result",
@@ -55,6 +57,7 @@ __all__ = [
     "run",
     "watch",
     "with_options",
+    "write_table",
 ]
 
 Options = Mapping[str, Any]
@@ -193,6 +196,20 @@ def look(uri: str, *, condition: Condition, options: Options) -> TableFacts:
     return table_facts(
         uri, storage_options=reveal_all(options), predicates=condition.predicates, staged=condition.needs_staged
     )
+
+
+def open_table(uri: str, *, options: Options, version: int | str | None = None, **more: Any) -> Any:
+    """The table at a uri, at a version or a tag."""
+    from lance_core.dataset import dataset
+
+    return dataset(uri, version=version, storage_options=reveal_all(options), **more)
+
+
+def write_table(rows: Any, uri: str, *, mode: str, options: Options, **more: Any) -> Any:
+    """Write rows at once, without staging; the table as it is then."""
+    from lance_core.dataset import write_dataset
+
+    return write_dataset(rows, uri, mode=mode, storage_options=reveal_all(options), **more)
 
 
 def open_store(uri: str, options: Options) -> Store:

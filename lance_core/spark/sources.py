@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lance_core.errors import InputError
+from lance_core.errors import InputError, SourceMissingError
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec
@@ -72,7 +72,10 @@ def as_input_error(error: BaseException, spec: SourceSpec) -> InputError | None:
     text = str(error).split("\n", 1)[0].strip()
     if condition == "PATH_NOT_FOUND":
         path = _parameters(error).get("path") or ", ".join(spec.paths)
-        return InputError(f"source path {path} does not exist", uri=path)
+        return SourceMissingError(f"source path {path} does not exist", uri=path)
+    if condition == "UNABLE_TO_INFER_SCHEMA" and spec.paths:
+        paths = ", ".join(spec.paths)
+        return SourceMissingError(f"source path {paths} holds no file", uri=paths)
     return InputError(f"the source ({spec.describe()}) is refused by Spark: {text}")
 
 

@@ -16,8 +16,10 @@ class FakeTi:
         self.dag_id, self.run_id, self.task_id, self.map_index, self.try_number = "d", run_id, task_id, -1, 1
 
 
-def execute(operator: Any, *, run_id: str = "r") -> Any:
-    """One try of a task; the same operator and run id again are a retry or a clear."""
+def execute(operator: Any, *, run_id: str = "r", publishes: bool = False) -> Any:
+    """One try of a task; the same operator and run id again are a retry or a clear. It only stages unless it `publishes`."""
+    if not publishes and getattr(operator, "commit", "") is None:
+        operator.commit = "elsewhere"
     return operator.execute({"ti": FakeTi(operator.task_id, run_id), "outlet_events": {}})
 
 

@@ -162,6 +162,7 @@ def test_bad_input_fails_clearly_and_leaves_the_table(
     if "paths" in source:
         source = {**source, "paths": [path.format(lake=lake) for path in source["paths"]]}
     arguments = {"uri": "t.lance", "lance_conn_id": "lake", "execution": "local", "source": source, "retries": 3}
+    arguments["on_missing"] = "fail"  # the default waits for the file, as `retries` say
     with _dag(f"bad_{abs(hash(words))}") as dag, LanceTransaction("load", uri="t.lance", lance_conn_id="lake"):
         append = LanceAppendOperator(task_id="append", **arguments)
     run = run_dag(dag)

@@ -39,7 +39,7 @@ def _execute(operator: Any, map_index: int = -1) -> Any:
 
 
 def _stage_one(uri: str, number: int) -> Any:
-    own: dict[str, Any] = {"uri": uri, "execution": "local"}
+    own: dict[str, Any] = {"uri": uri, "execution": "local", "commit": "elsewhere"}
     if number < APPENDS:
         source = {"callable": f"{__name__}:new_rows", "kwargs": {"number": number}}
         return _execute(LanceAppendOperator(task_id="append", source=source, **own), number)

@@ -76,7 +76,7 @@ def states(monkeypatch: pytest.MonkeyPatch, connection: Callable[[str, str], Non
 
 def _delete(uri: str, **kwargs: Any) -> LanceDeleteOperator:
     own: dict[str, Any] = {"spark_conn_id": "cluster", "spark_submit": {"yarn_track_via_rm_api": True}, **kwargs}
-    return LanceDeleteOperator(task_id="forget", uri=uri, predicate="id < 3", **own)
+    return LanceDeleteOperator(task_id="forget", uri=uri, predicate="id < 3", commit="elsewhere", **own)
 
 
 def _context(states: States) -> Any:

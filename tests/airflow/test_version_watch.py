@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +77,7 @@ def test_what_came_while_nobody_watched_is_told_from_the_watermark(tmp_path: Pat
         task.cancel()
 
     asyncio.run(asyncio.wait_for(begin(), timeout=30))
-    assert store == {"lance_version": 1}
+    assert store == {"lance_version": 1, "lance_incarnation": ""}
     _append(uri)
     _append(uri)
     (event,) = _events(_trigger(uri, store), 1)
@@ -110,3 +112,25 @@ def test_several_assets_share_a_watch_without_a_watermark(tmp_path: Path) -> Non
 
     uri = make_table(tmp_path / "t.lance", 0)
     assert _events(_trigger(uri, Several(), min_version=1), 1)[0]["version"] == 1
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["incarnation", "number only"])
+def test_a_table_made_again_is_told_from_its_first_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    uri = make_table(tmp_path / "t.lance", 0, 10, 20)
+    trigger = _trigger(uri, min_version=3)
+    look = trigger._look
+    names = iter(["first", "second", "second", "second"] if known else [""] * 9)
+    monkeypatch.setattr(trigger, "_look", lambda: replace(look(), incarnation=next(names)))
+
+    def again() -> None:
+        shutil.rmtree(uri)
+        # With a name for each table even one with more versions than the old one is known as another.
+        make_table(Path(uri), *([0, 10, 20, 30] if known else [0]))
+
+    found = _events(trigger, 2, again)
+    assert [(event["since"], event["version"], event["rows"]) for event in found] == (
+        [(2, 3, 30), (0, 4, 40)] if known else [(2, 3, 30), (0, 1, 10)]
+    )
+    assert [event["incarnation"] for event in found] == (["first", "second"] if known else ["", ""])

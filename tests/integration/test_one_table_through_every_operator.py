@@ -98,7 +98,14 @@ def test_the_connection_form_as_the_ui_fetches_it(stack: AirflowStack) -> None:
     forms = stack.call("GET", "connections/hook_meta", root="ui")
     (form,) = [entry for entry in forms if entry["connection_type"] == "lance"]
     assert form["hook_name"] == "Lance"
-    assert {*form["extra_fields"]} == {"base_uri", "spark_conn_id", "storage_options"}
+    assert {*form["extra_fields"]} == {
+        "base_uri",
+        "spark_conn_id",
+        "storage_options",
+        "aws_conn_id",
+        "gcp_conn_id",
+        "azure_conn_id",
+    }
     assert form["extra_fields"]["storage_options"]["schema"]["format"] == "password"
     assert form["standard_fields"]["host"]["title"] == "Base uri (or use the field below)"
     assert form["standard_fields"]["port"]["hidden"] is True

@@ -35,7 +35,7 @@ MATRIX = (
 )
 """Airflow and Python. The lowest and the newest Airflow run on the lowest and the highest Python that they support."""
 
-PINS = {"3.0.6": ("fastapi<0.117",)}
+PINS = {"3.0.6": ("fastapi<0.117",), "3.2.2": ("fastapi<0.137",)}
 """Where an Airflow does not run with the newest release of what it depends on; its own constraints file says the same."""
 
 PROBE = """

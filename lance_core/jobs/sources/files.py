@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pc_csv
 import pyarrow.dataset as ds
 
-from lance_core.errors import InputError
+from lance_core.errors import InputError, SourceMissingError
 
 
 def open_dataset(paths: tuple[str, ...], file_format: Any, schema: pa.Schema | None) -> Any:
@@ -59,11 +59,14 @@ def _all_text(names: list[str]) -> pa.Schema:
 def _part(path: str, file_format: Any, schema: pa.Schema | None) -> Any:
     where: Any = path if "://" in path else _local_paths(path)
     try:
-        return ds.dataset(where, format=file_format, schema=schema)
+        part = ds.dataset(where, format=file_format, schema=schema)
     except FileNotFoundError:
-        raise InputError(f"source path {path} does not exist", uri=path) from None
+        raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(f"source path {path} cannot be read: {error}", uri=path) from None
+    if not part.files:
+        raise SourceMissingError(f"source path {path} holds no file", uri=path)
+    return part
 
 
 def _local_paths(path: str) -> str | list[str]:
@@ -72,7 +75,9 @@ def _local_paths(path: str) -> str | list[str]:
     # Path.glob refuses absolute patterns.
     found = sorted(glob.glob(path)) if any(mark in path for mark in "*?[") else []  # noqa: PTH207
     if not found:
-        raise InputError(f"source path {path} does not exist", uri=path, cure="Give a file, a folder or a glob pattern.")
+        raise SourceMissingError(
+            f"source path {path} does not exist", uri=path, cure="Give a file, a folder or a glob pattern."
+        )
     files: list[str] = []
     for item in found:
         inside = [str(file) for file in sorted(Path(item).rglob("*")) if file.is_file()] if Path(item).is_dir() else [item]

@@ -133,6 +133,7 @@ def _json(paths: tuple[str, ...], options: dict[str, str], schema: pa.Schema | N
 
 
 _FORMATS: Mapping[str, Callable[[tuple[str, ...], dict[str, str], Any], Any]] = {
+    "arrow": _plain_files(lambda: ds.IpcFileFormat()),
     "parquet": _plain_files(ds.ParquetFileFormat),
     "orc": _plain_files(lambda: ds.OrcFileFormat()),
     "csv": csv_dataset,

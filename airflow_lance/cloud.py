@@ -1,0 +1,96 @@
+"""Credentials of a `lance` connection that names a cloud's own Airflow connection.
+
+::
+
+    {"conn_type": "lance", "extra": {"base_uri": "s3://lake", "aws_conn_id": "aws_default"}}
+        -> AwsGenericHook("aws_default"): keys, the token of an assumed role, region
+    {"... ": "gs://lake", "gcp_conn_id": "google_cloud_default"}     -> GoogleBaseHook: a key file, or a token
+    {"... ": "az://lake", "azure_conn_id": "wasb_default"}           -> the fields that WasbHook reads
+
+The hooks are those of the clouds' own providers and are imported when a task needs them. Credentials are asked for at the
+start of a task, so a role that is assumed must last as long as the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from airflow_lance.compat import BaseHook
+from lance_core.errors import InputError
+
+CLOUDS = ("aws_conn_id", "gcp_conn_id", "azure_conn_id")
+
+
+def cloud_options(conn_ids: Mapping[str, str]) -> dict[str, str]:
+    """Storage options of the named connections. InputError when a cloud's provider is not installed."""
+    options: dict[str, str] = {}
+    for name, conn_id in conn_ids.items():
+        options.update({key: str(value) for key, value in _READERS[name](conn_id).items() if value})
+    return options
+
+
+def _aws(conn_id: str) -> dict[str, Any]:
+    module = _provider("airflow.providers.amazon.aws.hooks.base_aws", package="apache-airflow-providers-amazon")
+    hook = module.AwsGenericHook(aws_conn_id=conn_id, client_type="s3")
+    keys = hook.get_credentials(region_name=hook.region_name)
+    return {
+        "aws_access_key_id": keys.access_key,
+        "aws_secret_access_key": keys.secret_key,
+        "aws_session_token": keys.token,
+        "region": hook.region_name,
+        "endpoint": getattr(hook.conn_config, "endpoint_url", None),
+    }
+
+
+def _google(conn_id: str) -> dict[str, Any]:
+    module = _provider("airflow.providers.google.common.hooks.base_google", package="apache-airflow-providers-google")
+    hook = module.GoogleBaseHook(gcp_conn_id=conn_id)
+    key_path, key = hook._get_field("key_path"), hook._get_field("keyfile_dict")
+    if key_path or key:
+        return {"google_service_account": key_path, "google_service_account_key": None if key_path else key}
+    credentials = hook.get_credentials()
+    if not getattr(credentials, "token", None):
+        credentials.refresh(import_module("google.auth.transport.requests").Request())
+    return {"google_storage_token": credentials.token}
+
+
+def _azure(conn_id: str) -> dict[str, Any]:
+    _provider("airflow.providers.microsoft.azure.hooks.wasb", package="apache-airflow-providers-microsoft-azure")
+    connection = BaseHook.get_connection(conn_id)
+    extra = connection.extra_dejson
+    found: dict[str, Any] = {
+        "azure_storage_connection_string": extra.get("connection_string"),
+        "azure_storage_sas_token": extra.get("sas_token"),
+    }
+    if extra.get("tenant_id"):
+        found |= {
+            "azure_tenant_id": extra["tenant_id"],
+            "azure_client_id": connection.login,
+            "azure_client_secret": connection.password,
+            "account_name": _account(connection.host),
+        }
+    else:
+        found |= {"account_name": _account(connection.host) or connection.login, "account_key": connection.password}
+    return found
+
+
+def _account(host: str | None) -> str:
+    """The account of `https://account.blob.core.windows.net`, or the bare name."""
+    return (host or "").removeprefix("https://").split(".", 1)[0].strip("/")
+
+
+def _provider(module: str, *, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"{package} is not installed, and the lance connection names one of its connections",
+                         cure=f"pip install {package}, or give the credentials as storage_options.") from error  # fmt: skip
+
+
+_READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "aws_conn_id": _aws,
+    "gcp_conn_id": _google,
+    "azure_conn_id": _azure,
+}

@@ -1,0 +1,46 @@
+"""Arguments of an operator are checked when its DAG is parsed, as far as no template stands for them.
+
+::
+
+    LanceMergeOperator(..., when_matched="upsert")                 refused among the DAG's import errors, not at 3 a.m.
+    LanceDeleteOperator(..., rows_per_task="{{ params.rows }}")    a template counts as a number; it is checked when it runs
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES_OF_FUNCTIONS = ("callable", "function")
+
+
+def check_arguments(task: Any) -> None:
+    """Make the spec of a task with a stand-in for each template. InputError names the argument that is wrong."""
+    if any(_is_late(getattr(task, name, None)) for name in task.template_fields):
+        return
+    stand_in = copy.copy(task)
+    for name in task.template_fields:
+        # Past the operator's own `__setattr__`, which would register the copy as a task.
+        object.__setattr__(stand_in, name, _rendered(getattr(task, name, None), name))
+    stand_in.make_spec(uri="/parsed.lance", identity="")
+
+
+def _is_late(value: object) -> bool:
+    """Whether a value is known only when the task runs: another task's result."""
+    if hasattr(value, "iter_references") or hasattr(value, "resolve"):
+        return True
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return any(_is_late(item) for item in items)
+
+
+def _rendered(value: Any, name: str) -> Any:
+    if isinstance(value, str):
+        if "{{" not in value and "{%" not in value:
+            return value
+        return "parsed:parsed" if name in _NAMES_OF_FUNCTIONS else "7"
+    if isinstance(value, Mapping):
+        return {key: _rendered(item, str(key)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rendered(item, name) for item in value]
+    return value

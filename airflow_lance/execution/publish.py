@@ -1,0 +1,74 @@
+"""Publish staged work and report it: one log line, one set of counters, one event for each outlet, one XCom.
+
+The commit task and an operator that publishes its own work both call `publish`; what they return is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_lance.compat import Asset, Context, count, record_seconds
+from airflow_lance.execution.callables import check_callables
+
+COUNTERS = ("rows_added", "rows_deleted")
+
+
+def publish(
+    operator: Any,
+    context: Context,
+    *,
+    uri: str,
+    references: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
+    gates: Sequence[Mapping[str, Any]] = (),
+    max_attempts: int | None = None,
+    re_execute: bool = True,
+) -> dict[str, Any]:
+    """Commit the references exactly once; the outcome as a plain dict with the table's uri."""
+    from lance_core.jobs import api
+    from lance_core.spark import OnDemandSpark
+
+    check_callables(gates)
+    with OnDemandSpark() as runner:
+        done = api.commit(
+            uri,
+            references,
+            options=options,
+            max_attempts=max_attempts,
+            gates=gates,
+            re_execute=re_execute,
+            runner=runner,
+        )
+    result = {"uri": uri, **done}
+    _log_and_count(operator, result)
+    send_events(operator, context, event_of(result))
+    return result
+
+
+def event_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What the asset event of a publication says."""
+    return {
+        **{name: value for name, value in result.items() if name not in ("seconds", "conflicts_rebased", "re_executed")},
+        "rows": result["rows_added"],
+        "transaction_uuids": list(result["identities"]),
+    }
+
+
+def send_events(operator: Any, context: Context, extra: Mapping[str, Any]) -> None:
+    """Give every outlet asset's event the same facts."""
+    for outlet in operator.outlets:
+        if isinstance(outlet, Asset):
+            context["outlet_events"][outlet].extra.update(extra)
+
+
+def _log_and_count(operator: Any, result: Mapping[str, Any]) -> None:
+    outcomes = list(result["identities"].values())
+    landed, before = outcomes.count("landed"), outcomes.count("already_landed")
+    operator.log.info(
+        "%s is at version %s: %d writes landed now with %d rows, %d had landed before",
+        result["uri"], result["version"], landed, result["rows_added"], before,
+    )  # fmt: skip
+    for name, value in (("landed", landed), ("already_landed", before), *((key, int(result[key])) for key in COUNTERS)):
+        count(f"lance.commit.{name}", value)
+    record_seconds("lance.commit.duration", float(result["seconds"]))

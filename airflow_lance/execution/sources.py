@@ -1,0 +1,120 @@
+"""What a DAG may write as `source`, and the plain data that a job spec takes.
+
+::
+
+    "/raw/flights.csv", Path("/raw/flights.csv")     -> {"format": "csv", "paths": [...], "options": {"header": "true", ...}}
+    [ObjectStoragePath("s3://raw/a.parquet"), ...]   -> {"format": "parquet", "paths": ["s3://raw/a.parquet", ...]}
+    {"sql": ..., "views": ...}, SourceSpec(...)      -> as it is
+    a DataFrame, an Arrow table                      -> InputError, which names `@task.lance`
+
+A path says its format by its suffix; a CSV given so has a header line, and its types are inferred. No IO happens here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from lance_core.errors import InputError
+
+LOCAL_FORMATS = ("arrow", "csv", "json", "orc", "parquet")
+"""What a job reads without Spark."""
+
+_SUFFIXES: Mapping[str, Mapping[str, Any]] = {
+    ".parquet": {"format": "parquet"},
+    ".orc": {"format": "orc"},
+    ".csv": {"format": "csv", "options": {"header": "true", "inferSchema": "true"}},
+    ".json": {"format": "json"},
+    ".jsonl": {"format": "json"},
+    ".ndjson": {"format": "json"},
+    ".arrow": {"format": "arrow"},
+}
+
+
+def plain_source(source: Any) -> dict[str, Any]:
+    """A source as plain data, without the fields that say nothing. InputError for what is no source."""
+    if isinstance(source, Mapping):
+        return _with_text_paths(source)
+    if is_dataclass(source) and not isinstance(source, type):
+        from lance_core.jobs.specs.serde import to_plain
+
+        return to_plain(source)  # type: ignore[no-any-return]
+    if isinstance(source, (str, os.PathLike)) or _is_object_path(source):
+        return _of_paths([source])
+    if isinstance(source, Sequence) and source and all(_is_path(item) for item in source):
+        return _of_paths(source)
+    raise InputError(
+        f"source: expected a mapping, a path or a list of paths, got {_described(source)}",
+        cure="Rows that Python code makes are written by a task: return them from a function under `@task.lance(uri, ...)`, "
+        'or name the function: {"callable": "module:function"}.',
+    )
+
+
+def _of_paths(paths: Sequence[Any]) -> dict[str, Any]:
+    texts = [path_text(path) for path in paths]
+    suffixes = {PurePosixPath(text.rstrip("/")).suffix.lower() for text in texts}
+    known = _SUFFIXES.get(next(iter(suffixes))) if len(suffixes) == 1 else None
+    if known is None:
+        raise InputError(
+            f"source: the format of {', '.join(texts[:3])} is not known from its name",
+            cure='Say it: {"format": "parquet", "paths": [...]}; known suffixes are ' + ", ".join(_SUFFIXES) + ".",
+        )
+    return {**known, "paths": texts}
+
+
+def path_text(path: Any) -> str:
+    """A path as text: of a text, a `Path`, or an `ObjectStoragePath` without a connection of its own."""
+    if _is_object_path(path):
+        if getattr(path, "conn_id", None):
+            raise InputError(
+                f"source: {path} names the connection {path.conn_id!r}, which jobs do not read",
+                cure="Leave the connection out of the path, and give its credentials to the machine that runs the job.",
+            )
+        scheme = str(path.protocol)
+        return str(path.path) if scheme in ("file", "local", "") else f"{scheme}://{str(path.path).lstrip('/')}"
+    return os.fspath(path) if isinstance(path, os.PathLike) else str(path)
+
+
+def _with_text_paths(source: Mapping[str, Any]) -> dict[str, Any]:
+    plain = dict(source)
+    paths = plain.get("paths")
+    if isinstance(paths, (str, os.PathLike)) or _is_object_path(paths):
+        paths = [paths]
+    if isinstance(paths, Sequence):
+        plain["paths"] = [path_text(path) if _is_path(path) else path for path in paths]
+    views = plain.get("views")
+    if isinstance(views, Mapping):
+        plain["views"] = {name: plain_source(view) for name, view in views.items()}
+    return plain
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike)) or _is_object_path(value)
+
+
+def _is_object_path(value: object) -> bool:
+    """Whether it is Airflow's `ObjectStoragePath` or another universal path, which need not be a PathLike."""
+    return not isinstance(value, str) and hasattr(value, "protocol") and hasattr(value, "path")
+
+
+def _described(value: object) -> str:
+    kind = type(value)
+    return (
+        f"{kind.__module__.split('.')[0]}'s {kind.__name__}"
+        if kind.__module__ != "builtins"
+        else f"{kind.__name__} {value!r}"
+    )
+
+
+def check_formats(source: Mapping[str, Any], *, execution: str) -> None:
+    """InputError where a source's format needs Spark and the job runs without."""
+    for item in (source, *(source.get("views") or {}).values()):
+        name = item.get("format")
+        if execution == "local" and isinstance(name, str) and "{" not in name and name.lower() not in LOCAL_FORMATS:
+            raise InputError(
+                f"source format {name!r} cannot be read without Spark",
+                cure=f"Use one of {', '.join(LOCAL_FORMATS)}, or another execution than 'local'.",
+            )

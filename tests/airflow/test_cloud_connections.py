@@ -1,0 +1,108 @@
+"""Credentials from the clouds' own Airflow connections; the clouds' providers are stood in for, by what they are asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_lance.hooks.lance import LanceHook
+from lance_core.errors import InputError
+
+Define = Callable[[str, str], None]
+
+
+def _lance(define: Define, base_uri: str, **extra: str) -> LanceHook:
+    define("lake", json.dumps({"conn_type": "lance", "extra": {"base_uri": base_uri, **extra}}))
+    return LanceHook("lake")
+
+
+def _module(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
+    parts = name.split(".")
+    for depth in range(2, len(parts)):
+        package = ModuleType(".".join(parts[:depth]))
+        package.__path__ = []  # type: ignore[attr-defined]
+        if package.__name__ not in sys.modules:
+            monkeypatch.setitem(sys.modules, package.__name__, package)
+    module = ModuleType(name)
+    vars(module).update(content)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_an_aws_connection_gives_keys_token_and_region(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    class AwsGenericHook:
+        region_name = "eu-west-1"
+        conn_config = SimpleNamespace(endpoint_url=None)
+
+        def __init__(self, *, aws_conn_id: str, client_type: str) -> None:
+            assert (aws_conn_id, client_type) == ("aws_default", "s3")
+
+        def get_credentials(self, *, region_name: str) -> Any:
+            return SimpleNamespace(access_key="AK", secret_key="a secret", token="of a role")
+
+    _module(monkeypatch, "airflow.providers.amazon.aws.hooks.base_aws", AwsGenericHook=AwsGenericHook)
+    hook = _lance(connection, "s3://lake", aws_conn_id="aws_default")
+    assert hook.storage_options() == {
+        "aws_access_key_id": "AK",
+        "aws_secret_access_key": "a secret",
+        "aws_session_token": "of a role",
+        "region": "eu-west-1",
+    }
+    assert {"a secret", "of a role"} <= {*hook.settings.secrets}
+    assert hook.get_uri("t.lance") == "s3://lake/t.lance"
+
+
+def test_a_google_connection_gives_its_key_file_or_a_token(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    class GoogleBaseHook:
+        def __init__(self, *, gcp_conn_id: str) -> None:
+            self.conn_id = gcp_conn_id
+
+        def _get_field(self, name: str) -> str | None:
+            return "/sa.json" if (self.conn_id, name) == ("with_key", "key_path") else None
+
+        def get_credentials(self) -> Any:
+            return SimpleNamespace(token="ya29.token")
+
+    _module(monkeypatch, "airflow.providers.google.common.hooks.base_google", GoogleBaseHook=GoogleBaseHook)
+    assert _lance(connection, "gs://lake", gcp_conn_id="with_key").storage_options() == {
+        "google_service_account": "/sa.json"
+    }
+    assert _lance(connection, "gs://lake", gcp_conn_id="bare").storage_options() == {"google_storage_token": "ya29.token"}
+
+
+def test_a_wasb_connection_gives_account_and_key_or_a_principal(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    _module(monkeypatch, "airflow.providers.microsoft.azure.hooks.wasb")
+    connection("wasb_default", json.dumps({"conn_type": "wasb", "login": "acct", "password": "key"}))
+    hook = _lance(connection, "az://lake", azure_conn_id="wasb_default")
+    assert hook.storage_options() == {"account_name": "acct", "account_key": "key"}
+    principal = {"conn_type": "wasb", "host": "https://acct.blob.core.windows.net", "login": "client", "password": "s"}
+    connection("wasb_default", json.dumps({**principal, "extra": {"tenant_id": "t"}}))
+    assert _lance(connection, "az://lake", azure_conn_id="wasb_default").storage_options() == {
+        "azure_tenant_id": "t", "azure_client_id": "client", "azure_client_secret": "s", "account_name": "acct",
+    }  # fmt: skip
+
+
+def test_the_connections_own_options_win_and_a_missing_provider_is_named(
+    connection: Define, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _module(monkeypatch, "airflow.providers.microsoft.azure.hooks.wasb")
+    connection("wasb_default", json.dumps({"conn_type": "wasb", "login": "acct", "password": "key"}))
+    extra = {"azure_conn_id": "wasb_default", "storage_options": json.dumps({"account_name": "other"})}
+    assert _lance(connection, "az://lake", **extra).storage_options()["account_name"] == "other"
+    monkeypatch.setitem(sys.modules, "airflow.providers.amazon.aws.hooks.base_aws", None)
+    with pytest.raises(InputError, match="apache-airflow-providers-amazon is not installed"):
+        _lance(connection, "s3://lake", aws_conn_id="aws_default").storage_options()
+
+
+def test_a_hook_reads_and_writes_tables_by_name(connection: Define, tmp_path: Any) -> None:
+    import pyarrow as pa
+
+    hook = _lance(connection, str(tmp_path))
+    hook.write(pa.table({"id": [1, 2]}), "t.lance")
+    hook.write(pa.table({"id": [3]}), "t.lance", mode="append")
+    assert hook.dataset("t.lance").to_table()["id"].to_pylist() == [1, 2, 3]
+    assert hook.dataset("t.lance", version=1).count_rows() == 2
