@@ -1,0 +1,176 @@
+"""Observe a table from its newest manifest and two listings, whatever its size: no data file and no other manifest is read.
+
+::
+
+    observe(ManagedTable(uri="/t.lance"))
+    -> Observation(version=61, num_fragments=60, tiers=(Tier(4, fragments=60, rows=120_000, bytes=...),), ...)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from lance_core.commit.log.manifests import list_versions
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.dataset.maintain.compact import plan_snapshot
+from lance_core.dataset.maintain.compact_options import CompactionOptions
+from lance_core.dataset.maintain.compact_plan import bytes_of
+from lance_core.dataset.maintain.compact_tiers import tier_of
+from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
+from lance_core.errors import LanceError
+from lance_core.io.resolve import resolve_store
+from lance_core.maintenance.policy import ManagedTable, ServiceLevels
+from lance_core.table.coverage import SYSTEM_INDICES
+
+GB = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Fragments of one size tier; tier 0 has reached the target size."""
+
+    tier: int
+    fragments: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """A table at one moment. `error` says why nothing else is known.
+
+    `compaction` is what a tiered compaction would take on: fragments in and out, rows and bytes. `unindexed_rows` and
+    `index_segments` are by index name. `written_at` is the time of the newest commit, `observed_at` that of this look, both
+    in seconds since the epoch.
+    """
+
+    uri: str
+    conn_id: str | None = None
+    observed_at: float = 0.0
+    error: str | None = None
+    version: int = 0
+    written_at: float = 0.0
+    num_rows: int = 0
+    physical_rows: int = 0
+    num_fragments: int = 0
+    num_bytes: int = 0
+    tiers: tuple[Tier, ...] = ()
+    fragments_in: int = 0
+    fragments_out: int = 0
+    rows_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    unindexed_rows: Mapping[str, int] = field(default_factory=dict)
+    index_segments: Mapping[str, int] = field(default_factory=dict)
+    num_versions: int = 0
+    expired_versions: int = 0
+    expired_manifest_bytes: int = 0
+    num_staged: int = 0
+    num_dead_attempts: int = 0
+
+    @property
+    def deleted_share(self) -> float:
+        """Deleted rows as a share of all physical rows."""
+        return (self.physical_rows - self.num_rows) / self.physical_rows if self.physical_rows else 0.0
+
+    @property
+    def unindexed_share(self) -> float:
+        """The largest share of rows that an index does not cover."""
+        return max(self.unindexed_rows.values(), default=0) / self.num_rows if self.num_rows else 0.0
+
+    @property
+    def fragments_per_gb(self) -> float:
+        """Fragments for each GB of data files."""
+        return self.num_fragments / max(self.num_bytes / GB, 1 / GB)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values."""
+        return asdict(self)
+
+
+def observe(
+    table: ManagedTable,
+    levels: ServiceLevels | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    now: float | None = None,
+) -> Observation:
+    """Return what a table looks like. A store that cannot be reached and a damaged table are observations, too."""
+    levels = levels or ServiceLevels()
+    moment = time.time() if now is None else now
+    try:
+        store = resolve_store(table.uri, storage_options)
+        versions = list_versions(store)
+        snapshot = snapshot_of(store, storage_options=storage_options)
+        waiting = list_staged(store)
+    except (LanceError, OSError) as error:
+        return Observation(
+            uri=table.uri, conn_id=table.conn_id, observed_at=moment, error=f"{type(error).__name__}: {error}"
+        )
+    fragments = snapshot.manifest.fragments
+    plan = plan_snapshot(snapshot, compaction_options(levels))
+    rows_in = plan.num_rows
+    files_out = [sum(item.num_rows for item in group) // levels.target_rows_per_fragment for group in plan.groups]
+    physical_in = sum(item.physical_rows for group in plan.groups for item in group)
+    expired = versions[: max(0, len(versions) - levels.keep_versions)]
+    expired = [entry for entry in expired if entry.modified < moment - levels.keep_seconds]
+    return Observation(
+        uri=table.uri,
+        conn_id=table.conn_id,
+        observed_at=moment,
+        version=snapshot.version,
+        written_at=snapshot.manifest.timestamp_ns / 1e9,
+        num_rows=snapshot.manifest.num_rows,
+        physical_rows=sum(item.physical_rows for item in fragments),
+        num_fragments=len(fragments),
+        num_bytes=sum(map(bytes_of, fragments)),
+        tiers=_tiers(snapshot, levels),
+        fragments_in=sum(map(len, plan.groups)),
+        fragments_out=sum(max(1, count) for count in files_out),
+        rows_in=rows_in,
+        bytes_in=plan.num_bytes,
+        bytes_out=int(plan.num_bytes * rows_in / physical_in) if physical_in else 0,
+        unindexed_rows=_unindexed(snapshot),
+        index_segments=_segments(snapshot),
+        num_versions=len(versions),
+        expired_versions=len(expired),
+        expired_manifest_bytes=sum(entry.size for entry in expired),
+        num_staged=sum(entry.state != "expired" for entry in waiting),
+        num_dead_attempts=sum(entry.state == "expired" for entry in waiting),
+    )
+
+
+def compaction_options(levels: ServiceLevels) -> CompactionOptions:
+    """The compaction that service levels ask for."""
+    return CompactionOptions(
+        strategy="tiered",
+        tier_fanout=levels.tier_fanout,
+        target_rows_per_fragment=levels.target_rows_per_fragment,
+        materialize_deletions_threshold=levels.max_deleted_share,
+    )
+
+
+def _tiers(snapshot: Snapshot, levels: ServiceLevels) -> tuple[Tier, ...]:
+    found: dict[int, list[int]] = {}
+    for item in snapshot.manifest.fragments:
+        tier = tier_of(item.num_rows, target=levels.target_rows_per_fragment, fanout=levels.tier_fanout)
+        sums = found.setdefault(tier, [0, 0, 0])
+        for at, value in enumerate((1, item.num_rows, bytes_of(item))):
+            sums[at] += value
+    return tuple(Tier(tier, *sums) for tier, sums in sorted(found.items()))
+
+
+def _unindexed(snapshot: Snapshot) -> dict[str, int]:
+    covered: dict[str, set[int]] = {}
+    for index in snapshot.manifest.indices:
+        if index.name not in SYSTEM_INDICES:
+            covered.setdefault(index.name, set()).update(index.fragment_bitmap or ())
+    rows = {item.id: item.num_rows for item in snapshot.manifest.fragments} if covered else {}
+    return {name: sum(count for number, count in rows.items() if number not in ids) for name, ids in covered.items()}
+
+
+def _segments(snapshot: Snapshot) -> dict[str, int]:
+    names = [index.name for index in snapshot.manifest.indices if index.name not in SYSTEM_INDICES]
+    return {name: names.count(name) for name in names}

@@ -1,0 +1,251 @@
+"""Decide what maintenance does now: steps that are due, ranked by gain and cost, as far as the budget reaches. Pure.
+
+::
+
+    observe every table -> steps that are due -> score = gain / cost, normalised -> greedy within the budget
+    Plan.steps      what is done, in this order, with price and reason
+    Plan.skipped    what is due and not done, and why; and what is not due
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lance_core.maintenance.observe import Observation
+from lance_core.maintenance.policy import ManagedTable, Policy, TablePolicy
+from lance_core.maintenance.price import Cost, Rates
+from lance_core.maintenance.quantities import is_within
+
+GAIN_WEIGHT = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do on one table. `urgency` is how far a service level is exceeded: 1 is at the level, 2 twice as far."""
+
+    uri: str
+    action: str
+    reason: str
+    gain: float
+    urgency: float
+    cost: Cost
+    quantity: float
+    version: int
+    conn_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "gb_hours": self.cost.gb_hours}
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A step that is not done now, and why."""
+
+    uri: str
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in the order in which they are done, what they cost together, and what is not done."""
+
+    steps: tuple[Step, ...]
+    skipped: tuple[Skipped, ...]
+    alarms: tuple[Skipped, ...] = ()
+
+    @property
+    def cost(self) -> Cost:
+        """All steps together."""
+        total = Cost()
+        for step in self.steps:
+            total += step.cost
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "steps": [step.to_dict() for step in self.steps],
+            "skipped": [asdict(item) for item in self.skipped],
+            "alarms": [asdict(item) for item in self.alarms],
+            "cost": {**asdict(self.cost), "gb_hours": self.cost.gb_hours},
+        }
+
+
+def plan_maintenance(
+    observations: Sequence[Observation],
+    policy: Policy,
+    *,
+    now: float,
+    spent: Cost | None = None,
+    rates: Rates | None = None,
+    last_upkeep: Mapping[str, float] | None = None,
+) -> Plan:
+    """Return what to do now.
+
+    `spent` is what today's steps cost so far; `last_upkeep` says by uri when a step last succeeded or found nothing to do on
+    a table, in seconds since the epoch. A table that was not looked after for too long is an alarm, even if no step is due.
+    """
+    rates = rates or Rates()
+    due: list[Step] = []
+    skipped: list[Skipped] = []
+    alarms: list[Skipped] = []
+    for seen in observations:
+        rule = policy.for_table(ManagedTable(uri=seen.uri, conn_id=seen.conn_id))
+        if rule is None:
+            skipped.append(Skipped(seen.uri, "all", "no rule of the policy covers the table"))
+            continue
+        alarms += _alarms(seen, rule, now, last_upkeep or {})
+        found, left = _due(seen, rule, policy, now, rates)
+        due += found
+        skipped += left
+    if policy.budget.quiet_hours is not None and is_within(policy.budget.quiet_hours, now):
+        return Plan((), (*skipped, *(Skipped(s.uri, s.action, "quiet hours") for s in due)), tuple(alarms))
+    chosen, postponed = _within_budget(_ranked(due), policy, spent or Cost())
+    return Plan(tuple(chosen), (*skipped, *postponed), tuple(alarms))
+
+
+def _due(seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates: Rates) -> tuple[list[Step], list[Skipped]]:
+    if seen.error is not None:
+        return [], [Skipped(seen.uri, "all", f"the table could not be observed: {seen.error}")]
+    if rule.paused:
+        return [], [Skipped(seen.uri, "all", "paused by the policy")]
+    due: list[Step] = []
+    skipped: list[Skipped] = []
+    for action in rule.steps:
+        step, reason = _TESTS[action](seen, rule, rates)
+        if step is None:
+            skipped.append(Skipped(seen.uri, action, reason))
+        elif now - seen.written_at < policy.budget.backoff_seconds and action != "gc":
+            skipped.append(Skipped(seen.uri, action, "the foreground committed a moment ago"))
+        else:
+            due.append(step)
+    return due, skipped
+
+
+def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+    levels = rule.levels
+    if not seen.fragments_in:
+        return None, "no size tier is full and no fragment has too many deleted rows"
+    allowed = max(levels.min_fragments, levels.max_fragments_per_gb * seen.num_bytes / 1e9)
+    urgency = max(seen.num_fragments / allowed, seen.deleted_share / max(levels.max_deleted_share, 1e-9))
+    read, written = rates.bytes_of("compact", seen.bytes_in), rates.bytes_of("compact", seen.bytes_out)
+    cost = Cost(read, written, rates.seconds("compact", read))
+    reason = f"{seen.fragments_in} fragments become {seen.fragments_out}; {seen.deleted_share:.0%} of the rows are deleted"
+    gain = float(seen.fragments_in - seen.fragments_out)
+    return _step(seen, "compact", reason, max(gain, seen.deleted_share * 100), urgency, cost, float(read)), ""
+
+
+def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+    limit = rule.levels.max_unindexed_share
+    crowded = {name: count for name, count in seen.index_segments.items() if count >= rule.levels.tier_fanout}
+    if not seen.index_segments:
+        return None, "the table has no index"
+    moved = seen.rows_in if "compact" in rule.steps else 0
+    if max(seen.unindexed_share, moved / max(seen.num_rows, 1)) <= limit and not crowded:
+        return None, f"at most {seen.unindexed_share:.0%} of the rows are not indexed"
+    rows = sum(seen.unindexed_rows.values()) + moved
+    per_row = seen.num_bytes / max(seen.physical_rows, 1)
+    read = rates.bytes_of("optimize_indices", max(1.0, rows * per_row))
+    cost = Cost(read, read // 4, rates.seconds("optimize_indices", read))
+    reason = f"{rows - moved} rows are not indexed ({seen.unindexed_share:.0%})"
+    if moved:
+        reason += f"; the compaction moves {moved} rows"
+    if crowded:
+        reason += f"; {', '.join(f'{name} has {count} segments' for name, count in sorted(crowded.items()))}"
+    urgency = max(seen.unindexed_share / max(limit, 1e-9), 1.0 if crowded else 0.0)
+    return _step(seen, "optimize_indices", reason, seen.unindexed_share * 100 + len(crowded), urgency, cost, float(read)), ""
+
+
+def _cleanup(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+    limit = rule.levels.max_versions
+    if seen.num_versions <= limit or not seen.expired_versions:
+        return None, f"{seen.num_versions} versions, of which {seen.expired_versions} may go; cleanup is due above {limit}"
+    cost = Cost(seen.expired_manifest_bytes, 0, rates.seconds("cleanup", seen.expired_versions))
+    reason = f"{seen.expired_versions} of {seen.num_versions} versions may go"
+    urgency = seen.num_versions / limit
+    return _step(seen, "cleanup", reason, seen.expired_versions / 10, urgency, cost, float(seen.expired_versions)), ""
+
+
+def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+    if not seen.num_dead_attempts:
+        return None, "no attempt is dead"
+    cost = Cost(0, 0, rates.seconds("gc", seen.num_dead_attempts))
+    reason = f"{seen.num_dead_attempts} dead attempts left files"
+    return _step(seen, "gc", reason, float(seen.num_dead_attempts), 1.0, cost, float(seen.num_dead_attempts)), ""
+
+
+_TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[Step | None, str]]] = {
+    "compact": _compact,
+    "optimize_indices": _optimize_indices,
+    "cleanup": _cleanup,
+    "gc": _gc,
+}
+
+
+def _step(seen: Observation, action: str, reason: str, gain: float, urgency: float, cost: Cost, quantity: float) -> Step:
+    return Step(seen.uri, action, reason, gain, urgency, cost, quantity, seen.version, seen.conn_id)
+
+
+def _ranked(due: Sequence[Step]) -> list[Step]:
+    """Steps by a weighted sum of normalised gain (times urgency) and cost, best first."""
+    if not due:
+        return []
+    gains = [step.gain * max(step.urgency, 0.01) for step in due]
+    costs = [step.cost.gb_hours for step in due]
+
+    def normal(values: Sequence[float], value: float) -> float:
+        low, high = min(values), max(values)
+        return (value - low) / (high - low) if high > low else 0.5
+
+    scores = {
+        id(step): GAIN_WEIGHT * normal(gains, gain) - (1 - GAIN_WEIGHT) * normal(costs, cost)
+        for step, gain, cost in zip(due, gains, costs, strict=True)
+    }
+    return sorted(due, key=lambda step: (-scores[id(step)], step.uri, step.action))
+
+
+def _within_budget(ranked: Sequence[Step], policy: Policy, spent: Cost) -> tuple[list[Step], list[Skipped]]:
+    budget = policy.budget
+    chosen: list[Step] = []
+    postponed: list[Skipped] = []
+    total = spent
+    for step in ranked:
+        after = total + step.cost
+        bounds = (
+            (budget.bytes_per_day, after.num_bytes, "bytes"),
+            (budget.gb_hours_per_day, after.gb_hours, "GB-hours"),
+            (budget.seconds_per_day, after.seconds, "seconds"),
+        )
+        over = next((name for limit, value, name in bounds if limit is not None and value > limit), None)
+        # Housekeeping frees space and costs next to nothing: a spent budget never stops it.
+        if over is not None and step.action not in ("cleanup", "gc"):
+            postponed.append(Skipped(step.uri, step.action, f"today's budget of {over} does not reach"))
+            continue
+        chosen.append(step)
+        total = after
+    return chosen, postponed
+
+
+def _alarms(seen: Observation, rule: TablePolicy, now: float, last: Mapping[str, float]) -> list[Skipped]:
+    if rule.paused:
+        return []
+    limit = rule.levels.max_seconds_since_upkeep
+    if seen.error is not None:
+        return [Skipped(seen.uri, "observe", f"the table could not be observed: {seen.error}")]
+    since = last.get(seen.uri)
+    if since is not None and now - since > limit:
+        return [
+            Skipped(seen.uri, "deadline", f"not looked after for {(now - since) / 3600:.1f} h, at most {limit / 3600:.1f} h")
+        ]
+    return []
+
+
+def without(plan: Plan, uris: Sequence[str], reason: str) -> Plan:
+    """Return a plan in which no step touches some tables."""
+    kept = tuple(step for step in plan.steps if step.uri not in uris)
+    gone = tuple(Skipped(step.uri, step.action, reason) for step in plan.steps if step.uri in uris)
+    return replace(plan, steps=kept, skipped=(*plan.skipped, *gone))
