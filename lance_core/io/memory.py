@@ -129,6 +129,13 @@ class MemoryStore:
             rest = [path[len(full) :] for path in self._objects.by_path if path.startswith(full)]
         return [name for name in rest if "/" not in name]
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+        full = self._folder + checked_prefix(folder)
+        with self._objects.lock:
+            rest = [path[len(full) :] for path in self._objects.by_path if path.startswith(full)]
+        return sorted({name.partition("/")[0] for name in rest if "/" in name})
+
     def delete(self, path: str) -> None:
         """Remove an object."""
         full = self._full(path)

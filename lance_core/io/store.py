@@ -82,6 +82,9 @@ class Store(Protocol):
     def list_names(self, folder: str) -> Sequence[str]:
         """Names directly in a folder (objects only, no sub-folders), unsorted; [] when there is no such folder."""
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+
     def delete(self, path: str) -> None:
         """Remove an object; removing one that is not there is not an error."""
 

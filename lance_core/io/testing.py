@@ -90,6 +90,10 @@ class WrappedStore:
         """Forwarded."""
         return self._call("list_names", folder, lambda: self.inner.list_names(folder))
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+        return self._call("list_folders", folder, lambda: self.inner.list_folders(folder))
+
     def delete(self, path: str) -> None:
         """Forwarded."""
         self._call("delete", path, lambda: self.inner.delete(path))

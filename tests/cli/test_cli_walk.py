@@ -48,6 +48,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("info",): ("URI",),
     ("job",): ("JOB",),
     ("log",): ("URI",),
+    ("maintain",): ("POLICY", "URI"),
     ("restore",): ("URI", "1"),
     ("schema",): ("URI", "--ids"),
     ("seal-indices",): ("URI",),
@@ -72,6 +73,7 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("compact",): {"version", "fragments_removed", "fragments_added"},
     ("count",): {"rows"},
     ("delete",): {"version", "num_deleted_rows"},
+    ("maintain",): {"steps", "skipped", "alarms", "cost"},
     ("info",): {"version", "rows", "fragments", "tags", "indices"},
     ("job",): {"uuid", "read_version"},
     ("restore",): {"version", "restored"},
@@ -133,7 +135,10 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         folder.mkdir()
         uri = prepared(folder)
         job = json.dumps({"kind": "append", "uri": uri, "source": source(folder)})
-        arguments = [{"URI": uri, "JOB": job}.get(item, item) for item in CASES[path]]
+        policy = folder / "policy.yaml"
+        policy.write_text(f"base_uri: {folder}\n")
+        given = {"URI": uri, "JOB": job, "POLICY": str(policy)}
+        arguments = [given.get(item, item) for item in CASES[path]]
         result = CliRunner().invoke(cli, [*path, *arguments, *(["--json"] if as_json else [])])
         assert result.exit_code == 0, result.output
         if not as_json:

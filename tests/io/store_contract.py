@@ -110,6 +110,14 @@ class StoreContract:
         assert found["a/b/3"].modified > 1.6e9
         assert list(store.list("nothing/")) == []
 
+    def test_list_folders(self, store: Store) -> None:
+        for path in ("a/b/1", "a/b/c/2", "a/d/3", "a/4", "e"):
+            store.put(path, b"x")
+        assert list(store.list_folders("a/")) == ["b", "d"]
+        assert list(store.list_folders("a")) == ["b", "d"]
+        assert list(store.list_folders("")) == ["a"]
+        assert list(store.list_folders("nothing/")) == []
+
     def test_list_names(self, store: Store) -> None:
         for path in ("a/1", "a/2", "a/b/3", "ab/4"):
             store.put(path, b"x")

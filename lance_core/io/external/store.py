@@ -138,6 +138,10 @@ class ExternalStore:
         self._publish_latest(folder)
         return [name for name in self._inner.list_names(folder) if not _STAGED.search(name)]
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+        return self._inner.list_folders(folder)
+
     def delete(self, path: str) -> None:
         """Remove an object and its row."""
         self._inner.delete(path)

@@ -168,6 +168,17 @@ class LocalStore:
         except OSError as error:
             raise as_store_error(error, prefix) from error
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+        prefix = checked_prefix(folder)
+        try:
+            with os.scandir(os.path.join(self._root, prefix)) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise as_store_error(error, prefix) from error
+
     def delete(self, path: str) -> None:
         """Remove a file, and the folders above it that became empty, up to the root."""
         with typed(path):

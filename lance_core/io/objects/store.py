@@ -165,6 +165,13 @@ class ObjectStore:
         names = [str(item["path"]).rsplit("/", 1)[-1] for item in found if item["path"] != full]
         return [name for name in names if not is_unfinished(name)]
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+        full = self._full_prefix(folder)
+        with self._typed(folder):
+            found = obstore.list_with_delimiter(self._client, prefix=full)["common_prefixes"]
+        return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found)
+
     def first_names(self, folder: str) -> tuple[Sequence[str], bool]:
         """The first names of a folder without sub-folders in the order of their bytes, one request; whether that is all."""
         names = [*islice(self._names(folder, None), PAGE)] if self._is_sorted else self.list_names(folder)

@@ -226,6 +226,16 @@ class RemoteStore:
         below = [name.rsplit("/", 1)[-1] for name in files if name.rsplit("/", 1)[0] == self._strip(full)]
         return [name for name in below if not is_unfinished(name)]
 
+    def list_folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
+        full = self._full_prefix(folder)
+        try:
+            found = self._again(folder, lambda: self._fs.ls(full, detail=True, refresh=True))
+        except NotFoundError:
+            return []
+        names = [self._strip(info["name"]).rstrip("/") for info in found if info.get("type") == "directory"]
+        return sorted(name.rsplit("/", 1)[-1] for name in names if name != self._strip(full).rstrip("/"))
+
     def delete(self, path: str) -> None:
         """Remove an object."""
         full = self._full(path)
