@@ -35,6 +35,11 @@ def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
     if many is None:
         each(store, groups, _delete_group)
         return
+    if getattr(store, "is_wide", False):
+        # One request removes many in no certain order: those that go first in their groups, then the second ones, …
+        for rank in range(max(map(len, groups), default=0)):
+            many(group[rank] for group in groups if len(group) > rank)
+        return
     first, rest = groups[:_TRIED], groups[_TRIED:]
     began = time.monotonic()
     many(chain.from_iterable(first))

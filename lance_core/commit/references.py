@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 from lance_core.commit import naming
@@ -52,7 +52,7 @@ def referenced_files(manifest: Manifest) -> Iterator[str]:
         yield naming.transaction_path(manifest.transaction_file)
 
 
-def is_referenced(path: str, referenced: frozenset[str]) -> bool:
+def is_referenced(path: str, referenced: Set[str]) -> bool:
     """Whether a file is needed: itself, as part of an index, or as a blob beside a data file that is."""
     if path in referenced:
         return True

@@ -16,7 +16,7 @@ Our own cleanup calls `record_history` before it prunes, which keeps the ledger 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
@@ -130,8 +130,12 @@ def find_landed_many(store: Store, since: Mapping[str, int], *, own_commit: str 
     return found
 
 
-def record_history(store: Store, versions: Sequence[int]) -> None:
+def record_history(
+    store: Store, versions: Sequence[int], *, load: Callable[[Store, int], Transaction | None] | None = None
+) -> None:
     """Give every identity that landed in `versions` its record; call it before pruning them.
+
+    `load` gives the transaction of a version, for a caller that has read them already.
 
     When no version at or before the newest of them is left out (gone earlier without a record), the ledger is marked
     complete up to there, so that pruning leaves no doubt behind.
@@ -142,7 +146,7 @@ def record_history(store: Store, versions: Sequence[int]) -> None:
     complete = _complete_version(store)
     certain = set(range(complete + 1, newest + 1)) <= set(versions)
     for version in sorted(versions):
-        transaction = _load(store, version)
+        transaction = (load or _load)(store, version)
         if transaction is None:
             certain = certain and version <= complete
             continue

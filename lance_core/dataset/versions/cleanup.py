@@ -18,20 +18,23 @@ from __future__ import annotations
 import datetime as dt
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import VersionEntry, list_versions, load_manifest
+from lance_core.commit.bulk import delete_all
+from lance_core.commit.log.manifests import OpenVersion, VersionEntry, list_versions, load_manifest, open_version
 from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.model import StagedEntry
 from lance_core.commit.records import each
-from lance_core.commit.references import fragment_paths, is_referenced, named_fragments, referenced_files
+from lance_core.commit.references import fragment_paths, is_referenced, named_fragments
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.ledger import landing_of, record_history
 from lance_core.dataset.refs.branches import MAIN, TREE, list_branches
 from lance_core.dataset.refs.clones import cloned_versions, places_of, unnamed
 from lance_core.dataset.refs.tags import list_tags
+from lance_core.dataset.versions.references_pass import FileSet, History, open_each, split_by_age
 from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store, StoreEntry
@@ -40,7 +43,7 @@ UNVERIFIED_SECONDS = 7 * 86_400
 """A file of no version may be the work of a writer that has not committed yet; younger than this it stays."""
 DEFAULT_AGE = dt.timedelta(days=14)
 _NOTES = f"{naming.PRIVATE}/cleanup"
-_AT_ONCE = 256
+_AT_ONCE = 5000
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
 
@@ -65,6 +68,8 @@ class CleanupPlan:
     files: tuple[StoreEntry, ...]
     kept: tuple[tuple[int, str], ...]
     notes: tuple[str, ...] = ()
+    history: History | None = field(default=None, repr=False, compare=False)
+    """What the versions that go leave behind in the ledger, as read while planning."""
 
     @property
     def stats(self) -> CleanupStats:
@@ -98,29 +103,48 @@ def plan_cleanup(
     looking at clones. Raises InputError when an old version is tagged, unless told not to.
     """
     at = time.time() if now is None else now
-    main = _main_of(store, root)
+    newest = load_manifest(store)
+    main = _main_of(store, root, newest)
     entries = [*list_versions(store)]
-    held = _held(store, main, storage_options)
-    old = _candidates(store, entries, at, older_than, retain_versions, versions)
-    doomed, kept = _choose(store, old, held, error_if_tagged_old_versions)
-    gone = {entry.version for entry in doomed}
-    needed = _needed(store, main, gone)
-    theirs = frozenset(path for manifest in _load(store, sorted(gone)) for path in referenced_files(manifest))
+    places = places_of(main)
+    held = _held(store, main, newest, storage_options)
+    staged = {place.uri: list_staged(place) for place in places}
+    candidates = _candidates(store, entries, retain_versions, versions)
+    limit = _limit(at, older_than, is_only_measure=retain_versions is None and versions is None)
+    kept, going, history, reasons = (
+        FileSet(),
+        FileSet(),
+        History(),
+        _Reasons(store, held, _oldest_base(store, staged[store.uri])),
+    )
+
+    def is_old(opened: OpenVersion) -> bool:
+        version = opened.manifest.version
+        if version not in candidates or (limit is not None and opened.manifest.timestamp_ns >= limit):
+            return False
+        return reasons.goes(version)
+
+    doomed = split_by_age(store, entries, is_old=is_old, kept=kept, going=going, history=history)
+    reasons.refuse_tagged(error_if_tagged_old_versions)
+    for place in places:
+        seen = {entry.version for entry in entries} if place.uri == store.uri else set()
+        _add_others(place, kept, staged[place.uri], seen)
     notes = tuple(entry.path for entry in store.list(f"{_NOTES}/"))
     begun = frozenset(path for note in notes for path in bytes(store.get(note)).decode().splitlines())
-    attempts = [attempt for place in places_of(main) for attempt in _at_work(place, at)]
+    attempts = [attempt for place in places for attempt in _at_work(place, at, staged[place.uri])]
 
     def goes(item: StoreEntry) -> bool:
-        if is_referenced(item.path, needed) or any(naming.is_of_attempt(item.path, attempt) for attempt in attempts):
+        if is_referenced(item.path, kept.paths) or any(naming.is_of_attempt(item.path, attempt) for attempt in attempts):
             return False
-        if item.path in begun or is_referenced(item.path, theirs):
+        if item.path in begun or is_referenced(item.path, going.paths):
             return True
         return delete_unverified or item.modified < at - UNVERIFIED_SECONDS
 
-    files = [item for folder in _FOLDERS for item in store.list(f"{folder}/") if goes(item)]
+    listed = each(store, _FOLDERS, lambda place, folder: [item for item in place.list(f"{folder}/") if goes(item)])
+    files = [item for found in listed for item in found]
     unfinished = [item for item in store.list_unfinished("") if not item.path.startswith(f"{TREE}/")]
     files += [item for item in (*unfinished, *(unnamed(store) if main is store else ())) if goes(item)]
-    return CleanupPlan(tuple(doomed), tuple(files), tuple(kept), notes)
+    return CleanupPlan(tuple(doomed), tuple(files), tuple(reasons.kept), notes, history)
 
 
 def run_cleanup(
@@ -134,20 +158,21 @@ def run_cleanup(
     if files_per_second is not None and files_per_second < 1:
         raise InputError(f"delete_rate_limit must be at least 1, got {files_per_second}")
     at_once = _AT_ONCE if files_per_second is None else min(_AT_ONCE, files_per_second)
-    record_history(store, [entry.version for entry in plan.versions])
+    load = None if plan.history is None else plan.history.load
+    record_history(store, [entry.version for entry in plan.versions], load=load)
     notes = [*plan.notes]
     if plan.versions and plan.files:
         notes.append(f"{_NOTES}/{uuid.uuid4().hex}")
         store.put(notes[-1], "\n".join(item.path for item in plan.files).encode())
-    each(store, [entry.path for entry in plan.versions], lambda place, path: place.delete(path))
+    delete_all(store, [entry.path for entry in plan.versions])
     paths = [item.path for item in plan.files]
     for start in range(0, len(paths), at_once):
         began = time.monotonic()
-        each(store, paths[start : start + at_once], lambda place, path: place.delete(path))
+        delete_all(store, paths[start : start + at_once])
         progress(min(start + at_once, len(paths)), len(paths))
         if files_per_second is not None and start + at_once < len(paths):
             time.sleep(max(0.0, at_once / files_per_second - (time.monotonic() - began)))
-    each(store, notes, lambda place, path: place.delete(path))
+    delete_all(store, notes)
     return plan.stats
 
 
@@ -160,16 +185,51 @@ class _Held:
     origins: Mapping[int, str]
 
 
-def _main_of(store: Store, root: Store | None) -> Store:
+class _Reasons:
+    """Why old versions stay: they are tagged, something began from them, or staged work was planned on them."""
+
+    def __init__(self, store: Store, held: _Held, base: float) -> None:
+        self._store = store
+        self._held = held
+        self._base = base
+        self._tagged: list[int] = []
+        self.kept: list[tuple[int, str]] = []
+
+    def goes(self, version: int) -> bool:
+        """Whether an old version may go; the reason is noted when it may not."""
+        if version >= self._held.latest:
+            return False
+        if version in self._held.tags:
+            self._tagged.append(version)
+            self.kept.append((version, f"tagged {self._held.tags[version]}"))
+        elif version in self._held.origins:
+            self.kept.append((version, self._held.origins[version]))
+        elif version >= self._base:
+            self.kept.append((version, f"staged work was planned on version {int(self._base)}"))
+        else:
+            return True
+        return False
+
+    def refuse_tagged(self, is_error: bool) -> None:
+        """Raise InputError when an old version is tagged and that was to be an error."""
+        if self._tagged and is_error:
+            raise InputError(
+                f"version {self._tagged[0]} of {self._store.uri} is old but tagged {self._held.tags[self._tagged[0]]!r}",
+                uri=self._store.uri,
+                version=self._tagged[0],
+                cure="Delete the tag, or pass error_if_tagged_old_versions=False to keep tagged versions.",
+            )
+
+
+def _main_of(store: Store, root: Store | None, newest: Manifest) -> Store:
     if root is not None:
         return store if root.uri == store.uri else root
-    if load_manifest(store).branch is not None:
+    if newest.branch is not None:
         raise InputError(f"{store.uri} is a branch; its tags are at the main table", cure="Pass that table's store as root.")
     return store
 
 
-def _held(store: Store, main: Store, storage_options: Mapping[str, str] | None) -> _Held:
-    newest = load_manifest(store)
+def _held(store: Store, main: Store, newest: Manifest, storage_options: Mapping[str, str] | None) -> _Held:
     branch = None if main is store else newest.branch
     tags = {tag.version: name for name, tag in list_tags(main).items() if (tag.branch or MAIN) == (branch or MAIN)}
     origins = {version: f"cloned by {uri}" for version, uri in cloned_versions(store, storage_options).items()}
@@ -179,92 +239,56 @@ def _held(store: Store, main: Store, storage_options: Mapping[str, str] | None) 
     return _Held(newest.version, tags, origins)
 
 
-def _choose(
-    store: Store, candidates: Sequence[VersionEntry], held: _Held, error_if_tagged: bool
-) -> tuple[list[VersionEntry], list[tuple[int, str]]]:
-    old = [entry for entry in candidates if entry.version < held.latest]
-    tagged = [entry.version for entry in old if entry.version in held.tags]
-    if tagged and error_if_tagged:
-        raise InputError(
-            f"version {tagged[0]} of {store.uri} is old but tagged {held.tags[tagged[0]]!r}",
-            uri=store.uri,
-            version=tagged[0],
-            cure="Delete the tag, or pass error_if_tagged_old_versions=False to keep tagged versions.",
-        )
-    kept = [(version, f"tagged {held.tags[version]}") for version in tagged]
-    old = [entry for entry in old if entry.version not in held.tags]
-    kept += [(entry.version, held.origins[entry.version]) for entry in old if entry.version in held.origins]
-    old = [entry for entry in old if entry.version not in held.origins]
-    base = _oldest_base(store)
-    kept += [(entry.version, f"staged work was planned on version {base}") for entry in old if entry.version >= base]
-    return [entry for entry in old if entry.version < base], kept
-
-
-def _at_work(place: Store, now: float) -> list[str]:
+def _at_work(place: Store, now: float, staged: Sequence[StagedEntry]) -> list[str]:
     """Attempts and commits that may still be writing, or have staged what is wanted."""
     commits = [claim.commit for claim in list_claims(place) if claim.is_alive(now)]
-    return [*(entry.attempt for entry in list_staged(place)), *commits]
+    return [*(entry.attempt for entry in staged), *commits]
 
 
-def _oldest_base(store: Store) -> float:
+def _oldest_base(store: Store, staged: Sequence[StagedEntry]) -> float:
     """The oldest version that staged work was planned on: its commit judges every version since, so they must be there."""
-    waiting = [entry for entry in list_staged(store) if entry.state != "expired" and not landing_of(store, entry.identity)]
+    waiting = [entry for entry in staged if entry.state != "expired" and not landing_of(store, entry.identity)]
     return min((entry.read_version for entry in waiting), default=float("inf"))
 
 
 def _candidates(
-    store: Store,
-    entries: Sequence[VersionEntry],
-    now: float,
-    older_than: dt.timedelta | None,
-    retain_versions: int | None,
-    versions: Sequence[int] | None,
-) -> list[VersionEntry]:
-    """Versions that are old by every measure that was given."""
-    chosen = [*entries]
+    store: Store, entries: Sequence[VersionEntry], retain_versions: int | None, versions: Sequence[int] | None
+) -> frozenset[int]:
+    """Versions that are old by every measure that was given, but age."""
+    chosen = {entry.version for entry in entries}
     if versions is not None:
-        unknown = sorted(set(versions) - {entry.version for entry in entries})
+        unknown = sorted(set(versions) - chosen)
         if unknown:
             raise InputError(f"{store.uri} has no version {unknown[0]}", uri=store.uri, version=unknown[0])
-        chosen = [entry for entry in chosen if entry.version in set(versions)]
+        chosen &= set(versions)
     if retain_versions is not None:
         if retain_versions < 1:
             raise InputError(f"retain_versions must be at least 1, got {retain_versions}")
-        recent = {entry.version for entry in entries[-retain_versions:]}
-        chosen = [entry for entry in chosen if entry.version not in recent]
-    age = older_than
-    if age is None and versions is None and retain_versions is None:
-        age = DEFAULT_AGE
-    if age is None:
-        return chosen
-    limit = (now - age.total_seconds()) * 1e9
-    stamps = {manifest.version: manifest.timestamp_ns for manifest in _load(store, [entry.version for entry in chosen])}
-    return [entry for entry in chosen if stamps.get(entry.version, limit) < limit]
+        chosen -= {entry.version for entry in entries[-retain_versions:]}
+    return frozenset(chosen)
 
 
-def _load(store: Store, versions: Sequence[int]) -> list[Manifest]:
-    return each(store, versions, load_manifest)
+def _limit(now: float, older_than: dt.timedelta | None, *, is_only_measure: bool) -> float | None:
+    """Versions before this moment (nanoseconds since the epoch) are old; None when age is no measure."""
+    age = DEFAULT_AGE if older_than is None and is_only_measure else older_than
+    return None if age is None else (now - age.total_seconds()) * 1e9
 
 
-def _needed(store: Store, main: Store, gone: set[int]) -> frozenset[str]:
-    """Files that kept versions of any line hold on to (names are unique over all lines), and staged transactions."""
-    found: set[str] = set()
-    for place in places_of(main):
-        versions = [entry.version for entry in list_versions(place) if place.uri != store.uri or entry.version not in gone]
-        found.update(path for manifest in _load(place, versions) for path in referenced_files(manifest))
-        for name in place.list_names(f"{naming.VERSIONS}/"):
-            detached = naming.parse_detached_name(name)
-            if detached is not None:
-                found.update(referenced_files(load_manifest(place, detached)))
-        found.update(_staged_paths(place))
-    return frozenset(found)
+def _add_others(place: Store, kept: FileSet, staged: Sequence[StagedEntry], seen: Set[int]) -> None:
+    """Files that a line needs besides those of the versions seen already (names are unique over all lines)."""
+    for _, opened in open_each(place, [entry for entry in list_versions(place) if entry.version not in seen]):
+        if opened is not None:
+            kept.add(opened)
+    for name in place.list_names(f"{naming.VERSIONS}/"):
+        detached = naming.parse_detached_name(name)
+        if detached is not None:
+            kept.add(open_version(place, detached))
+    kept.paths.update(_staged_paths(place, staged))
 
 
-def _staged_paths(store: Store) -> Iterable[str]:
-    for entry in list_staged(store):
-        if entry.staged is None:
-            continue
-        yield entry.staged.transaction_path
-        transaction = read_transaction_file(store, entry.staged.transaction_path)
+def _staged_paths(store: Store, staged: Sequence[StagedEntry]) -> Iterable[str]:
+    transactions = [entry.staged.transaction_path for entry in staged if entry.staged is not None]
+    yield from transactions
+    for transaction in each(store, transactions, read_transaction_file):
         if transaction is not None:
             yield from fragment_paths(named_fragments(transaction.operation))

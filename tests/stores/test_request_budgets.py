@@ -1,0 +1,185 @@
+"""Requests are a budget: how many go over the wire for each operation, how many of them in a row, and with how many bytes.
+
+They are counted at the repository's own server, which answers 40 ms late, so that what waits for what is seen in the depth.
+Requests and bytes do not depend on the machine. Depth grows a little when threads of a busy machine start late, so its
+bounds leave room for that; what is read one after the other is beyond them by far.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from bench.object_client import RunningServer, Traffic, object_server
+from lance_core.commit import naming
+from lance_core.io.cache import shared_cache
+from lance_core.io.pool import io_pool
+from lance_core.io.resolve import resolve_store
+
+FRAGMENTS, ROWS = 40, 500
+VERSIONS = ["2.0", "2.1", "2.2"]
+LATENCY_MS = 40
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with object_server() as running:
+        yield running
+
+
+def rows(start: int, count: int) -> pa.Table:
+    ids = np.arange(start, start + count)
+    return pa.table({"id": ids, "x": ids * 0.5, "s": [f"text {number}" for number in ids]})
+
+
+@dataclass(frozen=True)
+class Table:
+    server: RunningServer
+    uri: str
+
+    def open(self) -> Any:
+        return lance_core.dataset(self.uri, storage_options=self.server.options)
+
+    def watch(self, action: Callable[[], Any]) -> Traffic:
+        """What an action sends when nothing is remembered and every answer is late."""
+        shared_cache().clear()
+        self.server.set_speed(latency_ms=LATENCY_MS, megabytes_per_second=0)
+        try:
+            with self.server.watch() as seen:
+                action()
+        finally:
+            self.server.set_speed(latency_ms=0, megabytes_per_second=0)
+        return seen
+
+
+def new_table(server: RunningServer, *, version: str = "2.1", fragments: int = FRAGMENTS, num_rows: int = ROWS) -> Table:
+    uri = f"s3://b{uuid.uuid4().hex}/t"
+    data = rows(0, fragments * num_rows)
+    options = {"storage_options": server.options, "data_storage_version": version}
+    lance_core.write_dataset(data, uri, max_rows_per_file=num_rows, **options)
+    return Table(server, uri)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def table(server: RunningServer, request: pytest.FixtureRequest) -> Table:
+    """A table that is read only, per version of the format."""
+    return new_table(server, version=request.param)
+
+
+def budget(seen: Traffic, *, requests: int, depth: int, megabytes: float | None = None) -> None:
+    assert seen.requests <= requests, str(seen)
+    assert seen.depth <= depth, str(seen)
+    assert seen.operations["HEAD"] == 0, str(seen)
+    if megabytes is not None:
+        assert seen.num_bytes <= megabytes * 1e6, str(seen)
+
+
+def test_open(table: Table) -> None:
+    budget(table.watch(table.open), requests=2, depth=2)
+
+
+def test_open_and_count(table: Table) -> None:
+    budget(table.watch(lambda: table.open().count_rows()), requests=2, depth=2)
+
+
+def test_take_of_every_fragment(table: Table) -> None:
+    handle = table.open()
+    wanted = [*range(0, FRAGMENTS * ROWS, ROWS)]
+    seen = table.watch(lambda: handle.take(wanted))
+    budget(seen, requests=FRAGMENTS, depth=6)
+    assert seen.width >= FRAGMENTS // 2
+    assert handle.take(wanted)["id"].to_pylist() == wanted
+
+
+def test_batches(table: Table) -> None:
+    found = []
+    seen = table.watch(lambda: found.extend(table.open().to_batches()))
+    budget(seen, requests=2 + FRAGMENTS, depth=9)
+    assert pa.Table.from_batches(found)["id"].to_pylist() == [*range(FRAGMENTS * ROWS)]
+
+
+def test_whole_table(table: Table) -> None:
+    budget(table.watch(lambda: table.open().to_table()), requests=2 + FRAGMENTS, depth=9)
+
+
+def test_count_with_a_filter(table: Table) -> None:
+    budget(table.watch(lambda: table.open().count_rows("id % 7 = 0")), requests=2 + FRAGMENTS, depth=9)
+
+
+def test_first_rows_read_no_further_than_they_must(table: Table) -> None:
+    budget(table.watch(lambda: table.open().head(5)), requests=2 + 1, depth=3)
+
+
+def test_columns_of_large_fragments_are_read_alone(server: RunningServer) -> None:
+    large = new_table(server, fragments=4, num_rows=50_000)
+    handle = large.open()
+    one = large.watch(lambda: handle.to_table(columns=["x"]))
+    budget(one, requests=4 * 2, depth=5, megabytes=4 * 0.47 + 0.3)
+    few = large.watch(lambda: large.open().take([5, 60_000, 120_000, 199_999], columns=["id", "x"]))
+    budget(few, requests=2 + 4 * 5, depth=8, megabytes=1.2)
+
+
+def test_append(server: RunningServer) -> None:
+    table = new_table(server, fragments=2)
+    options = {"mode": "append", "storage_options": server.options}
+    seen = table.watch(lambda: lance_core.write_dataset(rows(0, 10), table.uri, **options))
+    budget(seen, requests=8, depth=8)
+
+
+def test_delete(server: RunningServer) -> None:
+    table = new_table(server)
+    budget(table.watch(lambda: table.open().delete("id = 777")), requests=2 + FRAGMENTS + 7, depth=17)
+
+
+def test_upload_of_large_files_is_wide(server: RunningServer) -> None:
+    uri = f"s3://b{uuid.uuid4().hex}/t"
+    rng = np.random.default_rng(0)
+    data = pa.table({f"c{number}": rng.normal(size=2_000_000) for number in range(4)})
+    table = Table(server, uri)
+    lance_core.write_dataset(data.slice(0, 10), uri, storage_options=server.options)  # the bucket is known from here on
+    seen = table.watch(lambda: lance_core.write_dataset(data, uri, mode="overwrite", storage_options=server.options))
+    parts = seen.operations["PART"]
+    assert parts in (6, 7)
+    assert seen.requests <= parts + 2 + 9
+    assert seen.num_bytes <= 65e6
+
+
+def test_cleanup_reads_each_manifest_once_and_deletes_in_bulk(server: RunningServer) -> None:
+    table = new_table(server, fragments=1)
+    versions = 70
+    for number in range(versions):
+        lance_core.write_dataset(rows(number, 1), table.uri, mode="append", storage_options=server.options)
+    handle = table.open()
+    seen = table.watch(lambda: handle.cleanup_old_versions(older_than=dt.timedelta(0)))
+    manifests = [item["key"] for item in seen.seen if item["operation"] == "GET" and item["key"].endswith(".manifest")]
+    # The newest one is looked at first, and once more with the others.
+    assert len(manifests) - len(set(manifests)) <= 1
+    assert len(set(manifests)) == versions + 1
+    assert seen.operations["DELETE-MANY"] + seen.operations["DELETE"] <= 3
+    budget(seen, requests=versions + 1 + 35, depth=45)
+    assert handle.to_table().num_rows == ROWS + versions
+    assert [entry["version"] for entry in table.open().versions()] == [versions + 1]
+
+
+def test_newest_version_of_a_long_history_is_on_the_first_page(server: RunningServer) -> None:
+    table = new_table(server, fragments=1)
+    # Names alone count here: the versions before are not looked at.
+    for number in range(1, 4):
+        lance_core.write_dataset(rows(number, 1), table.uri, mode="append", storage_options=server.options)
+    store = resolve_store(table.uri, server.options)
+    newest = bytes(store.get(naming.manifest_path(4)))
+    store.put(naming.manifest_path(5000), newest)
+    list(io_pool().map(lambda number: store.put(naming.manifest_path(number), b""), range(2500, 4900)))
+    with server.watch() as seen, pytest.raises(lance_core.errors.LanceError):
+        lance_core.dataset(table.uri, version=None, storage_options=server.options).checkout_version(4999)
+    opened = [item for item in seen.seen if item["operation"] == "GET"]
+    assert opened[0]["key"].endswith(naming.manifest_path(5000))
+    assert [item["operation"] for item in seen.seen][:3] == ["LIST", "LIST", "GET"]
