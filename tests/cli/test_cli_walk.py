@@ -41,6 +41,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("count",): ("URI", "--where", "id > 3"),
     ("delete",): ("URI", "--where", "id = 3"),
     ("diff",): ("URI", "1"),
+    ("doctor",): ("URI", "--deep"),
     ("files",): ("URI",),
     ("fragments",): ("URI",),
     ("head",): ("URI", "-n", "2"),

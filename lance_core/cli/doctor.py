@@ -1,0 +1,33 @@
+"""`lance doctor URI`: what makes a table slow, large, conflicting or expensive, and what helps."""
+
+from __future__ import annotations
+
+import click
+
+from lance_core.cli.output import Output
+from lance_core.cli.table import Table, table_command
+
+
+@table_command("doctor", versioned=False)
+@click.option("--deep", is_flag=True, help="Also read every data file and list all files: finds damage and stranded bytes.")
+def doctor(table: Table, output: Output, deep: bool) -> None:
+    """Examine a table. Each finding has its size, what it costs, and the command that helps.
+
+    Exit code 1 when there is an error among the findings; warnings and notes exit with 0.
+    """
+    from lance_core.maintenance.doctor import diagnose
+
+    found = diagnose(table.uri, deep=deep, storage_options=table.options)
+    if output.as_json:
+        output.record({"uri": table.uri, "healthy": not found, "findings": [item.to_dict() for item in found]})
+    elif not found:
+        output.message(f"{table.uri} is healthy" + ("" if deep else "; --deep also reads every file"))
+    for item in () if output.as_json else found:
+        click.echo(f"{item.severity}: {item.title} ({item.size:g} {item.unit}) [{item.code}]")
+        click.echo(f"    {item.cost}")
+        click.echo(f"    {item.cure}")
+    if any(item.severity == "error" for item in found):
+        raise click.exceptions.Exit(1)
+
+
+COMMANDS = (doctor,)

@@ -1,0 +1,254 @@
+"""The doctor's questions, in two groups: those that a manifest and listings answer, and those that read every file.
+
+Each check yields findings above a bound that healthy tables keep. A new check is one function and one entry below.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from lance_core.commit import naming
+from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
+from lance_core.dataset.maintain.validate import check_snapshot
+from lance_core.dataset.versions.auto_cleanup import parse_duration
+from lance_core.dataset.versions.cleanup import plan_cleanup
+from lance_core.errors import LanceError
+from lance_core.maintenance.findings import Check, Finding, Patient
+from lance_core.table.coverage import SYSTEM_INDICES
+
+SMALL_BYTES = 1 << 20
+MANY_FILES_PER_FRAGMENT = 8
+MANY_STAGED_SECONDS = 86400.0
+MANIFEST_BYTES = 16 << 20
+CONFLICT_SHARE = 0.3
+MIN_VERSIONS_FOR_CONFLICTS = 10
+STRANDED_BYTES = 1 << 10
+
+
+def many_versions(patient: Patient) -> Iterator[Finding]:
+    """Versions beyond the bound, most of them old enough to go."""
+    seen = patient.observation
+    if seen.num_versions > patient.levels.max_versions:
+        yield Finding(
+            code="many-versions", severity="warning", title="The table keeps many versions",
+            size=seen.num_versions, unit="versions",
+            cost="Listings of versions grow, and old versions keep the bytes of deleted and rewritten files.",
+            cure=f"lance cleanup {patient.uri} --older-than 7d --retain {patient.levels.keep_versions}",
+            details={"expired": seen.expired_versions},
+        )  # fmt: skip
+
+
+def small_fragments(patient: Patient) -> Iterator[Finding]:
+    """A size tier that is full and was not merged."""
+    seen = patient.observation
+    full = [tier for tier in seen.tiers if tier.tier > 0 and tier.fragments >= 4 * patient.levels.tier_fanout]
+    if full:
+        count = sum(tier.fragments for tier in full)
+        yield Finding(
+            code="small-fragments", severity="warning", title="Many small fragments have gathered",
+            size=count, unit="fragments",
+            cost="Each fragment costs an open file and a request in every scan and look-up.",
+            cure=f"lance compact {patient.uri} --strategy tiered",
+            details={"tiers": {tier.tier: tier.fragments for tier in full}},
+        )  # fmt: skip
+
+
+def deleted_rows(patient: Patient) -> Iterator[Finding]:
+    """Deleted rows that scans still read around."""
+    seen = patient.observation
+    if seen.deleted_share > 2 * patient.levels.max_deleted_share:
+        yield Finding(
+            code="deleted-rows", severity="warning", title="Many rows are deleted but not removed",
+            size=round(100 * seen.deleted_share, 1), unit="percent of all rows",
+            cost="Scans read the deleted rows and drop them; their bytes stay.",
+            cure=f"lance compact {patient.uri} --deleted-share {patient.levels.max_deleted_share}",
+        )  # fmt: skip
+
+
+def stale_indices(patient: Patient) -> Iterator[Finding]:
+    """Rows that an index does not cover, so that searches scan them."""
+    seen = patient.observation
+    for name, rows in seen.unindexed_rows.items():
+        share = rows / seen.num_rows if seen.num_rows else 0.0
+        if share > 2 * patient.levels.max_unindexed_share:
+            yield Finding(
+                code="stale-index", severity="warning", title=f"Index {name} does not cover {share:.0%} of the rows",
+                size=rows, unit="rows", cost="Each search scans these rows.",
+                cure=f'lance_core.dataset("{patient.uri}").optimize.optimize_indices()', details={"index": name},
+            )  # fmt: skip
+
+
+def many_segments(patient: Patient) -> Iterator[Finding]:
+    """Index segments that were added and never merged."""
+    for name, count in patient.observation.index_segments.items():
+        if count >= 2 * patient.levels.tier_fanout:
+            yield Finding(
+                code="many-index-segments", severity="warning", title=f"Index {name} has {count} segments",
+                size=count, unit="segments", cost="Each search opens every segment.",
+                cure=f'lance_core.dataset("{patient.uri}").optimize.optimize_indices(index_names=["{name}"])',
+                details={"index": name},
+            )  # fmt: skip
+
+
+def unsealed_indices(patient: Patient) -> Iterator[Finding]:
+    """Index segments without checksums, in which damage is not detected."""
+    unsealed = sorted(
+        index.name
+        for index in patient.snapshot.manifest.indices
+        if index.name not in SYSTEM_INDICES and INDEX_CHECKSUMS_HINT not in index.metadata
+    )
+    if unsealed:
+        yield Finding(
+            code="unsealed-index", severity="note", title="Indices without checksums",
+            size=len(unsealed), unit="segments",
+            cost="Damage to these files goes unnoticed: a search may miss rows.",
+            cure=f"lance seal-indices {patient.uri}", details={"indices": sorted(set(unsealed))},
+        )  # fmt: skip
+
+
+def dead_attempts(patient: Patient) -> Iterator[Finding]:
+    """Attempts that died and left files, and staged work that nobody commits."""
+    dead = [entry for entry in patient.staged if entry.state == "expired"]
+    if dead:
+        yield Finding(
+            code="dead-attempts", severity="warning", title="Attempts died and left files",
+            size=len(dead), unit="attempts", cost="Their files take up space.",
+            cure=f"lance staged gc {patient.uri}", details={"identities": [entry.identity for entry in dead[:20]]},
+        )  # fmt: skip
+    old = [
+        entry for entry in patient.staged if entry.state == "finished" and patient.now - entry.started > MANY_STAGED_SECONDS
+    ]
+    if old:
+        yield Finding(
+            code="forgotten-staged-work", severity="warning", title="Staged work was never committed",
+            size=len(old), unit="transactions",
+            cost="Readers do not see these rows, cleanup keeps the versions that the work was planned on.",
+            cure=f"lance staged list {patient.uri}, then commit or abort each",
+            details={"identities": [entry.identity for entry in old[:20]]},
+        )  # fmt: skip
+
+
+def many_column_files(patient: Patient) -> Iterator[Finding]:
+    """Fragments whose columns are spread over many small files, as repeated add-columns leave them."""
+    wide = [item for item in patient.snapshot.manifest.fragments if len(item.files) >= MANY_FILES_PER_FRAGMENT]
+    if wide:
+        most = max(len(item.files) for item in wide)
+        yield Finding(
+            code="many-column-files", severity="warning", title="Columns are spread over many files",
+            size=most, unit="files in one fragment",
+            cost="A scan of all columns opens every file of a fragment.",
+            cure=f'lance_core.dataset("{patient.uri}").optimize.compact_files(target_rows_per_fragment=2**62)',
+            details={"fragments": len(wide)},
+        )  # fmt: skip
+
+
+def short_retention(patient: Patient) -> Iterator[Finding]:
+    """Auto cleanup that removes versions on which waiting work was planned."""
+    text = patient.snapshot.manifest.config.get("lance.auto_cleanup.older_than")
+    waiting = [entry for entry in patient.staged if entry.state != "expired"]
+    if text is None or not waiting:
+        return
+    try:
+        keep = parse_duration(text).total_seconds()
+    except LanceError:
+        return
+    oldest = max(patient.now - entry.started for entry in waiting)
+    if keep < max(3600.0, oldest):
+        yield Finding(
+            code="short-retention", severity="error", title="Automatic cleanup is faster than staged work",
+            size=round(keep), unit="seconds of retention",
+            cost="Other libraries remove the versions that staged work needs; it then has to be staged again.",
+            cure=f'lance_core.dataset("{patient.uri}").optimize.disable_auto_cleanup(), and use LanceCleanupOperator',
+            details={"oldest_staged_seconds": round(oldest)},
+        )  # fmt: skip
+
+
+def old_layout(patient: Patient) -> Iterator[Finding]:
+    """Names of manifests, and a file version, that make opens and scans slower."""
+    names = [entry.path.rsplit("/", 1)[-1] for entry in patient.versions]
+    old = sum((parsed := naming.parse_manifest_name(name)) is not None and parsed[1] is NamingScheme.V1 for name in names)
+    if old and len(names) >= 10:
+        yield Finding(
+            code="old-manifest-names", severity="note", title="Manifests have names of the first scheme",
+            size=old, unit="manifests", cost="Finding the newest version lists all of them.",
+            cure=f'lance_core.dataset("{patient.uri}").migrate_manifest_paths_v2()',
+        )  # fmt: skip
+    if patient.snapshot.manifest.file_version.is_legacy:
+        yield Finding(
+            code="legacy-files", severity="note", title="Data files are of version 0.1",
+            size=len(patient.snapshot.manifest.fragments), unit="fragments",
+            cost="Scans are slower, and files larger, than with version 2.1.",
+            cure="Write the table anew with data_storage_version='2.1'.",
+        )  # fmt: skip
+
+
+def large_manifest(patient: Patient) -> Iterator[Finding]:
+    """A manifest that every open and every commit reads and writes."""
+    newest = max(patient.versions, key=lambda entry: entry.version)
+    if newest.size > MANIFEST_BYTES:
+        yield Finding(
+            code="large-manifest", severity="warning", title="The manifest is large",
+            size=newest.size, unit="bytes", cost="Each open reads it whole, and each commit writes it anew.",
+            cure=f"lance compact {patient.uri}, with a larger --target-rows",
+        )  # fmt: skip
+
+
+def conflicts(patient: Patient) -> Iterator[Finding]:
+    """Commits that met others: how many were rebased, and who wrote the versions around them."""
+    judged = [entry for entry in patient.log if entry.read_version is not None and entry.version > 1]
+    late = [entry for entry in judged if entry.version - (entry.read_version or 0) > 1]
+    if len(judged) >= MIN_VERSIONS_FOR_CONFLICTS and len(late) > CONFLICT_SHARE * len(judged):
+        pairs = Counter(str(entry.operation) for entry in late)
+        yield Finding(
+            code="hot-conflicts", severity="note", title="Writers often meet each other",
+            size=len(late), unit=f"of the last {len(judged)} versions",
+            cost="Each of these commits was rebased or done again.",
+            cure="Put the commits of the table into one pool (python -m airflow_lance.pools URI).",
+            details={"operations": dict(pairs)},
+        )  # fmt: skip
+
+
+def damage(patient: Patient) -> Iterator[Finding]:
+    """Files that are missing or that do not hold what the manifest says."""
+    try:
+        check_snapshot(patient.snapshot, deep=True)
+    except LanceError as error:
+        yield Finding(
+            code="damaged", severity="error", title="The newest version is damaged",
+            size=1, unit="finding", cost=str(error),
+            cure=f"lance restore {patient.uri} VERSION (an older version that `lance validate` calls whole)",
+        )  # fmt: skip
+
+
+def stranded_files(patient: Patient) -> Iterator[Finding]:
+    """Files that no version refers to and no attempt at work can own."""
+    plan = plan_cleanup(
+        patient.snapshot.store, versions=(), now=patient.now, storage_options=patient.snapshot.storage_options
+    )
+    stranded = plan.files
+    size = sum(entry.size for entry in stranded)
+    if size >= STRANDED_BYTES:
+        yield Finding(
+            code="stranded-files", severity="warning", title="Files that no version refers to",
+            size=size, unit="bytes", cost="They take up space; nothing reads them.",
+            cure=f"lance cleanup {patient.uri}",
+            details={"files": len(stranded), "examples": [entry.path for entry in stranded[:5]]},
+        )  # fmt: skip
+
+
+CHECKS: tuple[Check, ...] = (
+    many_versions,
+    small_fragments,
+    deleted_rows,
+    stale_indices,
+    many_segments,
+    unsealed_indices,
+    dead_attempts,
+    many_column_files,
+    short_retention,
+    old_layout,
+    large_manifest,
+    conflicts,
+)
+DEEP_CHECKS: tuple[Check, ...] = (damage, stranded_files)

@@ -1,0 +1,55 @@
+"""What the doctor says, and what its checks look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol
+
+from lance_core.commit.log.manifests import VersionEntry
+from lance_core.commit.model import StagedEntry
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.versions.transaction_log import LogEntry
+from lance_core.maintenance.observe import Observation
+from lance_core.maintenance.policy import ServiceLevels
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong. `size` in `unit` says how much, `cost` what it means, `cure` is a command or a setting."""
+
+    code: str
+    severity: Severity
+    title: str
+    size: float
+    unit: str
+    cost: str
+    cure: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patient:
+    """What the checks look at; read once for all of them."""
+
+    uri: str
+    snapshot: Snapshot
+    observation: Observation
+    versions: Sequence[VersionEntry]
+    staged: Sequence[StagedEntry]
+    log: Sequence[LogEntry]
+    levels: ServiceLevels
+    now: float
+
+
+class Check(Protocol):
+    """One question about a table."""
+
+    def __call__(self, patient: Patient) -> Iterator[Finding]:
+        """Yield what is wrong."""
