@@ -6,7 +6,7 @@ PROTOC_VENV := .venv-protos
 JOBS ?= 2
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: help setup demo test test-slow matrix lint format types contracts check bench docs changelog protos clean
+.PHONY: help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -39,6 +39,14 @@ test-slow: setup .azurite/.installed ## the long tests: more seeds, more mutatio
 matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 	$(BIN)/python tests/matrix/run_matrix.py
+
+SCHEDULES ?= 20000
+simulate: setup ## the commit protocol on every schedule: SCHEDULES of each scenario and store, then as many by chance
+	PYTHONHASHSEED=0 $(BIN)/python -m lance_core.testing.simulate --store all --schedules $(SCHEDULES) --stop-after 0 --processes 4
+	PYTHONHASHSEED=0 $(BIN)/python -m lance_core.testing.simulate --store all --random $(SCHEDULES) --stop-after 0 --processes 4
+
+model: ## check the model of the commit protocol exhaustively with spin; fails where spin is not installed
+	$(PYTHON) protocol/check.py
 
 lint: setup ## ruff, format
 	$(BIN)/ruff check .

@@ -1,0 +1,90 @@
+"""Checks the model of the commit protocol exhaustively, and that it finds the bugs planted in it. `make model` runs it.
+
+Needs `spin` (Debian: apt-get install spin) and a C compiler; without them it fails. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+MODEL = Path(__file__).with_name("commit.pml")
+
+CONFIGURATIONS: Mapping[str, Sequence[str]] = {
+    "two commits and one who gives up, 2 crashes, 1 put in doubt": ("-DCRASHES=2", "-DAPPENDS=0", "-DPRUNES=0"),
+    "one commit, one who gives up, one who appends and prunes, 2 crashes, 1 put in doubt": ("-DCRASHES=2", "-DCOMMITTERS=1"),
+    "two commits, one who gives up, one who appends and prunes, 1 put in doubt": ("-DCRASHES=0",),
+}
+"""All states of each are visited."""
+
+BUGS: Mapping[str, str] = {
+    "NO_FENCE": "a commit publishes without the fence",
+    "LOOKS_BEFORE_FENCE": "a commit looks at the files before it has the fence",
+    "IGNORES_FENCE_VERSION": "a commit does not mind a version that withdraws the attempt",
+    "NO_LOOK_AFTER_PUT": "a commit believes its put without a look at what the newest version comes from",
+    "DELETES_IN_DOUBT": "a commit deletes the files of its former try although that put may have landed",
+    "CLEARS_BEFORE_LEDGER": "the records are cleared away before the ledger is told",
+    "LOOKS_BEFORE_FLAG": "who gives up looks first and raises the flag afterwards",
+    "NO_FENCE_VERSION": "who gives up deletes although a put may be on its way",
+    "GUESSES_PAST_GAPS": "who gives up takes a gap in the history for proof",
+    "READS_LEDGER_ONCE": "who gives up read the ledger before the log, and not again behind a gap",
+    "LIFTS_FENCE_FIRST": "the fence goes before the files",
+    "TRUSTS_STRAYS": "a manifest that was put where others had been pruned is taken for history",
+}
+"""Planted one at a time: at least one configuration must show a violation."""
+
+
+def main() -> int:
+    """0: the model holds, and every bug was found."""
+    for tool in ("spin", "gcc"):
+        if shutil.which(tool) is None:
+            print(f"{tool} is not installed, and nothing was checked. Debian: apt-get install spin gcc", file=sys.stderr)
+            return 2
+    wrong = 0
+    for name, defines in CONFIGURATIONS.items():
+        violation, states = verify(defines)
+        print(f"{name}: {violation or 'holds'} ({states:,} states)", flush=True)
+        wrong += violation is not None
+    for bug, about in BUGS.items():
+        found = find(bug)
+        print(f"BUG_{bug} ({about}): {found or 'NOT FOUND'}", flush=True)
+        wrong += found is None
+    return 1 if wrong else 0
+
+
+def find(bug: str) -> str | None:
+    """How a planted bug shows, and where; None when it does not."""
+    for name, defines in CONFIGURATIONS.items():
+        violation, states = verify((*defines, f"-DBUG_{bug}"))
+        if violation is not None:
+            return f"{violation} after {states:,} states of: {name}"
+    return None
+
+
+def verify(defines: Sequence[str], *, model: Path = MODEL) -> tuple[str | None, int]:
+    """(violation or None, number of states) of a whole search. RuntimeError when it did not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run(["spin", "-a", *defines, str(model)], folder)
+        _run(["gcc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"], folder)
+        told = _run(["./pan", "-m500000"], folder)
+    violation = re.search(r"pan:\d+: (.*) \(at depth \d+\)", told)
+    states = re.search(r"(\d+) states, stored", told)
+    if states is None or "max search depth too small" in told or "out of memory" in told:
+        raise RuntimeError(told)
+    return (violation[1] if violation else None), int(states[1])
+
+
+def _run(command: Sequence[str], folder: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode and command[0] != "./pan":
+        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,422 @@
+/* Publishing one staged attempt exactly once, and giving it up safely. See docs/protocol.md; checked by `make model`.
+
+   Actors: COMMITTERS commit tasks, one who gives the attempt up (abort, or garbage collection), an outside writer that
+   appends and prunes, and the network, which may deliver a put long after the client has given up waiting.
+   Each statement that touches shared state is one store call. A crash loses what an actor knew, never what it wrote; the
+   actor begins anew, as the retry of its task. There is no clock: a process may sleep for ever before any statement.
+
+   Plant a bug with -DBUG_...; protocol/check.py runs them all and expects a violation of each. */
+
+#ifndef COMMITTERS
+#define COMMITTERS 2
+#endif
+#ifndef CRASHES
+#define CRASHES 2
+#endif
+#ifndef DOUBTS
+#define DOUBTS 1                /* puts whose client got no answer */
+#endif
+#ifndef APPENDS
+#define APPENDS 1               /* versions of the outside writer */
+#endif
+#ifndef PRUNES
+#define PRUNES 1                /* whether it prunes */
+#endif
+#ifndef TRIES
+#define TRIES 3                 /* puts of all committers together */
+#endif
+
+#define LAST 5                  /* version numbers that are looked at: 1 is the one the work was staged on */
+
+#define NOTHING 0
+#define OTHER 1                 /* a version of somebody else */
+#define WITHDRAWN 2             /* a fence version */
+#define LANDED 3                /* LANDED + t: the attempt, by try t, which wrote the file own[t] (a rebased deletion file) */
+#define IS_LANDING(x) ((x) >= LANDED)
+
+/* What happened at a number cannot be read any more: pruned, and maybe taken since by a put that came too late. */
+#ifdef BUG_TRUSTS_STRAYS
+#define GONE(n) (pruned[n] && version[n] == NOTHING)
+#else
+#define GONE(n) (pruned[n] || stray[n])
+#endif
+
+#define NOT_DECIDED 0
+#define PUBLISH 1
+#define WITHDRAW 2
+
+byte version[LAST + 2];         /* what lies at a number: NOTHING when it was never taken, or when it was pruned */
+bit pruned[LAST + 2];
+bit stray[LAST + 2];            /* put where others had been pruned: no later version comes from it */
+byte newest = 1;
+
+bit finished = 1;               /* finished.json */
+byte fence = NOT_DECIDED;       /* fence.json */
+bit ledger = 0;                 /* the ledger's record */
+bit files = 1;                  /* what the attempt wrote */
+bit own[TRIES + 1];             /* what a try of a commit wrote */
+byte tries = 0;
+
+byte crashes = 0;
+byte doubts = 0;
+byte late_at = 0;               /* a put on its way: the number, and what it carries */
+byte late_what = NOTHING;
+
+/* Ghosts: for the invariants alone. */
+byte landings = 0;
+bit told_removed = 0;
+
+/* 1  A version that counts never refers to a file that is gone.  2  An attempt lands at most once.
+   3  What was said to be removed has not landed, and does not land.  */
+hidden byte v_;
+#define CHECK check()
+inline check() {
+    v_ = 2;
+    do
+    :: v_ <= newest ->
+        assert(!(IS_LANDING(version[v_]) && !stray[v_]) || (files && own[version[v_] - LANDED]));
+        v_++
+    :: else -> break
+    od;
+    v_ = 0;
+    assert(landings <= 1);
+    assert(!(told_removed && landings > 0))
+}
+
+inline place(number, what) {
+    version[number] = what;
+    if
+    :: number <= newest -> stray[number] = 1
+    :: else ->
+        stray[number] = 0;
+        newest = number;
+        if
+        :: IS_LANDING(what) -> landings++
+        :: else -> skip
+        fi
+    fi;
+    CHECK
+}
+
+#define OURS 1
+#define LOST 2
+#define DOUBT 3
+
+/* One conditional put, inside an atomic step. In doubt: done and the answer lost, or on its way, or never done. */
+inline put(number, what, outcome) {
+    if
+    :: version[number] != NOTHING -> outcome = LOST
+    :: version[number] == NOTHING -> place(number, what); outcome = OURS
+    :: version[number] == NOTHING && doubts < DOUBTS -> doubts++; place(number, what); outcome = DOUBT
+    :: version[number] == NOTHING && doubts < DOUBTS && late_at == 0 ->
+        doubts++; late_at = number; late_what = what; outcome = DOUBT
+    fi
+}
+
+/* Behind a write, in one atomic step with it: to die later, but before the next write, leaves the same behind. */
+#define MAY_CRASH if :: crashes < CRASHES -> crashes++; goto begin :: skip fi
+
+proctype Commit() {
+    byte read = 0, v = 0, mine = 0, outcome = 0, found = 0, former = 0;
+    bit fenced, doubtful, gap;
+
+begin:
+    skip;
+    d_step { read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0 };
+
+    /* The ledger says where to look; then every version since the one it was staged on. */
+    if
+    :: ledger -> goto said_landed
+    :: else
+    fi;
+    d_step {
+        v = 2; gap = 0; found = 0;
+        do
+        :: v <= newest ->
+            if
+            :: IS_LANDING(version[v]) && !stray[v] -> found = version[v]
+            :: GONE(v) -> gap = 1
+            :: else
+            fi;
+            v++
+        :: else -> break
+        od;
+        v = 0
+    };
+    if
+    :: found != 0 -> goto landed
+    :: else
+    fi;
+    if
+    :: gap && fence == PUBLISH -> goto unknown      /* a commit was about to publish it, and the history is gone */
+    :: else
+    fi;
+    if
+    :: !finished -> goto refused
+    :: else
+    fi;
+    read = 1;
+
+    do
+    ::  v = newest;
+        /* Judge each version between the one that was read and the newest; then write the try's own file, the deletions of
+           the rows as they are now. Nobody else can see that, so it is one step. */
+        atomic {
+            outcome = 0;
+            do
+            :: read < v ->
+                read++;
+                if
+                :: GONE(read) -> outcome = LOST
+                :: IS_LANDING(version[read]) && !stray[read] -> found = version[read]
+                :: version[read] == WITHDRAWN && !GONE(read) -> outcome = DOUBT
+                :: else
+                fi
+            :: else -> break
+            od;
+            if
+            :: found != 0 -> goto landed
+#ifndef BUG_IGNORES_FENCE_VERSION
+            :: found == 0 && outcome == DOUBT -> goto refused       /* a fence version withdrew it */
+#endif
+            :: found == 0 && outcome == LOST -> goto refused        /* history is gone: plan again */
+            :: else
+            fi;
+            if
+            :: tries >= TRIES || v >= LAST -> goto refused
+            :: else -> former = mine; tries++; mine = tries; own[mine] = 1; MAY_CRASH
+            fi
+        };
+#ifdef BUG_LOOKS_BEFORE_FENCE
+        if
+        :: !files || !finished -> goto refused
+        :: else
+        fi;
+#endif
+#ifndef BUG_NO_FENCE
+        if
+        :: fenced
+        :: !fenced ->
+            atomic {
+                if
+                :: fence == NOT_DECIDED -> fence = PUBLISH; MAY_CRASH
+                :: fence == PUBLISH
+                :: fence == WITHDRAW -> goto refused
+                fi
+            };
+#ifndef BUG_LOOKS_BEFORE_FENCE
+            if
+            :: !files || !finished -> goto refused  /* whoever gave it up had won the fence, and lifted it again */
+            :: else
+            fi;
+#endif
+            fenced = 1
+        fi;
+#endif
+        atomic { put(v + 1, LANDED + mine, outcome); MAY_CRASH };
+        if
+        :: outcome == OURS
+        :: outcome == DOUBT ->
+            if
+            :: version[v + 1] == LANDED + mine -> outcome = OURS
+            :: else -> doubtful = 1
+            fi
+        :: else
+        fi;
+        if
+        :: outcome == OURS ->
+#ifndef BUG_NO_LOOK_AFTER_PUT
+            if
+            :: stray[v + 1] -> goto unknown         /* the number had been pruned: no later version comes from it */
+            :: else
+            fi;
+#endif
+            found = LANDED + mine;
+            goto landed
+        :: else                                     /* somebody else's, or a late put of ours: judge it, then once more */
+        fi
+    od;
+
+landed:
+    /* Ledger first, then everything else. */
+#ifndef BUG_CLEARS_BEFORE_LEDGER
+    atomic { ledger = 1; MAY_CRASH };
+#endif
+    if
+#ifdef BUG_DELETES_IN_DOUBT
+    :: former != 0 -> atomic { own[former] = 0; CHECK; MAY_CRASH }
+#else
+    :: former != 0 && found != LANDED + former && !doubtful -> atomic { own[former] = 0; CHECK; MAY_CRASH }
+#endif
+    :: else
+    fi;
+    atomic { finished = 0; MAY_CRASH };
+    atomic { fence = NOT_DECIDED; MAY_CRASH };
+#ifdef BUG_CLEARS_BEFORE_LEDGER
+    ledger = 1;
+#endif
+said_landed:
+    assert(landings == 1);
+    goto end;
+refused:
+unknown:
+end:
+    skip
+}
+
+proctype GiveUp() {
+    byte v = 0, outcome = 0;
+    bit gap, seen, is_new, withdrawn;
+
+begin:
+    skip;
+    d_step { v = 0; outcome = 0; gap = 0; seen = 0; is_new = 0; withdrawn = 0 };
+#ifdef BUG_LOOKS_BEFORE_FLAG
+    goto look;
+#endif
+flag:
+    atomic {
+        if
+        :: fence == NOT_DECIDED -> fence = WITHDRAW; is_new = 1; withdrawn = 1; MAY_CRASH
+        :: fence == WITHDRAW -> withdrawn = 1
+        :: fence == PUBLISH -> withdrawn = 0
+        fi
+    };
+#ifdef BUG_LOOKS_BEFORE_FLAG
+    goto remove;
+#endif
+look:
+    if
+    :: ledger -> goto has_landed
+    :: else
+    fi;
+    d_step {
+        v = 2; gap = 0; seen = 0;
+        do
+        :: v <= newest ->
+            if
+            :: IS_LANDING(version[v]) && !stray[v] -> seen = 1
+            :: GONE(v) -> gap = 1
+            :: else
+            fi;
+            v++
+        :: else -> break
+        od;
+        v = 0
+    };
+    if
+    :: seen -> goto has_landed
+    :: else
+    fi;
+#ifdef BUG_LOOKS_BEFORE_FLAG
+    goto flag;
+#endif
+#ifndef BUG_GUESSES_PAST_GAPS
+    if
+    :: gap ->
+        /* What was in the gap? Still fenced for publishing: nobody knows. Not any more: then the ledger was told first. */
+        if
+        :: fence == PUBLISH -> goto unknown
+        :: else
+        fi;
+#ifndef BUG_READS_LEDGER_ONCE
+        if
+        :: ledger -> goto has_landed
+        :: else
+        fi
+#endif
+    :: else
+    fi;
+#endif
+#ifdef BUG_NO_FENCE_VERSION
+    goto remove;
+#endif
+    if
+    :: withdrawn -> goto remove
+    :: else
+    fi;
+    /* A commit was about to publish it, and its put may still be on its way: make every such put lose. */
+    do
+    ::  v = newest;
+        if
+        :: v >= LAST -> goto unknown
+        :: else
+        fi;
+        atomic { put(v + 1, WITHDRAWN, outcome); MAY_CRASH };
+        if
+        :: version[v + 1] == WITHDRAWN -> break
+        :: else
+        fi
+    od;
+    withdrawn = 1;
+    goto look;
+
+remove:
+#ifdef BUG_LIFTS_FENCE_FIRST
+    atomic { fence = NOT_DECIDED; MAY_CRASH };
+#endif
+    atomic { finished = 0; MAY_CRASH };
+    atomic { files = 0; CHECK; MAY_CRASH };
+    atomic { fence = NOT_DECIDED; MAY_CRASH };
+    atomic { told_removed = 1; CHECK };
+    goto end;
+has_landed:
+    if
+    :: is_new -> fence = NOT_DECIDED
+    :: else
+    fi;
+unknown:
+end:
+    skip
+}
+
+/* Another library: appends, and prunes every version but the newest. */
+proctype Outsider() {
+    byte n = 0, v = 0;
+    do
+    :: n < APPENDS ->
+        n++;
+        v = newest;
+        atomic { if :: v < LAST && version[v + 1] == NOTHING -> place(v + 1, OTHER) :: else fi; v = 0 }
+    :: n == APPENDS && PRUNES ->
+        d_step {
+            v = 1;
+            do
+            :: v < newest -> version[v] = NOTHING; pruned[v] = 1; stray[v] = 0; v++
+            :: else -> break
+            od;
+            v = 0
+        };
+        break
+    :: n == APPENDS && !PRUNES -> break
+    od
+}
+
+/* Delivers a put that its client has given up. */
+proctype Network() {
+end_idle:
+    do
+    :: atomic {
+        late_at != 0 ->
+            if
+            :: version[late_at] == NOTHING -> place(late_at, late_what)
+            :: else
+            fi;
+            late_at = 0; late_what = NOTHING
+        }
+    od
+}
+
+init {
+    byte n = 0;
+    atomic {
+        version[1] = OTHER;
+        do
+        :: n < COMMITTERS -> run Commit(); n++
+        :: else -> break
+        od;
+        run GiveUp();
+        run Outsider();
+        run Network()
+    }
+}
