@@ -29,6 +29,8 @@ _EMPTY: dict[str, str] = {}
 _FEW = 64
 """So few entries are walked sooner than laid out in columns."""
 _PEEKED = {"deletion_file": 3, "overlays": 11}
+MAX_FRAGMENT_ID = (1 << 32) - 1
+MAX_FRAGMENT_ROWS = (1 << 32) - 1
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +115,8 @@ def _decode_overlays(messages: Any) -> tuple[DataOverlayFile, ...]:
 
 
 def decode_fragment_message(message: table_pb2.DataFragment) -> Fragment:
-    """The noun of one DataFragment message."""
+    """The noun of one DataFragment message. CorruptFileError for claims that no fragment can fulfil."""
+    _check_claims(message)
     return Fragment(
         id=message.id,
         files=tuple([decode_data_file(file) for file in message.files]),
@@ -127,6 +130,19 @@ def decode_fragment_message(message: table_pb2.DataFragment) -> Fragment:
         metadata=dict(message.metadata) if message.metadata else _EMPTY,
         unknown=unknown_bytes(message),
     )
+
+
+def _check_claims(message: table_pb2.DataFragment) -> None:
+    """A row's address has 32 bits for the fragment and 32 for the row, so larger numbers are damage or an attack."""
+    if message.id > MAX_FRAGMENT_ID or message.physical_rows > MAX_FRAGMENT_ROWS:
+        raise CorruptFileError(
+            f"fragment {message.id} is said to have {message.physical_rows} rows; ids end at {MAX_FRAGMENT_ID}, rows at "
+            f"{MAX_FRAGMENT_ROWS}"
+        )
+    if message.deletion_file.num_deleted_rows > message.physical_rows:
+        raise CorruptFileError(
+            f"fragment {message.id} is said to lack {message.deletion_file.num_deleted_rows} of {message.physical_rows} rows"
+        )
 
 
 def encode_fragment_message(fragment: Fragment) -> table_pb2.DataFragment:
@@ -169,7 +185,13 @@ def _id(raw: bytes) -> int:
 
 def _num_rows(raw: bytes) -> int:
     rows, deletion_file = last_values(raw, 4, 3)
-    return rows if not deletion_file else rows - last_values(deletion_file, 4, 3)[0]
+    return _living(rows, last_values(deletion_file, 4, 3)[0] if deletion_file else 0)
+
+
+def _living(rows: int, gone: int) -> int:
+    if not 0 <= gone <= rows <= MAX_FRAGMENT_ROWS:
+        raise CorruptFileError(f"a fragment is said to have {rows} rows, {gone} of them deleted")
+    return rows - gone
 
 
 class WireFragments:
@@ -201,7 +223,11 @@ class WireFragments:
         odd = rows.is_odd
         odd[deleting[gone.is_odd]] = True
         apart = sum(_num_rows(raws[number]) for number in np.flatnonzero(odd).tolist())
-        return apart + int(rows.values[~odd].sum()) - int(gone.values[~gone.is_odd].sum())
+        lacking = np.zeros(len(raws), np.int64)
+        lacking[deleting[~gone.is_odd]] = gone.values[~gone.is_odd]
+        for number in np.flatnonzero(~odd & ((lacking > rows.values) | (rows.values > MAX_FRAGMENT_ROWS))).tolist():
+            _living(int(rows.values[number]), int(lacking[number]))
+        return apart + int(rows.values[~odd].sum()) - int(lacking[~odd].sum())
 
     def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
         """Whether field 3 or 11 occurs in any."""

@@ -93,7 +93,14 @@ def encode_manifest_file(manifest: Manifest, *, transaction: bytes | None = None
     if transaction is not None and len(transaction) <= MAX_INLINE_TRANSACTION_SIZE:
         transaction_section, position = position, _append(parts, transaction, position)
     numbered = manifest if schema is manifest.schema else replace(manifest, schema=schema)
-    body = encode_manifest(numbered, index_section=index_section, transaction_section=transaction_section)
+    try:
+        body = encode_manifest(numbered, index_section=index_section, transaction_section=transaction_section)
+    except ValueError as error:
+        # High-water marks and ids come from the version before; at their end no further version can be written.
+        raise CorruptFileError(
+            f"version {manifest.version} cannot be written: {error}",
+            cure="The version before claims ids at the end of their range; restore an older one, or write the table anew.",
+        ) from error
     _append(parts, body, position)
     parts.append(FOOTER.pack(position, 0, 2, MAGIC))
     return b"".join(parts)

@@ -18,6 +18,9 @@ from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Field, FieldEncoding, LegacyDictionary, Schema
 from lance_core.wire.pb import file_pb2
 
+MAX_DEPTH = 64
+"""Levels of a nested column: Arrow itself reads no deeper ones, and what walks a schema recurses."""
+
 _NAME, _ID = 0x12, 0x18
 """Tags of the first two fields of a Field message, as every writer orders them."""
 
@@ -151,7 +154,13 @@ def decode_schema(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes
 def checked_schema(decoded: tuple[Field, ...], metadata: Mapping[str, bytes]) -> Schema:
     """A schema of decoded fields. CorruptFileError when ids or parents contradict each other."""
     seen: set[int] = set()
+    depths: dict[int, int] = {}
     for item in decoded:
+        depth = depths.get(item.parent_id, 0) + 1
+        if depth > MAX_DEPTH:
+            raise CorruptFileError(f"field {item.id} ({item.name!r}) is nested more than {MAX_DEPTH} levels deep")
+        if item.id >= 0:
+            depths[item.id] = depth
         if item.parent_id >= 0 and item.parent_id not in seen:
             raise CorruptFileError(
                 f"field {item.id} ({item.name!r}) names parent {item.parent_id}, which does not come before it in the schema"

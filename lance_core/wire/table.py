@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lance_core.errors import CorruptFileError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
@@ -22,6 +23,7 @@ from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import checked_schema, decode_fields, encode_fields, parse_message, unknown_bytes
 
 _NS = 1_000_000_000
+_YEAR_10000 = 253_402_300_800
 # Carried, never interpreted: they travel in `Manifest.unknown` beside what is truly unknown.
 _CARRIED = ("fragment_tree", "clustering", "max_clustering_id")
 
@@ -48,8 +50,13 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
     fields, raw, rest = split_manifest(data)
     message = parse_message(table_pb2.Manifest, rest, what="manifest")
     fragments = FragmentList.of_bytes(raw, WireFragments())
+    if not 0 <= message.timestamp.seconds < _YEAR_10000 or not 0 <= message.timestamp.nanos < _NS:
+        raise CorruptFileError(f"the manifest is said to be of second {message.timestamp.seconds}, which no clock shows")
+    decoded = decode_fields(fields)
+    if any(item.id < 0 for item in decoded):
+        raise CorruptFileError("a field of the table's schema has a negative id")
     manifest = Manifest(
-        schema=checked_schema(decode_fields(fields), message.schema_metadata),
+        schema=checked_schema(decoded, message.schema_metadata),
         fragments=fragments,
         version=message.version,
         timestamp_ns=message.timestamp.seconds * _NS + message.timestamp.nanos,

@@ -38,14 +38,14 @@ DELETIONS = st.builds(
     file_type=st.sampled_from(["array", "bitmap"]),
     read_version=U64,
     id=U64,
-    num_deleted_rows=U64,
+    num_deleted_rows=st.integers(0, 1000),
     base_id=st.none() | U32,
 )
 FRAGMENTS = st.builds(
     Fragment,
-    id=U64,
+    id=U32,
     files=tuples(DATA_FILES),
-    physical_rows=U64,
+    physical_rows=st.integers(1000, 2**32 - 1),
     deletion_file=st.none() | DELETIONS,
     row_ids=SEQUENCE,
     last_updated_at_versions=SEQUENCE,

@@ -22,6 +22,7 @@ from lance_core.fetch import Buffer
 from lance_core.format.fragment import DeletionFile, Fragment
 from lance_core.io.store import Store
 from lance_core.rowids.bitmap import bitmap_array, bitmap_of, decode_bitmap, encode_bitmap
+from lance_core.rowids.ipc_size import claimed_size
 
 Offsets = npt.NDArray[np.int64]
 """Row offsets in a fragment: sorted, unique."""
@@ -31,16 +32,26 @@ BITMAP_FROM = 5000
 """From this many rows on, the official writer uses a bitmap."""
 
 _COLUMN = "row_id"
+_ARRAY_SLACK = 1 << 16
+"""Bytes that padding and a validity bitmap may take beside the offsets."""
 
 
-def decode_deletions(data: Buffer, *, file_type: str, where: str) -> Offsets:
-    """The offsets in the bytes of a deletion file. Raises CorruptFileError."""
+def decode_deletions(data: Buffer, *, file_type: str, where: str, expected: int | None = None) -> Offsets:
+    """The offsets in the bytes of a deletion file. Raises CorruptFileError.
+
+    `expected`: how many there must be; other numbers are refused before memory is taken for them.
+    """
     if file_type == BITMAP:
-        return bitmap_array(decode_bitmap(data, what=where)).astype(np.int64)
+        bitmap = decode_bitmap(data, what=where)
+        if expected is not None and len(bitmap) != expected:
+            raise CorruptFileError(f"{where} has {len(bitmap)} rows, the manifest says {expected}")
+        return bitmap_array(bitmap).astype(np.int64)
+    if expected is not None and claimed_size(memoryview(data), what=where) > _ARRAY_SLACK + 4 * expected:
+        raise CorruptFileError(f"{where} claims more than the {expected} rows that the manifest says it has")
     try:
         with pa.ipc.open_file(pa.py_buffer(data)) as reader:
             column = reader.read_all().column(_COLUMN).combine_chunks()
-    except (pa.ArrowException, KeyError, OSError) as error:
+    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         raise CorruptFileError(f"{where} is not a deletion file: {error}") from error
     if not pa.types.is_uint32(column.type) or column.null_count:
         raise CorruptFileError(f"{where}: {_COLUMN} must be uint32 without nulls, got {column.type}")
@@ -66,7 +77,10 @@ def read_deletions(store: Store, fragment: Fragment) -> Offsets:
         return np.empty(0, np.int64)
     path = naming.deletion_path(fragment.id, file.read_version, file.id, file.file_type)
     where = f"{store.uri}: {path}"
-    offsets = decode_deletions(store.get(path), file_type=file.file_type, where=where)
+    if file.num_deleted_rows > fragment.physical_rows:
+        raise CorruptFileError(f"{where} is said to delete {file.num_deleted_rows} of {fragment.physical_rows} rows")
+    data = store.get(path)
+    offsets = decode_deletions(data, file_type=file.file_type, where=where, expected=file.num_deleted_rows)
     if len(offsets) != file.num_deleted_rows:
         raise CorruptFileError(f"{where} has {len(offsets)} rows, the manifest says {file.num_deleted_rows}")
     if offsets[-1] >= fragment.physical_rows:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lance_core.commit import naming
-from lance_core.errors import FormatError, LanceError, NotFoundError
+from lance_core.errors import CorruptFileError, FormatError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.features import check_readable
@@ -204,5 +204,9 @@ def open_path(store: Store, version: int, path: str) -> OpenVersion:
         found = decode_manifest_file(data)
     except FormatError as error:
         raise type(error)(f"{store.uri}: {path}: {error}", uri=store.uri, version=version) from error
+    if found.manifest.version != version:
+        raise CorruptFileError(
+            f"{store.uri}: {path} says that it is version {found.manifest.version}", uri=store.uri, version=version
+        )
     check_readable(found.manifest, uri=store.uri)
     return OpenVersion(manifest=found.manifest, path=path, size=len(data), transaction=found.transaction)

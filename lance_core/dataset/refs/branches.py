@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
+from lance_core.commit.records import decode_record
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
 
@@ -93,18 +94,21 @@ def list_branches(root: Store) -> dict[str, Branch]:
 def decode_branch(name: str, data: bytes, *, where: str) -> Branch:
     """A branch from its file's bytes. CorruptFileError when they are none."""
     try:
-        plain = json.loads(data)
+        plain = decode_record(data, where=where)
         mapping = (plain.get("identifier") or {}).get("version_mapping") or []
+        metadata, parent = plain.get("metadata") or {}, plain.get("parentBranch")
+        if not isinstance(metadata, dict) or not isinstance(parent, (str, type(None))):
+            raise TypeError("metadata must be an object, parentBranch text")
         return Branch(
             name=name,
-            parent_branch=plain.get("parentBranch"),
+            parent_branch=parent,
             parent_version=int(plain["parentVersion"]),
             identifier=tuple((int(version), str(uuid)) for version, uuid in mapping),
             created_at=int(plain.get("createAt") or 0),
             manifest_size=int(plain.get("manifestSize") or 0),
-            metadata=plain.get("metadata") or {},
+            metadata=metadata,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptFileError(f"{where} is not a branch: {error}") from error
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_core.commit.log.manifests import latest_version, open_version
+from lance_core.commit.records import decode_record
 from lance_core.dataset.refs.branches import MAIN, place_of
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
@@ -60,18 +61,31 @@ def read_tag(store: Store, name: str) -> Tag:
 def decode_tag(name: str, data: bytes, *, where: str) -> Tag:
     """A tag from its file's bytes. CorruptFileError when they are no tag."""
     try:
-        plain = json.loads(data)
-        return Tag(
+        plain = decode_record(data, where=where)
+        metadata, branch = plain.get("metadata") or {}, plain.get("branch")
+        if not isinstance(metadata, dict) or not isinstance(branch, (str, type(None))):
+            raise TypeError("metadata must be an object, branch text")
+        tag = Tag(
             name=name,
-            version=int(plain["version"]),
-            branch=plain.get("branch"),
+            version=version_number(plain["version"]),
+            branch=branch,
             created_at=plain.get("createdAt"),
             updated_at=plain.get("updatedAt"),
             manifest_size=int(plain.get("manifestSize") or 0),
-            metadata=plain.get("metadata") or {},
+            metadata=metadata,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        _moment(tag.created_at), _moment(tag.updated_at)
+        return tag
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptFileError(f"{where} is not a tag: {error}") from error
+
+
+def version_number(value: object) -> int:
+    """A version as JSON has it. ValueError for what no version can be."""
+    number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else -1
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"{value!r} is no version")
+    return number
 
 
 def tag_names(store: Store) -> list[str]:
@@ -207,4 +221,6 @@ _FRACTION = re.compile(r"(\.\d{6})\d+")
 
 def _moment(text: str | None) -> dt.datetime | None:
     """ISO 8601 with up to nanoseconds, which Python's reader does not take."""
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"a time is text, got {text!r}")
     return None if text is None else dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text).replace("Z", "+00:00"))

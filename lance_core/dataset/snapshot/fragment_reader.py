@@ -24,6 +24,7 @@ from lance_core.dataset.snapshot.assemble import assemble
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.row_offsets import Ints, addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS
 from lance_core.fetch import ByteRange
 from lance_core.file.open import OpenFile, open_file
@@ -33,6 +34,10 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.rows import RowSelection
 from lance_core.rowids.message import decode_row_ids, decode_versions
+
+_MANY_ROWS = 1 << 22
+"""From this many rows on, what the manifest says is compared with the data files before memory is taken for it."""
+_MAX_SEQUENCE_BYTES = 1 << 31
 
 
 class ReaderCache:
@@ -84,6 +89,8 @@ class FragmentReader:
         system: Collection[str] = (),
     ) -> Generator[pa.RecordBatch, None, None]:
         """The selected physical rows in order: the columns of `schema` (a part of the table's), then `system` columns."""
+        if rows.num_rows > _MANY_ROWS:
+            self._check_rows()
         batches = self._stored(schema, rows, batch_size)
         if not system:
             yield from batches
@@ -107,6 +114,14 @@ class FragmentReader:
         target = schema_to_arrow(schema)
         sources = self._sources(schema)
         if not sources:
+            if not self.fragment.files and rows.num_rows:
+                raise CorruptFileError(
+                    f"{self.snapshot.uri}: fragment {self.fragment.id} is said to have {self.fragment.physical_rows} rows, "
+                    "and it has no data file",
+                    uri=self.snapshot.uri,
+                    version=self.snapshot.version,
+                )
+            self._check_rows()
             yield from (assemble((), target, count) for count in _counts(rows.num_rows, batch_size))
             return
         streams = [self._project(file, part).read(ranges=rows, batch_size=batch_size) for file, part in sources]
@@ -165,7 +180,9 @@ class FragmentReader:
         """Stable row ids of all physical rows (uint64), None when the table has none."""
         if self.fragment.row_ids is None:
             return None
-        return decode_row_ids(self._inline(self.fragment.row_ids)).to_array()
+        sequence = decode_row_ids(self._inline(self.fragment.row_ids))
+        self._check_length("row ids", len(sequence))
+        return sequence.to_array()
 
     @cached_property
     def created_at(self) -> Any:
@@ -178,11 +195,41 @@ class FragmentReader:
         return self._versions(self.fragment.last_updated_at_versions)
 
     def _versions(self, stored: bytes | ExternalFile | None) -> Any:
-        return None if stored is None else decode_versions(self._inline(stored)).to_array()
+        if stored is None:
+            return None
+        sequence = decode_versions(self._inline(stored))
+        self._check_length("row versions", len(sequence))
+        return sequence.to_array()
+
+    def _check_length(self, what: str, length: int) -> None:
+        """What stands beside the rows must be as long as they are: before memory is taken for a claim."""
+        rows = self.fragment.physical_rows
+        if length != rows:
+            raise CorruptFileError(
+                f"{self.snapshot.uri}: fragment {self.fragment.id} has {length} {what} for {rows} rows",
+                uri=self.snapshot.uri,
+                version=self.snapshot.version,
+            )
+        if rows > _MANY_ROWS:
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Whether the fragment's files have as many rows as the manifest says."""
+        for file in self.fragment.files:
+            found = self.open(file).num_rows
+            if found != self.fragment.physical_rows:
+                raise CorruptFileError(
+                    f"{self.snapshot.uri}: {file.path} has {found} rows, fragment {self.fragment.id} is said to have "
+                    f"{self.fragment.physical_rows}",
+                    uri=self.snapshot.uri,
+                    version=self.snapshot.version,
+                )
 
     def _inline(self, stored: bytes | ExternalFile) -> bytes:
         if isinstance(stored, bytes):
             return stored
+        if stored.size > _MAX_SEQUENCE_BYTES:
+            raise CorruptFileError(f"{self.snapshot.uri}: {stored.path} is said to hold a sequence of {stored.size} bytes")
         wanted = ByteRange(stored.offset, stored.offset + stored.size)
         return bytes(self.snapshot.store.get_ranges(stored.path, [wanted])[0])
 

@@ -1,0 +1,447 @@
+"""Tables that a stranger wrote: every kind of file that a table can have, with its fields at their extremes.
+
+::
+
+    python tests/security/hostile_tables.py --count 10000 --seed 1      exit status 1 when something escaped
+
+A case takes a small, good table, changes one or two fields of one or two of its files (protobuf messages and JSON by their
+structure, everything else by its bytes), and then does what readers, committers and maintenance do. Allowed are an answer
+and a LanceError, within a time, within a memory, without a file outside of the table and without a connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+import lance_core
+from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.dataset.refs.clones import cloned_versions, note_clone
+from lance_core.errors import LanceError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.edits import DeleteSpec, UpdateSpec
+from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.wire.manifest_file import FOOTER, section_bytes
+from lance_core.wire.pb import rowids_pb2, table_pb2, transaction_pb2
+
+CASE_SECONDS = 20.0
+MEMORY_BYTES = 3 << 30
+NUMBERS = (0, 1, 2, 7, 255, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**64 - 1, -1, -(2**31), -(2**63))
+TEXTS = (
+    "", ".", "..", "/", "../../../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "http://127.0.0.1:9/x", "s3://evil/x",
+    "az://c@evil/x", "abfss://c@evil.example.org/x", "\x00", "a\nb", "é" * 300, "x" * 70000, "main", "id", "struct", "list",
+    "fixed_size_list:float:1000000000", "dict:string:int8:false", "decimal:128:99:99", "timestamp:us:Nowhere/At_All",
+)  # fmt: skip
+
+
+class TooLongError(BaseException):
+    """A case used up its time."""
+
+
+@dataclass(frozen=True)
+class Escape:
+    """What a case ended with that it must not."""
+
+    seed: int
+    change: str
+    verb: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.change}: {self.verb}: {self.what}"
+
+
+def build(root: Path) -> None:
+    """Two tables, with addresses and with stable row ids, that hold every kind of file."""
+    for name, stable in (("addresses", False), ("stable", True)):
+        uri = str(root / name)
+        rows = pa.table(
+            {"id": pa.array(range(30), pa.int64()), "s": [f"row {n}" for n in range(30)], "v": [[1.0, n] for n in range(30)]}
+        )
+        vectors = pa.array([[1.0, float(n)] for n in range(30)], pa.list_(pa.float32(), 2))
+        data = rows.append_column("v", vectors)
+        ds = lance_core.write_dataset(data.slice(0, 20), uri, max_rows_per_file=10, enable_stable_row_ids=stable)
+        lance_core.write_dataset(data.slice(20), uri, mode="append")
+        ds = lance_core.dataset(uri)
+        ds.delete("id in (3, 14)")
+        ds.create_scalar_index("id", "BTREE")
+        ds.create_scalar_index("s", "INVERTED")
+        ds.tags.create("good", 2)
+        ds.create_branch("side")
+        ds.update({"s": "'new'"}, where="id = 5")
+        store = resolve_store(uri)
+        note_clone(store, uri=str(root / "clone"), version=2)
+        run_job(DeleteSpec(uri=uri, predicate="id = 7", identity=str(uuid.UUID(int=7))))
+        run_job(UpdateSpec(uri=uri, updates={"s": "'x'"}, where="id = 8", identity=str(uuid.UUID(int=8))))
+        run_job(CommitSpec(uri=uri, identities=(str(uuid.UUID(int=8)),)))
+        private = root / name / "_lance_core"
+        (private / "commits").mkdir(exist_ok=True)
+        claim = {"commit": "00ff00ff00ff00ff", "uuids": [], "identities": [], "since": 1.0, "lease_seconds": 1.0}
+        (private / "commits" / "00ff00ff00ff00ff.json").write_text(json.dumps(claim))
+        again = private / "staged" / str(uuid.UUID(int=9))
+        again.mkdir(parents=True)
+        spec = {"spec": 1, "kind": "delete", "predicate": "id = 9"}
+        (again / "repeat.json").write_text(json.dumps({"identity": str(uuid.UUID(int=9)), "spec": spec}))
+
+
+def change_one(rng: random.Random, table: Path) -> str:
+    """Change one file of a table; what was changed, for a person."""
+    files = sorted(path for path in table.rglob("*") if path.is_file() and not path.name.startswith("."))
+    kinds: dict[str, list[Path]] = {}
+    for path in files:
+        kinds.setdefault(path.relative_to(table).parts[0] + path.suffix, []).append(path)
+    # The newest manifest is what everything reads first, so it gets every second turn.
+    manifests = sorted(kinds.get("_versions.manifest", []))
+    path = manifests[0] if manifests and rng.random() < 0.5 else rng.choice(kinds[rng.choice(sorted(kinds))])
+    data = path.read_bytes()
+    where = str(path.relative_to(table))
+    path.unlink()  # never through a hard link
+    try:
+        found, note = _CHANGES.get(path.suffix, _changed_bytes)(rng, data)
+    except (LanceError, DecodeError, struct.error):
+        found, note = _changed_bytes(rng, data)  # what an earlier change damaged
+    path.write_bytes(found)
+    return f"{where}: {note}"
+
+
+def _changed_manifest(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+    (position, _, _, _) = FOOTER.unpack(data[-FOOTER.size :])
+    message = table_pb2.Manifest.FromString(section_bytes(data, position, what="manifest"))
+    turn = rng.random()
+    if turn < 0.1:
+        return _changed_bytes(rng, data)
+    if turn < 0.2 and message.HasField("index_section"):
+        section = table_pb2.IndexSection.FromString(section_bytes(data, message.index_section, what="indices"))
+        note = mutate(rng, section)
+        body = section.SerializeToString()
+        message.index_section = 0
+        return _framed(struct.pack("<I", len(body)) + body, message), f"index section {note}"
+    if turn < 0.3:
+        note = _nested(rng, message)
+    elif turn < 0.4 and message.fragments:
+        sequence = rowids_pb2.RowIdSequence()
+        sequence.segments.add().range.end = rng.choice(NUMBERS[:13])
+        note = mutate(rng, sequence)
+        rng.choice(list(message.fragments)).inline_row_ids = sequence.SerializeToString()
+        note = f"row ids {note}"
+    else:
+        note = mutate(rng, message)
+    return _framed(data[:position], message), note
+
+
+def _nested(rng: random.Random, message: Any) -> str:
+    depth = rng.choice((10, 100, 500, 3000))
+    first = max((field.id for field in message.fields), default=0) + 1
+    for number in range(depth):
+        parent = -1 if number == 0 else first + number - 1
+        message.fields.add(
+            id=first + number, parent_id=parent, name="n", logical_type=rng.choice(("struct", "list")), nullable=True
+        )
+    return f"{depth} fields inside each other"
+
+
+def _framed(before: bytes, message: Message) -> bytes:
+    body = message.SerializeToString()
+    return before + struct.pack("<I", len(body)) + body + FOOTER.pack(len(before), 0, 2, b"LANC")
+
+
+def _changed_transaction(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+    message = transaction_pb2.Transaction()
+    if rng.random() < 0.1:
+        return _changed_bytes(rng, data)
+    message.ParseFromString(data)
+    note = mutate(rng, message)
+    return bytes(message.SerializeToString()), note
+
+
+def mutate(rng: random.Random, message: Message, path: str = "") -> str:
+    """Set one field somewhere in a message to an extreme; what was done."""
+    present = [field for field, _ in message.ListFields() if field.type == FieldDescriptor.TYPE_MESSAGE]
+    if present and rng.random() < 0.75:
+        field = rng.choice(present)
+        value = getattr(message, field.name)
+        if _is_map(field):
+            return _change_map(rng, value, f"{path}{field.name}")
+        if _is_repeated(field):
+            if not len(value):
+                return f"{path}{field.name}: empty"
+            if rng.random() < 0.15:
+                return _change_list(rng, message, field, path)
+            place = rng.randrange(len(value))
+            return mutate(rng, value[place], f"{path}{field.name}[{place}].")
+        return mutate(rng, value, f"{path}{field.name}.")
+    if not message.DESCRIPTOR.fields:
+        return f"{path}: nothing to change"
+    field = rng.choice(list(message.DESCRIPTOR.fields))
+    where = f"{path}{field.name}"
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        if _is_map(field):
+            return _change_map(rng, getattr(message, field.name), where)
+        if _is_repeated(field):
+            return _change_list(rng, message, field, path)
+        if message.HasField(field.name) and rng.random() < 0.5:
+            message.ClearField(field.name)
+            return f"{where}: removed"
+        return mutate(rng, getattr(message, field.name), f"{where}.")
+    value = _extreme(rng, field)
+    if _is_repeated(field):
+        items = getattr(message, field.name)
+        items.extend([value] * rng.choice((1, 3, 1000)))
+        return f"{where} += {value!r:.60}"
+    with suppress(ValueError, TypeError):
+        setattr(message, field.name, value)
+    return f"{where} = {value!r:.60}"
+
+
+def _is_repeated(field: Any) -> bool:
+    # The name of this question changed with protobuf 6.
+    found = getattr(field, "is_repeated", None)
+    return bool(field.label == FieldDescriptor.LABEL_REPEATED) if found is None else bool(found)
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _change_map(rng: random.Random, value: Any, where: str) -> str:
+    key, text = rng.choice(TEXTS), rng.choice(TEXTS)
+    with suppress(ValueError, TypeError):
+        value[key] = text if isinstance(next(iter(value.values()), ""), str) else text.encode()
+    return f"{where}[{key!r:.40}] = {text!r:.40}"
+
+
+def _change_list(rng: random.Random, message: Message, field: Any, path: str) -> str:
+    value = getattr(message, field.name)
+    turn = rng.choice(("clear", "double", "many", "drop"))
+    items = list(value)
+    if turn == "clear" or not items:
+        message.ClearField(field.name)
+    elif turn == "drop":
+        del value[rng.randrange(len(items))]
+    else:
+        value.extend([rng.choice(items)] * (1 if turn == "double" else 300))
+    return f"{path}{field.name}: {turn}"
+
+
+def _extreme(rng: random.Random, field: Any) -> Any:
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return rng.choice(TEXTS)
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return rng.choice((b"", b"\x00" * 8, b"\xff" * 64, rng.randbytes(40), b"\x0a\x0a" * 200))
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return rng.random() < 0.5
+    if field.type in (FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT):
+        return rng.choice((float("nan"), float("inf"), -1.0, 1e308))
+    bits = 64 if "64" in _TYPE_NAMES[field.type] else 32
+    low, high = (0, 2**bits - 1) if "uint" in _TYPE_NAMES[field.type] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return rng.choice([number for number in NUMBERS if low <= number <= high])
+
+
+_TYPE_NAMES = {getattr(FieldDescriptor, name): name[5:].lower() for name in dir(FieldDescriptor) if name.startswith("TYPE_")}
+
+
+def _changed_json(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+    try:
+        plain = json.loads(data)
+    except ValueError:
+        return _changed_bytes(rng, data)
+    turn = rng.random()
+    if turn < 0.1:
+        return _changed_bytes(rng, data)
+    if turn < 0.15:
+        return b'{"a":' * 5000 + b"1" + b"}" * 5000, "5000 objects inside each other"
+    if turn < 0.2:
+        return data.replace(b"1", b"NaN").replace(b"2", b"1e999"), "numbers that are none"
+    places = list(_places(plain))
+    holder, key = rng.choice(places) if places else (None, None)
+    value: Any = rng.choice((*NUMBERS, *TEXTS[:20], None, True, [], {}, [[]], {"env": "HOME"}, 1.5, "9" * 5000))
+    if holder is None:
+        plain = value
+    elif rng.random() < 0.15:
+        del holder[key]
+        value = "removed"
+    else:
+        holder[key] = value
+    return json.dumps(plain).encode(), f"{key} = {value!r:.60}"
+
+
+def _places(plain: Any) -> Iterator[tuple[Any, Any]]:
+    items = list(plain.items()) if isinstance(plain, dict) else list(enumerate(plain)) if isinstance(plain, list) else []
+    for key, value in items:
+        yield plain, key
+        yield from _places(value)
+
+
+def _changed_bytes(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+    found = bytearray(data)
+    turn = rng.choice(("flip", "flip", "cut", "long", "zero", "number"))
+    at = rng.randrange(len(found)) if found else 0
+    if turn == "cut":
+        del found[at:]
+    elif turn == "long":
+        found += rng.randbytes(rng.choice((1, 100)))
+    elif turn == "zero":
+        found[at : at + 8] = bytes(len(found[at : at + 8]))
+    elif turn == "number" and len(found) > 8:
+        at = min(at, len(found) - 8)
+        found[at : at + 8] = struct.pack("<Q", rng.choice([number for number in NUMBERS if number >= 0]))
+    elif found:
+        found[at] ^= 1 << rng.randrange(8)
+    return bytes(found), f"{turn} at byte {at} of {len(data)}"
+
+
+_CHANGES = {".manifest": _changed_manifest, ".txn": _changed_transaction, ".json": _changed_json}
+
+
+def verbs(uri: str) -> dict[str, Callable[[], object]]:
+    """What is done with a hostile table: reading first, because the rest changes it."""
+    return {
+        "open": lambda: lance_core.dataset(uri).schema,
+        "count": lambda: lance_core.dataset(uri).count_rows(),
+        "scan": lambda: lance_core.dataset(uri).to_table(with_row_id=True),
+        "filter": lambda: lance_core.dataset(uri).to_table(filter="id = 5"),
+        "search": lambda: lance_core.dataset(uri).to_table(full_text_query="row", limit=3),
+        "nearest": lambda: lance_core.dataset(uri).to_table(nearest={"column": "v", "q": [1.0, 2.0], "k": 3}),
+        "take": lambda: lance_core.dataset(uri).take([0, 9, 20]),
+        "versions": lambda: lance_core.dataset(uri).versions(),
+        "tag": lambda: (lance_core.dataset(uri).tags.list(), lance_core.dataset(uri, version="good").count_rows()),
+        "branch": lambda: (
+            lance_core.dataset(uri).branches.list(),
+            lance_core.dataset(uri).checkout_version(("side", None)),
+        ),
+        "indices": lambda: lance_core.dataset(uri).describe_indices(),
+        "validate": lambda: lance_core.dataset(uri).validate(),
+        "stats": lambda: lance_core.dataset(uri).stats.dataset_stats(),
+        "clones": lambda: cloned_versions(resolve_store(uri)),
+        "commit": lambda: run_job(CommitSpec(uri=uri)),
+        "append": lambda: lance_core.write_dataset(lance_core.dataset(uri).to_table(limit=1), uri, mode="append"),
+        "delete": lambda: lance_core.dataset(uri).delete("id = 21"),
+        "compact": lambda: lance_core.dataset(uri).optimize.compact_files(),
+        "optimize": lambda: lance_core.dataset(uri).optimize.optimize_indices(),
+        "gc": lambda: collect_garbage(resolve_store(uri)),
+        "cleanup": lambda: lance_core.dataset(uri).cleanup_old_versions(retain_versions=1),
+    }
+
+
+class Watch:
+    """Files that are opened outside of a root, and connections: found through the interpreter's audit events."""
+
+    def __init__(self) -> None:
+        self.root: str | None = None
+        self.found: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.root is None:
+            return
+        if event in ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"):
+            self.found.append(f"{event}{arguments[-1:]!r:.80}")
+        elif event in ("open", "os.remove", "os.rename", "os.link", "os.mkdir", "os.rmdir") and arguments:
+            for path in [item for item in arguments[:2] if isinstance(item, (str, bytes))]:
+                text = os.path.abspath(os.fsdecode(path))  # noqa: PTH100  (links are not followed here)
+                if not text.startswith((self.root, *_HARMLESS)) and os.fsdecode(path) not in _MODES:
+                    self.found.append(f"{event} {text}")
+
+
+_HARMLESS = (
+    sys.prefix, sys.base_prefix, "/usr", "/proc", "/sys", "/dev", "/etc/localtime", str(Path(__file__).resolve().parents[2]),
+    str(Path.home() / ".cache"),
+)  # fmt: skip
+_MODES = frozenset({"r", "rb", "w", "wb", "x", "xb", "r+b", "a", "ab"})
+
+
+def run_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> list[Escape]:
+    """One hostile table and every verb on it."""
+    rng = random.Random(seed)
+    shutil.rmtree(work, ignore_errors=True)
+    name = rng.choice(("addresses", "stable"))
+    shutil.copytree(good / name, work / name)
+    change = "; ".join(change_one(rng, work / name) for _ in range(rng.choice((1, 1, 1, 2))))
+    found = []
+    for verb, action in verbs(str(work / name)).items():
+        what = _run(action, watch, work)
+        if what:
+            found.append(Escape(seed, f"{name}/{change}", verb, what))
+    return found
+
+
+def _run(action: Callable[[], object], watch: Watch | None, work: Path) -> str:
+    if watch is not None:
+        watch.found, watch.root = [], str(work)
+    signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)
+    try:
+        action()
+    except LanceError:
+        pass
+    except TooLongError:
+        return f"more than {CASE_SECONDS:.0f} s"
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if watch is not None:
+            watch.root = None
+    return "; ".join(watch.found) if watch is not None else ""
+
+
+def _too_long(*_: object) -> None:
+    raise TooLongError
+
+
+def run(seeds: range, *, limit_memory: bool = True) -> list[Escape]:
+    """Many cases in this process, under the budgets."""
+    signal.signal(signal.SIGALRM, _too_long)
+    warnings.simplefilter("ignore")
+    place = Path(tempfile.mkdtemp(prefix="hostile-"))
+    escapes: list[Escape] = []
+    try:
+        build(place / "good")
+        for seed in (seeds.start, seeds.start):  # compile and import everything first
+            run_case(seed, place / "good", place / "warm")
+        if limit_memory:
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
+        watch = Watch()
+        for seed in seeds:
+            escapes += run_case(seed, place / "good", place / "work", watch)
+            for escape in [item for item in escapes[-len(verbs("")) :] if item.seed == seed]:
+                print(str(escape).replace("\n", " "), flush=True)
+            if (seed - seeds.start) % 500 == 499:
+                print(f"{seed - seeds.start + 1} tables, {len(escapes)} escapes", flush=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return escapes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    escapes = run(range(given.seed, given.seed + given.count))
+    print(f"{given.count} hostile tables, {len(escapes)} escapes")
+    return 1 if escapes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""What a manifest and the files beside it claim is checked before memory or time is spent on it."""
+
+from __future__ import annotations
+
+import io
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.commit.log.deletion_files import decode_deletions, encode_deletions
+from lance_core.errors import CorruptFileError, LanceError
+from lance_core.rowids.ipc_size import claimed_size
+from lance_core.wire.manifest_file import FOOTER, section_bytes
+from lance_core.wire.pb import rowids_pb2, table_pb2
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    place = str(tmp_path / "t.lance")
+    lance_core.write_dataset(pa.table({"id": range(10)}), place, enable_stable_row_ids=True)
+    lance_core.dataset(place).delete("id = 3")
+    return place
+
+
+def rewrite(uri: str, change: Callable[[Any], object]) -> None:
+    """Change the newest manifest as somebody with a protobuf compiler would."""
+    path = min((Path(uri) / "_versions").glob("*.manifest"))
+    data = path.read_bytes()
+    position = FOOTER.unpack(data[-FOOTER.size :])[0]
+    message = table_pb2.Manifest.FromString(section_bytes(data, position, what="manifest"))
+    change(message)
+    body = message.SerializeToString()
+    path.write_bytes(data[:position] + struct.pack("<I", len(body)) + body + FOOTER.pack(position, 0, 2, b"LANC"))
+
+
+def _no_files(message: Any) -> None:
+    message.fragments[0].ClearField("files")
+    message.fragments[0].ClearField("inline_row_ids")
+    message.reader_feature_flags = message.writer_feature_flags = 0
+
+
+def _many_rows(rows: int) -> Callable[[Any], None]:
+    def change(message: Any) -> None:
+        message.fragments[0].physical_rows = rows
+
+    return change
+
+
+def _row_ids(end: int) -> Callable[[Any], None]:
+    def change(message: Any) -> None:
+        sequence = rowids_pb2.RowIdSequence()
+        sequence.segments.add().range.end = end
+        message.fragments[0].inline_row_ids = sequence.SerializeToString()
+        message.fragments[0].physical_rows = end
+
+    return change
+
+
+def _nested(depth: int) -> Callable[[Any], None]:
+    def change(message: Any) -> None:
+        for number in range(depth):
+            parent = -1 if number == 0 else 99 + number
+            message.fields.add(id=100 + number, parent_id=parent, name="n", logical_type="struct")
+
+    return change
+
+
+CLAIMS: dict[str, Callable[[Any], object]] = {
+    "rows without a file": _no_files,
+    "2^40 rows": _many_rows(1 << 40),
+    "2^31 rows": _many_rows(1 << 31),
+    "more rows than the file": _many_rows(11),
+    "more deletions than rows": lambda message: setattr(message.fragments[0].deletion_file, "num_deleted_rows", 11),
+    "row ids for 2^31 rows": _row_ids(1 << 31),
+    "500 nested fields": _nested(500),
+    "100000 nested fields": _nested(100_000),
+    "its own parent": lambda message: message.fields[0].MergeFrom(type(message.fields[0])(id=5, parent_id=5)),
+    "a negative field id": lambda message: setattr(message.fields[0], "id", -1),
+    "another version": lambda message: setattr(message, "version", 7),
+    "the year 36812": lambda message: setattr(message.timestamp, "seconds", 1 << 40),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_is_refused_before_anything_is_spent_on_it(uri: str, name: str) -> None:
+    rewrite(uri, CLAIMS[name])
+    began = time.monotonic()
+    with pytest.raises(LanceError):
+        lance_core.dataset(uri).to_table(with_row_id=True)
+    assert time.monotonic() - began < 20
+
+
+def test_counting_rows_judges_claims_too(uri: str) -> None:
+    for rows in (1 << 33, 1 << 40, 5):
+        rewrite(uri, _many_rows(rows))
+        if rows < 1 << 32:
+            assert lance_core.dataset(uri).count_rows() == rows - 1
+        else:
+            with pytest.raises(CorruptFileError):
+                lance_core.dataset(uri).count_rows()
+
+
+@pytest.mark.parametrize("kind", ["array", "bitmap"])
+def test_a_small_deletion_file_does_not_become_large(kind: str) -> None:
+    huge = encode_deletions(np.arange(20_000_000, dtype=np.int64), file_type="bitmap")
+    if kind == "array":
+        sink = io.BytesIO()
+        schema = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+        with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_batch(pa.record_batch([pa.array(np.zeros(50_000_000, np.uint32))], schema=schema))
+        huge = sink.getvalue()
+        assert len(huge) < 40_000 < 200_000_000 <= claimed_size(huge, what="x")
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(CorruptFileError):
+        decode_deletions(huge, file_type=kind, where="x", expected=10)
+    assert pa.default_memory_pool().max_memory() <= max(before, 210_000_000)
+
+
+def test_every_deletion_file_of_ours_is_within_its_claim() -> None:
+    for count in (0, 1, 7, 63, 64, 65, 1000, 4999):
+        offsets = np.arange(count, dtype=np.int64)
+        data = encode_deletions(offsets, file_type="array")
+        assert decode_deletions(data, file_type="array", where="x", expected=count).tolist() == offsets.tolist()
+    data = encode_deletions(np.arange(100, dtype=np.int64), file_type="array")
+    for position in range(0, len(data), 3):
+        damaged = bytearray(data)
+        damaged[position] ^= 0xFF
+        with suppress(LanceError):
+            decode_deletions(bytes(damaged), file_type="array", where="x", expected=100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"[]", b"3", b"{", b'{"a":' * 50_000, b'{"version": NaN}', b'{"version": -1}', b'{"version": 1e999}',
+     b'{"version": 1, "branch": 3}', b'{"version": 1, "metadata": "x"}', b'{"version": 1, "createdAt": 5}',
+     b'{"version": 1, "createdAt": "yesterday"}', b'{"version": ' + b"9" * 5000 + b"}"],
+)  # fmt: skip
+def test_a_tag_that_is_none_is_a_typed_error(uri: str, text: bytes) -> None:
+    lance_core.dataset(uri).tags.create("good", 1)
+    (path,) = (Path(uri) / "_refs" / "tags").glob("*.json")
+    path.write_bytes(text)
+    with pytest.raises(LanceError):
+        lance_core.dataset(uri).tags.list()
