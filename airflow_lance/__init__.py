@@ -18,22 +18,31 @@ if TYPE_CHECKING:
     from airflow_lance.assets import create_asset as create_asset
     from airflow_lance.hooks.lance import LanceHook as LanceHook
     from airflow_lance.operators.add_columns import LanceAddColumnsOperator as LanceAddColumnsOperator
+    from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator as LanceAlterColumnsOperator
     from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
     from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
     from airflow_lance.operators.base import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.base import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
     from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
+    from airflow_lance.operators.check import LanceCheckOperator as LanceCheckOperator
     from airflow_lance.operators.cleanup import LanceCleanupOperator as LanceCleanupOperator
+    from airflow_lance.operators.clone import LanceCloneOperator as LanceCloneOperator
     from airflow_lance.operators.commit import LanceCommitOperator as LanceCommitOperator
     from airflow_lance.operators.compact import LanceCompactOperator as LanceCompactOperator
+    from airflow_lance.operators.create_table import LanceCreateTableOperator as LanceCreateTableOperator
     from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
+    from airflow_lance.operators.drop_columns import LanceDropColumnsOperator as LanceDropColumnsOperator
+    from airflow_lance.operators.drop_index import LanceDropIndexOperator as LanceDropIndexOperator
+    from airflow_lance.operators.drop_table import LanceDropTableOperator as LanceDropTableOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
+    from airflow_lance.operators.query import LanceQueryOperator as LanceQueryOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.table_config import LanceTableConfigOperator as LanceTableConfigOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
     from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
@@ -83,6 +92,15 @@ else:
             "LanceTransaction": "airflow_lance.operators.transaction",
             "LanceUpdateOperator": "airflow_lance.operators.update",
             "LanceValidateOperator": "airflow_lance.operators.validate",
+            "LanceDropColumnsOperator": "airflow_lance.operators.drop_columns",
+            "LanceAlterColumnsOperator": "airflow_lance.operators.alter_columns",
+            "LanceDropIndexOperator": "airflow_lance.operators.drop_index",
+            "LanceTableConfigOperator": "airflow_lance.operators.table_config",
+            "LanceCreateTableOperator": "airflow_lance.operators.create_table",
+            "LanceDropTableOperator": "airflow_lance.operators.drop_table",
+            "LanceCloneOperator": "airflow_lance.operators.clone",
+            "LanceQueryOperator": "airflow_lance.operators.query",
+            "LanceCheckOperator": "airflow_lance.operators.check",
             "LanceVerbOperator": "airflow_lance.operators.base",
             "LanceVersionSensor": "airflow_lance.sensors.version",
             "LanceVersionTrigger": "airflow_lance.triggers.version",

@@ -6,9 +6,34 @@ from typing import Any
 
 _NAME = "Lance"
 _OPERATORS = (
-    "add_columns", "append", "branch", "build_index", "cleanup", "commit", "compact", "delete", "garbage", "merge",
-    "optimize_indices", "overwrite", "replace_where", "restore", "tag", "transaction", "update", "validate",
-)  # fmt: skip
+    "add_columns",
+    "alter_columns",
+    "append",
+    "branch",
+    "build_index",
+    "check",
+    "cleanup",
+    "clone",
+    "commit",
+    "compact",
+    "create_table",
+    "delete",
+    "drop_columns",
+    "drop_index",
+    "drop_table",
+    "garbage",
+    "merge",
+    "optimize_indices",
+    "overwrite",
+    "query",
+    "replace_where",
+    "restore",
+    "table_config",
+    "tag",
+    "transaction",
+    "update",
+    "validate",
+)
 
 
 def get_provider_info() -> dict[str, Any]:

@@ -107,15 +107,20 @@ class LanceVerbOperator(LanceTableOperator):
         """For OpenLineage: the table, with its version where the work tells it."""
         return lineage(outputs=[] if self._touched is None else [self._touched])
 
+    def prepare(self, context: Context, *, uri: str) -> None:
+        """What an argument means in this run; nothing by default."""
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Do it; returns what it did as a plain dict."""
         from lance_core.jobs import api
 
         with as_airflow_errors(self.uri):
             uri = self.table_uri()
+            self.prepare(context, uri=uri)
             spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri))
             result = api.run(spec, options=self.store_options())
-        self.log.info("%s of %s: %s", spec.kind, uri, result)
+        shown = {name: value for name, value in result.items() if name != "rows"}
+        self.log.info("%s of %s: %s", spec.kind, uri, shown)
         self._touched = Touched(uri, version=result.get("version"))
         extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
         for outlet in self.outlets:

@@ -51,6 +51,20 @@ KINDS: Mapping[str, JobKind] = {
     "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.actions.garbage:GarbageJob"),
     "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.actions.tag:TagJob"),
     "restore": JobKind("lance_core.jobs.specs.maintenance:RestoreSpec", "lance_core.jobs.actions.restore:RestoreJob"),
+    **{
+        kind: JobKind(f"lance_core.jobs.specs.definition:{name}Spec", f"lance_core.jobs.actions.definition:{name}Job")
+        for kind, name in (
+            ("alter_columns", "AlterColumns"),
+            ("clone", "Clone"),
+            ("create_table", "CreateTable"),
+            ("drop_columns", "DropColumns"),
+            ("drop_index", "DropIndex"),
+            ("drop_table", "DropTable"),
+            ("table_config", "TableConfig"),
+        )
+    },
+    "query": JobKind("lance_core.jobs.specs.definition:QuerySpec", "lance_core.jobs.actions.query:QueryJob"),
+    "check": JobKind("lance_core.jobs.specs.definition:CheckSpec", "lance_core.jobs.publish.check:CheckJob"),
     "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.actions.validate:ValidateJob"),
 }
 

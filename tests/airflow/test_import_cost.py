@@ -66,4 +66,5 @@ def test_a_dag_file_pulls_in_nothing_heavy() -> None:
     assert [name for name in new if name.startswith(HEAVY)] == []
     assert [name for name in new if name.startswith("airflow.providers")] == []
     assert min(run["seconds"] for run in runs) < 0.1
-    assert len(new) < 60, new
+    # Each operator is a module of its own; what they share stays small.
+    assert len([name for name in new if not name.startswith(("airflow_lance.operators", "airflow_lance.sensors"))]) < 36, new

@@ -74,19 +74,22 @@ def make_check(gates: Sequence[GateSpec], store: Store, *, storage_options: Mapp
 
     def check(items: Sequence[tuple[StagedTransaction, Transaction]], newest: Manifest | None) -> None:
         staged = staged_rows(items, newest, store, storage_options=storage_options)
-        for number, gate in enumerate(gates):
-            name = gate.name or f"{number + 1}"
-            for condition in _CONDITIONS:
-                problem = condition(gate, staged)
-                if problem:
-                    raise GateFailedError(
-                        f"{store.uri}: gate {name!r}: {problem}",
-                        uri=store.uri,
-                        cure="Nothing was published. Mend the rows and run the staging tasks again, or change the gate.",
-                    )
-            log.info("gate %r passed", name)
+        cure = "Nothing was published. Mend the rows and run the staging tasks again, or change the gate."
+        require_gates(gates, staged, where=store.uri, cure=cure)
 
     return check
+
+
+def require_gates(gates: Sequence[GateSpec], rows: StagedRows, *, where: str, cure: str) -> list[str]:
+    """The names of the gates, all of which the rows pass. GateFailedError says which one they do not, and why."""
+    names = [gate.name or f"{number + 1}" for number, gate in enumerate(gates)]
+    for name, gate in zip(names, gates, strict=True):
+        for condition in _CONDITIONS:
+            problem = condition(gate, rows)
+            if problem:
+                raise GateFailedError(f"{where}: gate {name!r}: {problem}", uri=where.split(" at version ")[0], cure=cure)
+        log.info("gate %r passed", name)
+    return names
 
 
 def staged_rows(

@@ -15,19 +15,28 @@ from airflow.sdk import DAG, Asset, AssetWatcher, chain, task
 
 from airflow_lance.assets import create_asset
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
+from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.branch import LanceBranchOperator
 from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.check import LanceCheckOperator
 from airflow_lance.operators.cleanup import LanceCleanupOperator
+from airflow_lance.operators.clone import LanceCloneOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.compact import LanceCompactOperator
+from airflow_lance.operators.create_table import LanceCreateTableOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
+from airflow_lance.operators.drop_index import LanceDropIndexOperator
+from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
+from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
+from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.operators.update import LanceUpdateOperator
@@ -113,6 +122,15 @@ def make_dag(mode: str) -> DAG:
             LanceCommitOperator(task_id="commit", staged=overwrite.output, **table),
             LanceStagedSensor(task_id="is_drained", **wait),
             LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **table),
+            LanceTableConfigOperator(task_id="config", values={"owner": "tests"}, **table),
+            LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **table),
+            LanceQueryOperator(task_id="query", filter="id = 100", **table),
+            LanceCloneOperator(task_id="clone", target=f"{uri}.clone", depth="deep", **table),
+            LanceAlterColumnsOperator(task_id="alter", uri=f"{uri}.clone", alterations=[{"path": "value", "name": "worth"}]),
+            LanceDropColumnsOperator(task_id="drop_columns", uri=f"{uri}.clone", columns=["twice"]),
+            LanceDropIndexOperator(task_id="drop_index", uri=f"{uri}.clone", index_name="id_idx"),
+            LanceDropTableOperator(task_id="drop_table", uri=f"{uri}.clone"),
+            LanceCreateTableOperator(task_id="create_table", uri=f"{uri}.clone", schema="id BIGINT"),
             LanceGarbageOperator(task_id="garbage", **table),
             LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **table),
         )

@@ -12,6 +12,17 @@ from hypothesis import strategies as st
 
 from lance_core.errors import InputError
 from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
+from lance_core.jobs.specs.definition import (
+    AlterColumnsSpec,
+    CheckSpec,
+    CloneSpec,
+    CreateTableSpec,
+    DropColumnsSpec,
+    DropIndexSpec,
+    DropTableSpec,
+    QuerySpec,
+    TableConfigSpec,
+)
 from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.identity import make_identity
@@ -51,6 +62,17 @@ SPECS: list[JobSpec] = [
     OptimizeIndicesSpec(uri="/t", index_names=("a",), num_indices_to_merge=0),
     RestoreSpec(uri="/t", tag="v1", expected_version=4),
     ValidateSpec(uri="/t", deep=False),
+    DropColumnsSpec(uri="/t", columns=("a", "b.c")),
+    AlterColumnsSpec(uri="/t", alterations=({"path": "a", "name": "b", "nullable": True},)),
+    DropIndexSpec(uri="/t", name="a_idx"),
+    TableConfigSpec(uri="/t", values={"a": "1", "b": None}),
+    CreateTableSpec(uri="/t", schema="id BIGINT", if_exists="fail"),
+    DropTableSpec(uri="/t", if_missing="fail"),
+    CloneSpec(uri="/t", target="/u", version="tag", depth="deep"),
+    QuerySpec(
+        uri="/t", columns=("a",), nearest={"column": "v", "q": [0.5, 1.0], "k": 3}, version=2, target="/x.csv", format="csv"
+    ),
+    CheckSpec(uri="/t", gates=(GateSpec(min_rows=1),), version=3),
 ]
 
 

@@ -14,19 +14,28 @@ from airflow.providers.common.compat.sdk import DAG, chain, task
 
 from airflow_lance.assets import create_asset
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
+from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.branch import LanceBranchOperator
 from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.check import LanceCheckOperator
 from airflow_lance.operators.cleanup import LanceCleanupOperator
+from airflow_lance.operators.clone import LanceCloneOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.compact import LanceCompactOperator
+from airflow_lance.operators.create_table import LanceCreateTableOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
+from airflow_lance.operators.drop_index import LanceDropIndexOperator
+from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
+from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
+from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.operators.update import LanceUpdateOperator
@@ -109,6 +118,15 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceStagedSensor(task_id="is_drained", **WAIT),
         LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **TABLE),
         compare(),
+        LanceTableConfigOperator(task_id="config", values={"owner": "tests"}, **TABLE),
+        LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **TABLE),
+        LanceQueryOperator(task_id="query", filter="id = 100", **TABLE),
+        LanceCloneOperator(task_id="clone", target=f"{URI}.clone", depth="deep", **TABLE),
+        LanceAlterColumnsOperator(task_id="alter", uri=f"{URI}.clone", alterations=[{"path": "value", "name": "worth"}]),
+        LanceDropColumnsOperator(task_id="drop_columns", uri=f"{URI}.clone", columns=["twice"]),
+        LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
+        LanceDropTableOperator(task_id="drop_table", uri=f"{URI}.clone"),
+        LanceCreateTableOperator(task_id="create_table", uri=f"{URI}.clone", schema="id BIGINT"),
         LanceGarbageOperator(task_id="garbage", **TABLE),
         LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **TABLE),
     )

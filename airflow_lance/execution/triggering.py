@@ -1,0 +1,35 @@
+"""Which version of a table set off a run: inputs stay those of the event, also in a retry a day later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_lance.assets import asset_uri
+from airflow_lance.compat import Context
+from lance_core.errors import InputError
+
+TRIGGERING = "triggering"
+
+
+def pinned_version(version: int | str | None, context: Context, *, uri: str) -> int | str | None:
+    """The version itself, or for "triggering" the newest of the events that set off the run. InputError without one."""
+    if version != TRIGGERING:
+        return version
+    events: Any = context.get("triggering_asset_events") or context.get("triggering_dataset_events") or {}
+    found = [
+        int(extra["version"])
+        for asset, several in events.items()
+        for extra in (dict(event.extra or {}) for event in several)
+        if "version" in extra and _is_about(asset, extra, uri)
+    ]
+    if not found:
+        raise InputError(
+            f'version="triggering", but no asset event of {uri} with a version set off this run',
+            cure="Schedule the DAG by the table's asset, or give a version.",
+        )
+    return max(found)
+
+
+def _is_about(asset: Any, extra: dict[str, Any], uri: str) -> bool:
+    own = asset_uri(uri)
+    return own in (getattr(asset, "uri", asset), asset_uri(str(extra.get("uri") or uri)))

@@ -1,0 +1,85 @@
+"""Read rows of a table: by filter, by words or by vector; into a file, a table, or the task's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_lance.compat import Context
+from airflow_lance.execution.triggering import pinned_version
+from airflow_lance.operators.base import LanceVerbOperator, given, whole
+
+if TYPE_CHECKING:
+    from lance_core.jobs.specs.spec import JobSpec
+
+
+class LanceQueryOperator(LanceVerbOperator):
+    """Search a table, or export it. A second run replaces what the first one wrote. Arguments of `LanceVerbOperator`, and
+
+    :param columns: the columns to read; all by default. (templated)
+    :param filter: a SQL filter. (templated)
+    :param limit: so many rows at most. (templated)
+    :param full_text: words to search for in columns that have a text index. (templated)
+    :param nearest: `{"column": ..., "q": [...], "k": 10}`: the rows whose vectors are nearest. (templated)
+    :param version: a version, a tag, or "triggering": that of the asset event which set off this run; None is the newest.
+        (templated)
+    :param target: a file's uri or absolute path, or with `format="lance"` a table's; without it the rows are the task's
+        result. (templated)
+    :param format: "parquet", "csv", "json" (one object a line), "arrow", or "lance".
+    :param max_rows: more rows than this are refused as a result.
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceVerbOperator.template_fields, "columns", "filter", "limit", "full_text", "nearest", "version", "target",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceVerbOperator.template_fields_renderers, "filter": "sql", "nearest": "json",
+    }  # fmt: skip
+    template_ext: Sequence[str] = (".sql",)
+
+    def __init__(
+        self,
+        *,
+        columns: Sequence[str] = (),
+        filter: str | None = None,
+        limit: int | str | None = None,
+        full_text: str | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        version: int | str | None = None,
+        target: str | None = None,
+        format: Literal["parquet", "csv", "json", "arrow", "lance"] = "parquet",
+        max_rows: int = 1000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.columns = list(columns)
+        self.filter = filter
+        self.limit = limit
+        self.full_text = full_text
+        self.nearest = dict(nearest or {})
+        self.version = version
+        self.target = target
+        self.format = format
+        self.max_rows = max_rows
+
+    def prepare(self, context: Context, *, uri: str) -> None:
+        """Pin the version to that of the event which set off this run, where that is asked for."""
+        self.version = pinned_version(self.version, context, uri=uri)
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A QuerySpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.specs.definition import QuerySpec
+        from lance_core.jobs.specs.spec import read_spec
+
+        fields = given(
+            columns=self.columns,
+            filter=self.filter,
+            limit=whole(self.limit),
+            full_text=self.full_text,
+            nearest=self.nearest,
+            version=whole(self.version),
+            target=self.target,
+            format=self.format,
+            max_rows=self.max_rows,
+        )
+        return read_spec(QuerySpec, {"uri": uri, "identity": identity, **fields})

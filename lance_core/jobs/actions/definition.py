@@ -1,0 +1,186 @@
+"""Jobs that change a table's definition: columns, indices, configuration, the table itself. Twice is the same as once.
+
+Each looks first whether its work is there already, so a retry after a kill finds it done and makes no version.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from lance_core.commit.log.manifests import find_latest_version
+from lance_core.dataset import LanceDataset, dataset, write_dataset
+from lance_core.errors import AlreadyExistsError, NotFoundError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.protocols import Report, Runner
+from lance_core.jobs.sources.spark_ddl import parse_ddl
+from lance_core.jobs.specs.definition import (
+    AlterColumnsSpec,
+    CloneSpec,
+    CreateTableSpec,
+    DropColumnsSpec,
+    DropIndexSpec,
+    DropTableSpec,
+    TableConfigSpec,
+)
+from lance_core.jobs.specs.spec import JobSpec
+
+log = logging.getLogger(__name__)
+
+
+class DropColumnsJob:
+    """Carries out a `DropColumnsSpec`, in this process."""
+
+    kind: ClassVar[str] = "drop_columns"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: DropColumnsSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "dropped"}."""
+        table = _open(spec)
+        present = [name for name in spec.columns if _field(table.schema, name) is not None]
+        if present:
+            table.drop_columns(present)
+        return _report(self.kind, spec, table, dropped=present)
+
+
+class AlterColumnsJob:
+    """Carries out an `AlterColumnsSpec`, in this process."""
+
+    kind: ClassVar[str] = "alter_columns"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: AlterColumnsSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "altered"}. NotFoundError for a column that is there under neither name."""
+        table = _open(spec)
+        wanted = [item for item in spec.alterations if not _is_altered(table.schema, item)]
+        if wanted:
+            table.alter_columns(*({**item, **_types(item)} for item in wanted))
+        return _report(self.kind, spec, table, altered=[str(item["path"]) for item in wanted])
+
+
+class DropIndexJob:
+    """Carries out a `DropIndexSpec`, in this process."""
+
+    kind: ClassVar[str] = "drop_index"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: DropIndexSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "dropped"}."""
+        table = _open(spec)
+        there = any(index["name"] == spec.name for index in table.list_indices())
+        if there:
+            table.drop_index(spec.name)
+        return _report(self.kind, spec, table, dropped=[spec.name] if there else [])
+
+
+class TableConfigJob:
+    """Carries out a `TableConfigSpec`, in this process."""
+
+    kind: ClassVar[str] = "table_config"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: TableConfigSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "config"}."""
+        table = _open(spec)
+        now = table.config()
+        changed = {name: value for name, value in spec.values.items() if now.get(name) != value}
+        if changed:
+            table.update_config(changed)
+        return _report(self.kind, spec, table, config=table.config())
+
+
+class CreateTableJob:
+    """Carries out a `CreateTableSpec`, in this process."""
+
+    kind: ClassVar[str] = "create_table"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: CreateTableSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "created"}. AlreadyExistsError where a table is there and that is not wanted."""
+        if find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None:
+            if spec.if_exists == "fail":
+                raise AlreadyExistsError(f"{spec.uri} is a table already", uri=spec.uri, cure='Or say if_exists="skip".')
+            return _report(self.kind, spec, _open(spec), created=False)
+        options: dict[str, Any] = {} if spec.data_storage_version is None else {"data_storage_version": spec.data_storage_version}
+        table = write_dataset(
+            parse_ddl(spec.schema).empty_table(),
+            spec.uri,
+            mode="create",
+            storage_options=spec.resolved_options(),
+            enable_stable_row_ids=spec.enable_stable_row_ids,
+            **options,
+        )
+        return _report(self.kind, spec, table, created=True)
+
+
+class DropTableJob:
+    """Carries out a `DropTableSpec`, in this process."""
+
+    kind: ClassVar[str] = "drop_table"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: DropTableSpec, runner: Runner | None = None) -> Report:
+        """Report {"dropped"}."""
+        there = find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None
+        if not there and spec.if_missing == "fail":
+            raise NotFoundError(f"there is no table at {spec.uri}", uri=spec.uri, cure='Or say if_missing="skip".')
+        LanceDataset.drop(spec.uri, storage_options=spec.resolved_options(), ignore_not_found=True)
+        log.info("%s of %s: %s", self.kind, spec.uri, "dropped" if there else "there was none")
+        return Report(self.kind, {"dropped": there})
+
+
+class CloneJob:
+    """Carries out a `CloneSpec`, in this process."""
+
+    kind: ClassVar[str] = "clone"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: CloneSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "target", "cloned"}: a table that is at the target already is left as it is."""
+        options = spec.resolved_options()
+        source = dataset(spec.uri, version=spec.version, storage_options=options)
+        if find_latest_version(resolve_store(spec.target, options)) is not None:
+            return _report(self.kind, spec, source, target=spec.target, cloned=False)
+        clone = source.shallow_clone if spec.depth == "shallow" else source.deep_clone
+        clone(spec.target, source.version, storage_options=options)
+        return _report(self.kind, spec, source, target=spec.target, cloned=True)
+
+
+def _open(spec: JobSpec) -> LanceDataset:
+    return dataset(spec.uri, storage_options=spec.resolved_options())
+
+
+def _report(kind: str, spec: JobSpec, table: LanceDataset, **facts: Any) -> Report:
+    log.info("%s of %s: version %d, %s", kind, spec.uri, table.version, facts)
+    return Report(kind, {"version": table.version, **facts})
+
+
+def _field(schema: pa.Schema, path: str) -> pa.Field | None:
+    """The field of a dotted path; None when there is none."""
+    fields, found = {item.name: item for item in schema}, None
+    for part in path.split("."):
+        found = fields.get(part)
+        if found is None:
+            return None
+        kind = found.type
+        fields = {kind.field(i).name: kind.field(i) for i in range(kind.num_fields)} if pa.types.is_struct(kind) else {}
+    return found
+
+
+def _is_altered(schema: pa.Schema, item: Mapping[str, Any]) -> bool:
+    """Whether a field is already as it is wanted: under its new name, of its new type."""
+    path, name = str(item["path"]), item.get("name")
+    new = path if name is None else ".".join([*path.split(".")[:-1], str(name)])
+    found = _field(schema, new)
+    if found is None or (new != path and _field(schema, path) is not None):
+        return False
+    types = _types(item)
+    fits_type = "data_type" not in types or found.type == types["data_type"]
+    return fits_type and ("nullable" not in item or found.nullable == bool(item["nullable"]))
+
+
+def _types(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"data_type": parse_ddl(f"x {item['data_type']}").field(0).type} if item.get("data_type") else {}

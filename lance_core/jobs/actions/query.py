@@ -1,0 +1,115 @@
+"""Query: rows of a version become a file, a table, or, when they are few, the job's result.
+
+A file appears whole or not at all: it is written beside its place and then put there. A second run replaces it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pyarrow.parquet as pq
+
+from lance_core.dataset import dataset, write_dataset
+from lance_core.errors import InputError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.protocols import Report, Runner
+from lance_core.jobs.specs.definition import QuerySpec
+
+log = logging.getLogger(__name__)
+
+
+class QueryJob:
+    """Carries out a `QuerySpec`, in this process."""
+
+    kind: ClassVar[str] = "query"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: QuerySpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "num_rows", "target"} or {"version", "num_rows", "rows"}."""
+        options = spec.resolved_options()
+        table = dataset(spec.uri, version=spec.version, storage_options=options)
+        scanner = table.scanner(
+            columns=[*spec.columns] or None,
+            filter=spec.filter,
+            limit=spec.limit,
+            nearest=dict(spec.nearest) or None,
+            full_text_query=spec.full_text,
+        )
+        facts: dict[str, Any] = {"version": table.version}
+        if spec.target is None:
+            facts |= _result(scanner.to_batches(), spec.max_rows)
+        elif spec.format == "lance":
+            written = write_dataset(scanner.to_reader(), spec.target, mode="overwrite", storage_options=options)
+            facts |= {"num_rows": written.count_rows(), "target": spec.target, "target_version": written.version}
+        else:
+            facts |= {"num_rows": _export(scanner.to_reader(), spec, options), "target": spec.target}
+        log.info("query of %s at version %d: %d rows", spec.uri, table.version, facts["num_rows"])
+        return Report(self.kind, facts)
+
+
+def _result(batches: Iterator[pa.RecordBatch], max_rows: int) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for batch in batches:
+        rows += batch.to_pylist()
+        if len(rows) > max_rows:
+            raise InputError(
+                f"the query gives more than {max_rows:,} rows, which is too many for a result",
+                cure="Give it a target, a limit, or a larger max_rows.",
+            )
+    return {"num_rows": len(rows), "rows": json.loads(json.dumps(rows, default=str))}
+
+
+def _export(reader: pa.RecordBatchReader, spec: QuerySpec, options: Mapping[str, str]) -> int:
+    folder, _, name = str(spec.target).rpartition("/")
+    if not folder or not name:
+        raise InputError(f"query: target {spec.target!r} is neither a uri nor an absolute path of a file")
+    with tempfile.TemporaryDirectory(prefix="lance-") as place:
+        path = Path(place) / "rows"
+        count = _WRITERS[spec.format](reader, path)
+        resolve_store(folder, dict(options)).put(name, path.read_bytes())
+    return count
+
+
+def _parquet(reader: pa.RecordBatchReader, path: Path) -> int:
+    return _write(reader, pq.ParquetWriter(path, reader.schema))
+
+
+def _arrow(reader: pa.RecordBatchReader, path: Path) -> int:
+    return _write(reader, pa.ipc.new_file(str(path), reader.schema))
+
+
+def _csv(reader: pa.RecordBatchReader, path: Path) -> int:
+    return _write(reader, pc_csv.CSVWriter(path, reader.schema))
+
+
+def _json(reader: pa.RecordBatchReader, path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for batch in reader:
+            file.writelines(json.dumps(row, default=str) + "\n" for row in batch.to_pylist())
+            count += batch.num_rows
+    return count
+
+
+def _write(reader: pa.RecordBatchReader, writer: Any) -> int:
+    count = 0
+    with writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+_WRITERS: Mapping[str, Callable[[pa.RecordBatchReader, Path], int]] = {
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "csv": _csv,
+    "json": _json,
+}
