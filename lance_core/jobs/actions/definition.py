@@ -104,13 +104,14 @@ class CreateTableJob:
             if spec.if_exists == "fail":
                 raise AlreadyExistsError(f"{spec.uri} is a table already", uri=spec.uri, cure='Or say if_exists="skip".')
             return _report(self.kind, spec, _open(spec), created=False)
-        options: dict[str, Any] = {} if spec.data_storage_version is None else {"data_storage_version": spec.data_storage_version}
+        options: dict[str, Any] = {"enable_stable_row_ids": spec.enable_stable_row_ids}
+        if spec.data_storage_version is not None:
+            options["data_storage_version"] = spec.data_storage_version
         table = write_dataset(
             parse_ddl(spec.schema).empty_table(),
             spec.uri,
             mode="create",
             storage_options=spec.resolved_options(),
-            enable_stable_row_ids=spec.enable_stable_row_ids,
             **options,
         )
         return _report(self.kind, spec, table, created=True)
