@@ -16,7 +16,7 @@ from lance_core.fetch import Fetch
 from lance_core.file.blob.read import BlobReader, own_schema
 from lance_core.file.convert.tree import Node, assign_columns, blob_below, build_tree
 from lance_core.file.error_location import located
-from lance_core.file.footer import parse_version
+from lance_core.file.footer import MAGIC, parse_version
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection, Reader
@@ -54,6 +54,10 @@ def open_file(
     file_size = store.size(path) if size is None else size
     with located(path):
         tail = drive_one(store, path, fetch_tail(file_size))
+        if data_file is not None and data_file.version.is_legacy and bytes(tail.data[-len(MAGIC) :]) != MAGIC:
+            # The official library writes down how far it had come before the end of a legacy file.
+            file_size = store.size(path)
+            tail = drive_one(store, path, fetch_tail(file_size))
         version = parse_version(tail.data)
         if version.is_legacy:
             return open_legacy(store, path, tail=tail, file_size=file_size, data_file=data_file)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Protocol, TypeVar, overload
 
 from lance_core.format.fragment import Fragment
+from lance_core.format.version import FileVersion, version_of_numbers
 
 T = TypeVar("T")
 
@@ -28,6 +29,12 @@ class FragmentDecoder(Protocol):
 
     def sum_num_rows(self, raws: Sequence[bytes]) -> int:
         """The visible rows of many, without decoding the rest."""
+
+    def peek_row_ids(self, raws: Sequence[bytes]) -> bool:
+        """Whether all of many have stable row ids, without decoding the rest."""
+
+    def peek_versions(self, raws: Sequence[bytes]) -> frozenset[tuple[int, int]]:
+        """The (major, minor) version numbers of all data files of many, without decoding the rest."""
 
     def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
         """Whether one of many has a `"deletion_file"` or `"overlays"`, without decoding the rest."""
@@ -115,6 +122,22 @@ class FragmentList(Sequence[Fragment]):
         total = sum(found.num_rows for found in self._decoded if found is not None)
         raws = self._undecoded()
         return total + (self._decoder.sum_num_rows(raws) if raws and self._decoder is not None else 0)
+
+    @property
+    def all_have_row_ids(self) -> bool:
+        """Whether every fragment has stable row ids."""
+        if not all(item.row_ids is not None for item in self._decoded if item is not None):
+            return False
+        raws = self._undecoded()
+        return not raws or self._decoder is None or self._decoder.peek_row_ids(raws)
+
+    @property
+    def file_versions(self) -> frozenset[FileVersion]:
+        """The versions of all data files."""
+        found = {file.version for item in self._decoded if item is not None for file in item.files}
+        raws = self._undecoded()
+        peeked = self._decoder.peek_versions(raws) if raws and self._decoder is not None else ()
+        return frozenset(found | {version_of_numbers(*numbers) for numbers in peeked})
 
     def each(self, look: Callable[[Fragment], T], known: dict[bytes, T]) -> Iterator[T]:
         """`look(fragment)` of every fragment; equal bytes are looked at once.

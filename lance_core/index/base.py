@@ -230,12 +230,12 @@ def column_batch(path: tuple[str, ...], values: Any) -> pa.RecordBatch:
 
 
 def gather(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[Any, Any]:
-    """All training data: the values as one Arrow array, the ids as uint64."""
-    table = pa.Table.from_batches(_nonempty(batches), schema=pa.schema([(VALUE, value_type), (ID, pa.uint64())]))
-    values: Any = table.column(VALUE).combine_chunks()
+    """All training data: the values as one Arrow array, the ids as uint64. A column that is NOT NULL is like any other."""
+    found = [*_nonempty(batches)]
+    values: Any = pa.chunked_array([batch.column(VALUE) for batch in found], value_type).combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = values.chunk(0) if values.num_chunks else pa.nulls(0, value_type)
-    return values, table.column(ID).to_numpy()
+    return values, pa.chunked_array([batch.column(ID) for batch in found], pa.uint64()).to_numpy()
 
 
 def _nonempty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
 from lance_core.rowids.walk import read_varint, walk_fields
 from lance_core.wire.pb import table_pb2
-from lance_core.wire.peek import join_messages, peek
+from lance_core.wire.peek import join_messages, peek, peek_each
 from lance_core.wire.schema import parse_message, unknown_bytes
 from lance_core.wire.walk import last_values
 
@@ -183,6 +183,11 @@ def _id(raw: bytes) -> int:
     return last_values(raw, 1, 0)[0]
 
 
+def _file_versions(raw: bytes) -> list[tuple[int, int]]:
+    files = [bytes(value) for number, value in walk_fields(raw) if number == 2 and not isinstance(value, int)]
+    return [(last_values(file, 4, 0)[0], last_values(file, 5, 0)[0]) for file in files]
+
+
 def _num_rows(raw: bytes) -> int:
     rows, deletion_file = last_values(raw, 4, 3)
     return _living(rows, last_values(deletion_file, 4, 3)[0] if deletion_file else 0)
@@ -228,6 +233,23 @@ class WireFragments:
         for number in np.flatnonzero(~odd & ((lacking > rows.values) | (rows.values > MAX_FRAGMENT_ROWS))).tolist():
             _living(int(rows.values[number]), int(lacking[number]))
         return apart + int(rows.values[~odd].sum()) - int(lacking[~odd].sum())
+
+    def peek_versions(self, raws: Sequence[bytes]) -> frozenset[tuple[int, int]]:
+        """Fields 4 and 5 of every field 2."""
+        if len(raws) < _FEW:
+            return frozenset(version for raw in raws for version in _file_versions(raw))
+        data, starts, ends = join_messages(raws)
+        files, file_ends, is_odd = peek_each(data, starts, ends, inner=2)
+        major = peek(data, files, file_ends, number=4, inner=0)
+        minor = peek(data, files, file_ends, number=5, inner=0)
+        if is_odd.any() or major.is_odd.any() or minor.is_odd.any():
+            return frozenset(version for raw in raws for version in _file_versions(raw))
+        numbers = np.unique(major.values << 32 | minor.values).tolist()
+        return frozenset((number >> 32, number & 0xFFFFFFFF) for number in numbers)
+
+    def peek_row_ids(self, raws: Sequence[bytes]) -> bool:
+        """Whether field 5 or 12 occurs in all."""
+        return all(any(number in (5, 12) for number, _ in walk_fields(raw)) for raw in raws)
 
     def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
         """Whether field 3 or 11 occurs in any."""

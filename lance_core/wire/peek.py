@@ -71,6 +71,28 @@ def peek(
     return found
 
 
+def peek_each(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, inner: int) -> tuple[Ints, Ints, Bools]:
+    """Where every length-delimited field `inner` (below 16) of the messages lies, however often it occurs in one, and which
+    messages have to be walked by themselves (their fields may be among those found, too)."""
+    is_odd = np.zeros(len(starts), np.bool_)
+    found_starts, found_ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    active = np.flatnonzero(starts < ends)
+    position = starts[active]
+    while len(active):
+        tag = data[position]
+        value, after, is_long = _varints(data, position + 1)
+        is_bytes, is_number = tag & 7 == BYTES, tag & 7 == VARINT
+        after = np.where(is_bytes, after + value, after)
+        odd = is_long | ~(is_bytes | is_number) | (tag >= 0x80) | (tag < 8) | (after > ends[active])
+        is_odd[active[odd]] = True
+        here = (tag == inner << 3 | BYTES) & ~odd
+        found_starts.append((after - value)[here])
+        found_ends.append(after[here])
+        left = ~odd & (after < ends[active])
+        active, position = active[left], after[left]
+    return np.concatenate(found_starts), np.concatenate(found_ends), is_odd
+
+
 def _varints(data: npt.NDArray[np.uint8], position: Ints) -> tuple[Ints, Ints, Bools]:
     """Value of the varint at each position, the position behind it, and whether it goes on for too long."""
     byte = data[position].astype(np.int64)

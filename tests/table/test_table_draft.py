@@ -22,7 +22,7 @@ from lance_core.format.manifest import (
     FLAG_NON_REUSABLE_FIELD_IDS,
     FLAG_STABLE_ROW_IDS,
     FLAG_TABLE_CONFIG,
-    FLAG_ZONE_WRITE_SEED,
+    FLAG_ZONE_SEED_DRAFT,
     BasePath,
     Manifest,
     WriterVersion,
@@ -273,7 +273,7 @@ def test_storage_version_of_a_new_table(asked: str | None, numbers: tuple[int, i
     assert apply(None, Overwrite((), SCHEMA)).data_storage_version == "2.2"
 
 
-@pytest.mark.parametrize(("flag", "sticky"), [(FLAG_MANAGED_BLOBS, True), (FLAG_ZONE_WRITE_SEED, False)])
+@pytest.mark.parametrize(("flag", "sticky"), [(FLAG_MANAGED_BLOBS, True), (FLAG_ZONE_SEED_DRAFT, False)])
 def test_flags_that_stay(flag: int, sticky: bool) -> None:
     made = replace(table(), reader_feature_flags=flag, writer_feature_flags=flag)
     assert bool(apply(made, Append(())).reader_feature_flags & flag) is sticky

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from lance_core.commit import naming
+from lance_core.commit.log.row_counts import with_row_counts
 from lance_core.errors import CorruptFileError, FormatError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -209,4 +210,5 @@ def open_path(store: Store, version: int, path: str) -> OpenVersion:
             f"{store.uri}: {path} says that it is version {found.manifest.version}", uri=store.uri, version=version
         )
     check_readable(found.manifest, uri=store.uri)
-    return OpenVersion(manifest=found.manifest, path=path, size=len(data), transaction=found.transaction)
+    manifest = with_row_counts(store, found.manifest)
+    return OpenVersion(manifest=manifest, path=path, size=len(data), transaction=found.transaction)

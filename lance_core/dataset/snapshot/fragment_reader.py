@@ -34,6 +34,7 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.rows import RowSelection
 from lance_core.rowids.message import decode_row_ids, decode_versions
+from lance_core.table.features import check_fragment_entry
 
 _MANY_ROWS = 1 << 22
 """From this many rows on, what the manifest says is compared with the data files before memory is taken for it."""
@@ -71,6 +72,7 @@ class FragmentReader:
     def __init__(self, snapshot: Snapshot, fragment: Fragment) -> None:
         self.snapshot = snapshot
         self.fragment = fragment
+        check_fragment_entry(snapshot.manifest, fragment, uri=snapshot.uri)
         self._open: dict[str, OpenFile] = {}
         self._parts: dict[tuple[int, ...], list[tuple[DataFile, Schema]]] = {}
         self._projected: dict[tuple[str, tuple[int, ...]], FileProjection] = {}
