@@ -22,6 +22,7 @@ import pyarrow as pa
 from lance_core.arrow import schema_to_arrow
 from lance_core.dataset.snapshot.assemble import assemble
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
+from lance_core.dataset.snapshot.packed_structs import has_packed_structs, is_packed_struct, with_whole_structs
 from lance_core.dataset.snapshot.row_offsets import Ints, addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
@@ -75,7 +76,7 @@ class FragmentReader:
         check_fragment_entry(snapshot.manifest, fragment, uri=snapshot.uri)
         self._open: dict[str, OpenFile] = {}
         self._parts: dict[tuple[int, ...], list[tuple[DataFile, Schema]]] = {}
-        self._projected: dict[tuple[str, tuple[int, ...]], FileProjection] = {}
+        self._projected: dict[tuple[str, tuple[tuple[int, str], ...]], FileProjection] = {}
 
     @cached_property
     def deleted(self) -> Ints:
@@ -138,13 +139,15 @@ class FragmentReader:
         found = []
         for file in self.fragment.files:
             part = stored_part(schema, file)
+            if part.fields and has_packed_structs(part) and file.version > FileVersion.V0_1:
+                part = with_whole_structs(part, self.open(file).schema)
             if part.fields:
                 found.append((file, part))
         self._parts[key] = found
         return found
 
     def _project(self, file: DataFile, part: Schema) -> FileProjection:
-        key = (file.path, part.ids)
+        key = (file.path, tuple((item.id, item.name) for item in part.fields))
         if key not in self._projected:
             self._projected[key] = self.open(file).project(part)
         return self._projected[key]
@@ -251,22 +254,25 @@ def stored_part(schema: Schema, file: DataFile) -> Schema:
     """The fields of `schema` that a data file holds, with their parents.
 
     In files 2.1 and newer only leaves are listed, and a listed parent (a packed struct, a blob) holds all below it; older
-    files list parents beside their leaves, so there a parent says nothing about leaves that came later.
+    files list parents beside their leaves, so there a parent says nothing about leaves that came later, unless it is packed.
     """
     listed = {field for field in file.fields if field >= 0}
-    whole = file.version >= FileVersion.V2_1
     held = [
         item.id
         for item in schema.fields
-        if not schema.children(item.id) and (item.id in listed or (whole and _has_listed_parent(schema, item.id, listed)))
+        if not schema.children(item.id)
+        and (item.id in listed or _has_listed_parent(schema, item.id, listed, version=file.version))
     ]
     return schema.project(held)
 
 
-def _has_listed_parent(schema: Schema, field_id: int, listed: set[int]) -> bool:
+def _has_listed_parent(schema: Schema, field_id: int, listed: set[int], *, version: FileVersion) -> bool:
+    if version is FileVersion.V0_1:
+        return False
     parent = schema.by_id[field_id].parent_id
     while parent in schema.by_id:
-        if parent in listed:
+        item = schema.by_id[parent]
+        if parent in listed and (version >= FileVersion.V2_1 or is_packed_struct(item)):
             return True
-        parent = schema.by_id[parent].parent_id
+        parent = item.parent_id
     return False
