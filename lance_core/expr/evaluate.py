@@ -117,7 +117,25 @@ _SCALARS: Mapping[type, Callable[[Any], pa.Scalar[Any]]] = MappingProxyType(
 )
 
 
+def _is_match(expr: Expr) -> bool:
+    return isinstance(expr, ast.Call) and expr.name == "regexp_match"
+
+
+def _matches(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    """Whether `regexp_match` gives a list and not null: never null itself. What is in the list nobody asks."""
+    return pc.fill_null(call("regexp_like", [_value(item, batch) for item in expr.arguments]), False)
+
+
+def _is_null(expr: ast.IsNull, batch: pa.RecordBatch) -> Value:
+    if isinstance(expr.item, ast.Call) and _is_match(expr.item):
+        return pc.invert(_matches(expr.item, batch))
+    return pc.is_null(_value(expr.item, batch))
+
+
 def _condition(expr: Expr, batch: pa.RecordBatch) -> Value:
+    """A truth value. `regexp_match` as a condition means that it is not null, as in the official library."""
+    if isinstance(expr, ast.Call) and _is_match(expr):
+        return _matches(expr, batch)
     value = _value(expr, batch)
     if pa.types.is_null(value.type):
         return value.cast(pa.bool_())
@@ -196,7 +214,7 @@ _NODES: Mapping[type, Callable[[Any, pa.RecordBatch], Value]] = MappingProxyType
         ast.And: _and,
         ast.Or: _or,
         ast.Not: lambda e, b: pc.invert(_condition(e.item, b)),
-        ast.IsNull: lambda e, b: pc.is_null(_value(e.item, b)),
+        ast.IsNull: _is_null,
         ast.IsBool: _is_bool,
         ast.In: _in,
         ast.Like: _like,

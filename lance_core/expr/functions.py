@@ -32,7 +32,7 @@ from lance_core.expr.json_values import (
     to_text,
 )
 from lance_core.expr.lists import array_contains, array_has_all, array_has_any, element, length_of
-from lance_core.expr.patterns import for_each, match_regex
+from lance_core.expr.patterns import for_each, match_groups, match_regex
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -75,6 +75,12 @@ def _search(kernel: Callable[..., Value], what: str) -> Callable[[Value, Value],
 def _regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
     given = "" if flags is None or not isinstance(flags, pa.Scalar) else str(flags.as_py() or "")
     return match_regex(require_text(value, "regexp_like"), require_text(pattern, "regexp_like"), given)
+
+
+def _regex_groups(value: Value, pattern: Value, flags: Value | None = None) -> Value:
+    found = _regex(value, pattern, flags)
+    given = "" if flags is None or not isinstance(flags, pa.Scalar) else str(flags.as_py() or "")
+    return match_groups(value, pattern, found, given)
 
 
 def _length(value: Value) -> Value:
@@ -199,7 +205,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "starts_with": (2, 2, _search(pc.starts_with, "starts_with")),
         "ends_with": (2, 2, _search(pc.ends_with, "ends_with")),
         "contains": (2, 2, _search(pc.match_substring, "contains")),
-        "regexp_match": (2, 3, _regex),
+        "regexp_match": (2, 3, _regex_groups),
         "regexp_like": (2, 3, _regex),
         "array_has": (2, 2, array_contains),
         "array_contains": (2, 2, array_contains),

@@ -33,6 +33,9 @@ def parse_filter(sql: str, schema: pa.Schema) -> Expr:
     the types do not have; a filter whose result is not boolean.
     """
     expr = parse_value(sql, schema)
+    if isinstance(expr, ast.Call) and expr.name == "regexp_match":
+        # As a condition it means: there is a match.
+        expr = ast.Not(ast.IsNull(expr))
     found = type_of(expr, schema)
     if not (pa.types.is_boolean(found) or pa.types.is_null(found)):
         raise FilterError(

@@ -40,6 +40,37 @@ def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
     return _for_each_pattern(item, pattern, lambda values, text: pc.match_substring_regex(values, prefix + text))
 
 
+def match_groups(item: Value, pattern: Value, found: Value, flags: str = "") -> Value:
+    """What `regexp_match` gives: the groups of the first match that took part in it, or the match where there are none; null
+    where `found` is not true. Raises FilterError for a pattern that only RE2 knows."""
+    given = sum(getattr(re, letter.upper()) for letter in flags)
+    values, patterns, truths = (each if not is_scalar(each) else _Same(each) for each in (item, pattern, found))
+    count = next((len(each) for each in (item, pattern, found) if not is_scalar(each)), 1)
+    rows = [_groups(values[at], patterns[at], given) if truths[at].as_py() else None for at in range(count)]
+    made = pa.array(rows, pa.list_(pa.string()))
+    return made[0] if all(map(is_scalar, (item, pattern, found))) else made
+
+
+class _Same:
+    """A constant as the value of every row."""
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def __getitem__(self, _at: int) -> Value:
+        return self._value
+
+
+def _groups(value: Value, pattern: Value, flags: int) -> list[str] | None:
+    try:
+        found = re.search(pattern.as_py(), value.as_py(), flags)
+    except re.error as error:
+        raise FilterError(f"the groups of {pattern.as_py()!r} cannot be found: {error}") from error
+    if found is None:
+        return None
+    return [group for group in found.groups() if group is not None] if found.re.groups else [found.group(0)]
+
+
 def like_to_regex(pattern: str, *, escape: str = "\\") -> str:
     """The regular expression a LIKE pattern stands for.
 
