@@ -1,6 +1,7 @@
-"""The first question to an index that the official library built: it has no checksums, so it is compared with its rows.
+"""The first question to an index that the official library built, which has no checksums, and what comparing it costs.
 
-Beside the comparison stands what the official library takes to build that very index.
+The question is a look-up in a process that has not opened the index yet, before and after it was sealed, beside the official
+library's first look-up. Beside the comparison stands what the official library takes to build that very index.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 import lance_core
 from bench.measure import Case
+from lance_core.io.cache import shared_cache
 
 DIMENSION, LABELS, WORDS = 768, 500, 20_000
 VALUES = (
@@ -41,6 +43,11 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
     uri = _written(folder / "values.lance", _values(rng, rows))
     for kind, column, label in VALUES:
         yield _case(f"{kind} ({label})", uri, f"{column}_{kind}", rows, partial(_scalar, uri, column, kind))
+    for kind, column, label in VALUES:
+        yield _first(f"{kind} ({label})", uri, f"{column}_{kind}", column, rows, "as built")
+    lance_core.dataset(uri).seal_indices()
+    for kind, column, label in VALUES:
+        yield _first(f"{kind} ({label})", uri, f"{column}_{kind}", column, rows, "sealed")
     rows = int(1_000_000 * scale)
     uri = _written(folder / "texts.lance", _texts(rng, rows))
     for kind, column in TEXTS:
@@ -61,6 +68,28 @@ def _case(label: str, uri: str, name: str, rows: int, build: Any, *, repeats: in
         rows=rows,
         repeats=repeats,
     )
+
+
+def _first(label: str, uri: str, name: str, column: str, rows: int, state: str) -> Case:
+    value = lance.dataset(uri).take([rows // 2], columns=[column]).column(column)[0].as_py()
+    question = f"{column} = {value!r}"
+    return Case(
+        f"first question, {label}, {state}",
+        {"lance_core": partial(_ask_ours, uri, name, question), "pylance": partial(_ask_theirs, uri, question)},
+        rows=rows,
+        repeats=7,
+    )
+
+
+def _ask_ours(uri: str, name: str, question: str) -> None:
+    shared_cache().clear()
+    scanner = lance_core.dataset(uri).scanner(filter=question)
+    if scanner.to_table().num_rows == 0:
+        raise AssertionError(f"{name}: no row for {question}")
+
+
+def _ask_theirs(uri: str, question: str) -> None:
+    lance.dataset(uri).to_table(filter=question)
 
 
 def _written(path: Path, table: pa.Table) -> str:

@@ -13,6 +13,7 @@ from lance_core.expr.ast import Expr, columns_of, conjuncts
 from lance_core.expr.evaluate import evaluate, evaluate_value, type_of
 from lance_core.expr.from_arrow import from_pyarrow
 from lance_core.expr.parse import parse_filter, parse_value
+from lance_core.expr.result_type import field_of
 from lance_core.expr.split import Bound, Split, bound_of, split
 from lance_core.expr.system import SYSTEM_COLUMNS
 
@@ -26,6 +27,7 @@ __all__ = [
     "conjuncts",
     "evaluate",
     "evaluate_value",
+    "field_of",
     "from_pyarrow",
     "parse_filter",
     "parse_value",

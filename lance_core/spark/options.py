@@ -5,7 +5,7 @@
     .option("version", 7) | .option("tag", "v1") | .option("asof", "2024-01-01")      which version to read
     .option("branch", "feat/x")                        a branch's newest version, or with version one of its; also to write
     .option("columns", "id,name") .option("filter", "id > 5")                         read less, whatever Spark pushes down
-    .option("unsealedIndices", "compare")             skip (default), compare or use large indices without checksums
+    .option("unsealedIndices", "skip")                use (default), skip or compare indices without checksums
     .option("identity", uuid) .option("stageOnly", True)                              how to write
     .option("region", "eu-west-1")                                                    storage options, by their usual names
 
@@ -44,7 +44,7 @@ class SourceOptions:
     data_storage_version: str | None = None
     schema_drift: str = "fail"
     if_moved: str = "fail"
-    unsealed_indices: Unsealed = "skip"
+    unsealed_indices: Unsealed = "use"
 
 
 def parse_options(options: Mapping[str, Any]) -> SourceOptions:

@@ -29,7 +29,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
-from lance_core.expr import columns_of, evaluate_value, parse_value, type_of
+from lance_core.expr import columns_of, evaluate_value, field_of, parse_value
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Field, Schema
 from lance_core.table.operations.merge import Merge
@@ -127,13 +127,24 @@ def parse_transforms(snapshot: Snapshot, transforms: Any, read_columns: Sequence
 
 def _from_sql(schema: pa.Schema, transforms: Mapping[str, str]) -> NewColumns:
     expressions = {name: parse_value(sql, schema) for name, sql in transforms.items()}
-    fields = pa.schema([pa.field(name, type_of(expr, schema)) for name, expr in expressions.items()])
+    fields = pa.schema([field_of(name, expr, schema) for name, expr in expressions.items()])
     reads = {name for expr in expressions.values() for name in columns_of(expr)}
 
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([evaluate_value(expr, batch) for expr in expressions.values()], schema=fields)
+        made = [_as_stored(evaluate_value(expr, batch), fields.field(name)) for name, expr in expressions.items()]
+        return pa.RecordBatch.from_arrays(made, schema=fields)
 
     return NewColumns(fields, tuple(sorted(reads)), compute)
+
+
+def _as_stored(values: Any, field: pa.Field[Any]) -> Any:
+    try:
+        return values if values.type == field.type else values.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"a value of column {field.name!r} does not fit {field.type}: {error}",
+            cure="CAST an operand to a wider type in the expression.",
+        ) from error
 
 
 def _from_function(schema: pa.Schema, function: Any, read_columns: Sequence[str] | None) -> NewColumns:

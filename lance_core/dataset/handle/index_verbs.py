@@ -20,7 +20,7 @@ from lance_core.dataset.indexing.seal import check_indices, seal_indices
 from lance_core.dataset.indexing.segments import build_part, commit_segments, merge_segments
 from lance_core.dataset.indexing.vector_search import prewarm_vectors
 from lance_core.dataset.indexing.verify import ensure_verified
-from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
+from lance_core.dataset.scan.index_policy import VERIFIED
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
@@ -147,6 +147,6 @@ class IndexingVerbs:
         for segments in usable_segments(self._snapshot).values():
             for segment in segments:
                 if segment.index.name == name and (wanted is None or segment.index.uuid in wanted):
-                    opened = open_segment(self._snapshot, segment)
-                    ensure_verified(self._snapshot, segment.index, segment.coverage, opened, DEFAULT_POLICY)
+                    opened = open_segment(self._snapshot, segment, VERIFIED)
+                    ensure_verified(self._snapshot, segment.index, segment.coverage, opened, VERIFIED)
         prewarm_vectors(self._snapshot, name, wanted)

@@ -10,7 +10,7 @@ from lance_core.dataset.indexing.folder import segments_named
 from lance_core.dataset.indexing.scalar_search import Segment, open_segment
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import vector_statistics, vector_title
-from lance_core.dataset.scan.index_policy import NO_VERIFICATION
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -128,4 +128,4 @@ def _told(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     if kind is None or (index.index_version or 0) > kind.version:
         return {}
-    return open_segment(snapshot, Segment(index, kind, frozenset()), NO_VERIFICATION).statistics()
+    return open_segment(snapshot, Segment(index, kind, frozenset()), DEFAULT_POLICY).statistics()

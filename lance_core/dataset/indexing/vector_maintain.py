@@ -24,7 +24,7 @@ from lance_core.dataset.indexing.vector_build import (
 )
 from lance_core.dataset.indexing.vector_search import NEWEST_VERSION, OLDEST_VERSION, open_vector_segment, vector_title
 from lance_core.dataset.indexing.verify import ensure_verified
-from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
+from lance_core.dataset.scan.index_policy import VERIFIED
 from lance_core.dataset.scan.nearest_request import vector_type
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError, LanceError
@@ -142,7 +142,7 @@ def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata])
         if not covered.isdisjoint(mine):
             raise InputError(f"segment {segment.uuid} covers fragments that another covers too")
         covered |= mine
-        ensure_verified(snapshot, segment, mine, opened, DEFAULT_POLICY)
+        ensure_verified(snapshot, segment, mine, opened, VERIFIED)
         for codes in opened.codes():
             builder.add_codes(codes)
     assert builder is not None

@@ -25,7 +25,7 @@ from lance_core.dataset.indexing.verify import (
     pinned_folder,
     warn_skipped,
 )
-from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, NO_VERIFICATION, IndexPolicy
+from lance_core.dataset.scan.index_policy import VERIFIED, DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.nearest_request import NearestQuery
 from lance_core.dataset.scan.scored_rows import Scored
 from lance_core.dataset.snapshot.fragment_reader import reader_of
@@ -223,7 +223,7 @@ def search_segment(
 
 def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     """What a segment tells of itself; nothing when it is of a version this release does not read."""
-    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, NO_VERIFICATION).statistics()
+    return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, DEFAULT_POLICY).statistics()
 
 
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:
@@ -233,6 +233,6 @@ def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> No
         wanted = index.name == name and (uuids is None or index.uuid in uuids)
         is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
         if wanted and is_ours and not _unusable(index, deferred=False):
-            opened = open_vector_segment(snapshot, index)
-            ensure_verified(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, DEFAULT_POLICY)
+            opened = open_vector_segment(snapshot, index, VERIFIED)
+            ensure_verified(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, VERIFIED)
             opened.prewarm()

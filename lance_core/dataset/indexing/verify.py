@@ -1,14 +1,14 @@
-"""May an index segment be believed? One with checksums: yes, its bytes are those that were written. Another is compared
-with the rows it covers when it is first asked, whatever its size, unless the user wants something else of large ones.
+"""Verify index segments. A segment with checksums is trusted: its bytes are those that were written. Any other is checked for
+its structure, and the rows that it finds are tested again, unless the user asks to compare it with all rows it covers.
 
 ::
 
-    is_wanted(snapshot, index, coverage, trust)             False: comparing it would cost more than this scan spares
-    believe(snapshot, index, coverage, opened, trust)       True: what it finds is right, and nothing is missing
+    may_open(snapshot,  index, coverage, trust)             False: comparing it would cost more than this scan spares
+    ensure_verified(snapshot, index, coverage, opened, trust)   True: what it finds is right, and nothing is missing
                                                             False: only its structure is; test again what it finds
     CorruptFileError                                        it says something else than the rows do
 
-`compare` does it without asking, for `validate` and for sealing. (ADR 034.)
+`compare` does it without asking, for `validate` and for sealing. (ADR 042.)
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def pinned_folder(snapshot: Snapshot, index: IndexMetadata, trust: IndexPolicy =
     folder = _known(found).folder
     if folder is not found and (folder.is_sealed or folder.is_pinned):
         return folder
-    if not folder.is_sealed and (trust.unsealed != "use" or 0 < sum(folder.sizes.values()) <= MOST_BYTES):
+    if not folder.is_sealed and trust.unsealed != "use":
         folder = found
         folder.hold()
     _Known(folder).put()
@@ -135,9 +135,9 @@ def ensure_verified(
         raise CorruptFileError(known.wrong)
     if coverage <= known.agreed or folder.is_sealed:
         return True
-    is_small = _is_small(snapshot, index, coverage)
-    if trust.unsealed == "use" and not is_small:
+    if trust.unsealed == "use":
         return False
+    is_small = _is_small(snapshot, index, coverage)
     began = time.monotonic()
     try:
         compare(snapshot, index, coverage, opened)

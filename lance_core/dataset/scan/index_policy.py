@@ -1,10 +1,11 @@
-"""How far a user lets indices be believed.
+"""How far the user lets indices be trusted.
 
 ::
 
-    IndexTrust()                           compare what has no checksums with its rows, scan where an index is damaged
-    IndexTrust(strict=True)                the same, a damaged index is an error
-    IndexTrust(unsealed="skip")            what a single scan wants: comparing would cost more than it spares
+    IndexPolicy()                        use every index whose structure is right, and test again the rows that it finds
+    IndexPolicy(strict=True)             the same, and a damaged index is an error instead of a scan
+    IndexPolicy(unsealed="skip")         what selects rows for a delete: scan instead of using an index without checksums
+    IndexPolicy(unsealed="compare")      compare an index without checksums with all its rows before it is used
 """
 
 from __future__ import annotations
@@ -19,25 +20,27 @@ Unsealed = Literal["compare", "skip", "use"]
 
 @dataclass(frozen=True)
 class IndexPolicy:
-    """How far indices are believed.
+    """How far indices are trusted.
 
-    `strict`: one that cannot be searched is an error, not a scan. `unsealed`: what becomes of large segments without
-    checksums (small ones are always compared): "compare" them with their rows when they are first asked, "skip" those that
-    were not compared yet, or "use" them after checks of their structure, testing again what they find.
+    `strict`: one that cannot be searched is an error, not a scan. `unsealed` says what is done with segments without
+    checksums: "use" them after checks of their structure and test again what they find, "skip" large ones that were not
+    compared yet, or "compare" them with their rows when they are first asked.
     """
 
     strict: bool = False
-    unsealed: Unsealed = "compare"
+    unsealed: Unsealed = "use"
 
 
 def parse_unsealed(value: str | None) -> Unsealed:
-    """The option `unsealed_indices`; None means "compare". Raises InputError."""
+    """The option `unsealed_indices`; None means "use". Raises InputError."""
+    if value is None:
+        return "use"
     for known in get_args(Unsealed):
-        if value in (None, known):
+        if value == known:
             return known  # type: ignore[no-any-return]
     raise InputError(f"unsealed_indices is {value!r}, expected one of {', '.join(map(repr, get_args(Unsealed)))}")
 
 
 DEFAULT_POLICY = IndexPolicy()
-NO_VERIFICATION = IndexPolicy(unsealed="use")
-"""For what is told of an index without asking it."""
+VERIFIED = IndexPolicy(unsealed="compare")
+"""For what is made of an index: prewarmed, merged, built anew from its codes."""

@@ -1,4 +1,4 @@
-"""Large indices without checksums: compared in parts when first asked, skipped or used when the user says so."""
+"""Indices without checksums: used by default, compared in parts or skipped when the user says so."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ def make(path: Path) -> str:
         theirs.create_scalar_index(column, kind)
     theirs.delete("x % 7 = 0")
     return uri
+
+
+COMPARE = {"unsealed_indices": "compare"}
 
 
 def answers(uri: str, **options: Any) -> list[list[int]]:
@@ -90,15 +93,15 @@ def test_compared_in_parts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     uri, made = make(tmp_path), calls(monkeypatch)
     living = lance.dataset(uri).count_rows()
     with caplog.at_level(logging.INFO, "lance_core.index"):
-        found = dataset(uri).to_table(["x"], filter="i = 7", strict_index=True)
+        found = dataset(uri).to_table(["x"], filter="i = 7", strict_index=True, **COMPARE)
     assert len(made) > 1 and sum(made) == living
     assert "i_idx" in caplog.text and "seal_indices()" in caplog.text
     assert found.equals(dataset(uri).to_table(["x"], filter="i = 7", use_scalar_index=False))
-    assert "i_idx" in plan(uri) and len(answers(uri)[0]) == found.num_rows
+    assert "i_idx" in plan(uri, **COMPARE) and len(answers(uri, **COMPARE)[0]) == found.num_rows
     # Asked again, by another handle and over deleted rows, both B-trees are known.
     assert sum(made) == 2 * living
     lance.dataset(uri).delete("x = 1")
-    assert answers(uri, strict_index=True) == answers(uri, use_scalar_index=False)
+    assert answers(uri, strict_index=True, **COMPARE) == answers(uri, use_scalar_index=False)
     assert sum(made) == 2 * living
 
 
@@ -106,12 +109,12 @@ def test_compared_in_parts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def test_flips_in_large_indices_are_found(tmp_path: Path) -> None:
     uri = make(tmp_path)
     expected = answers(uri, use_scalar_index=False)
-    assert answers(uri, strict_index=True) == expected
+    assert answers(uri, strict_index=True, **COMPARE) == expected
     rng, noticed = random.Random(5), 0
     files = sorted(Path(uri, "_indices").glob("*/*"))
     for number in range(45):
         path = files[number % len(files)]
-        found, is_noticed = ask_flipped(path, rng, lambda: answers(uri))
+        found, is_noticed = ask_flipped(path, rng, lambda: answers(uri, **COMPARE))
         assert found == expected, path.name
         noticed += is_noticed
     assert noticed > 10, noticed
@@ -125,10 +128,10 @@ def test_a_row_in_the_place_of_another(tmp_path: Path, monkeypatch: pytest.Monke
     swap_rows(uri, value)
     shared_cache().clear()
     with pytest.raises(CorruptFileError, match="cannot be searched"):
-        dataset(uri).to_table(filter=f"i = {value}", strict_index=True)
+        dataset(uri).to_table(filter=f"i = {value}", strict_index=True, **COMPARE)
     so_far = calls(monkeypatch)
     with pytest.warns(RuntimeWarning, match="column says"):
-        found = dataset(uri).to_table(["x"], filter=f"i = {value}")
+        found = dataset(uri).to_table(["x"], filter=f"i = {value}", **COMPARE)
     assert so_far == [], "what is known to be wrong is not compared again"
     whole = dataset(uri).to_table(["x"], filter=f"i = {value}", use_scalar_index=False)
     assert found.equals(whole)
@@ -146,7 +149,7 @@ def test_skipped_until_compared_or_sealed(tmp_path: Path, caplog: pytest.LogCapt
         assert "i_idx" not in plan(uri, unsealed_indices="skip")
     assert "i_idx" in caplog.text and "not used" in caplog.text
     assert answers(uri, unsealed_indices="skip") == expected
-    assert "i_idx" in plan(uri)
+    assert "i_idx" in plan(uri, **COMPARE)
     assert "i_idx" in plan(uri, unsealed_indices="skip"), "it was compared"
     shared_cache().clear()
     assert "i_idx" in plan(uri, unsealed_indices="use") and "i_idx" not in plan(uri, unsealed_indices="skip")
@@ -159,18 +162,18 @@ def test_skipped_until_compared_or_sealed(tmp_path: Path, caplog: pytest.LogCapt
 def test_opened_again_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index too large for the cache is opened for every question."""
     uri, made = make(tmp_path), calls(monkeypatch)
-    answers(uri)
+    answers(uri, **COMPARE)
     once = sum(made)
     (index,) = (index for index in dataset(uri).snapshot.manifest.indices if index.name == "i_idx")
     key = (dataset(uri).snapshot.store.uri, f"_indices/{index.uuid}", "open", ("i",))
     assert shared_cache().get(key) is not None
     shared_cache().discard(key)
-    assert answers(uri) == answers(uri, use_scalar_index=False) and sum(made) == once > 0
+    assert answers(uri, **COMPARE) == answers(uri, use_scalar_index=False) and sum(made) == once > 0
     # The bytes it is read from must still be those that were compared.
     swap_rows(uri, dataset(uri).to_table(["i"], filter="i > 350", use_scalar_index=False)["i"][0].as_py())
     shared_cache().discard(key)
     with pytest.warns(RuntimeWarning, match="left out"):
-        found = answers(uri)
+        found = answers(uri, **COMPARE)
     assert found == answers(uri, use_scalar_index=False)
 
 
@@ -189,6 +192,9 @@ def test_prewarming_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.usefixtures("large")
 def test_used_without_comparing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri, made = make(tmp_path), calls(monkeypatch)
+    assert answers(uri) == answers(uri, use_scalar_index=False)
+    assert "i_idx" in plan(uri) and made == [], "it is the default"
+    shared_cache().clear()
     assert answers(uri, unsealed_indices="use") == answers(uri, use_scalar_index=False)
     assert "i_idx" in plan(uri, unsealed_indices="use") and made == []
     # What it finds is tested again: a row that does not match is never told.

@@ -1,0 +1,201 @@
+"""The type and nullability that the official library gives a computed column.
+
+::
+
+    i32 * 2          int32, for a constant takes the type of the column beside it        i32 + i64      int64
+    length(text)     int32                                                               text || 'x'    string
+    i32 IS NULL      bool NOT NULL                                                       required > 1   bool NOT NULL
+
+Values are computed as wide as they need to be, and brought to this type where a column of them is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.expr import ast
+from lance_core.expr.ast import Expr
+from lance_core.expr.evaluate import evaluate_value, type_of
+
+_SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
+_INT32 = frozenset({"length", "char_length", "character_length", "octet_length", "date_part", "extract"})
+_UINT64 = frozenset({"array_length", "list_length", "cardinality"})
+_TEXTS = frozenset({"concat", "concat_ws"})
+
+
+def field_of(name: str, expr: Expr, schema: pa.Schema) -> pa.Field[Any]:
+    """The field of a column computed by an expression over a schema. Raises FilterError."""
+    return pa.field(name, stored_type(expr, schema), nullable=is_nullable(expr, schema))
+
+
+def stored_type(expr: Expr, schema: pa.Schema) -> pa.DataType:
+    """The type a column computed by an expression has. Raises FilterError."""
+    rule = _TYPES.get(type(expr))
+    found = None if rule is None else rule(expr, schema)
+    computed: pa.DataType = type_of(expr, schema)
+    return computed if found is None else found
+
+
+def is_nullable(expr: Expr, schema: pa.Schema) -> bool:
+    """Whether a column computed by an expression may hold nulls."""
+    if not ast.columns_of(expr):
+        one_row: pa.RecordBatch = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["none"])
+        return bool(evaluate_value(expr, one_row).null_count)
+    rule = _NULLABLE.get(type(expr))
+    return True if rule is None else rule(expr, schema)
+
+
+def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | None:
+    if expr.op == "||":
+        return _text_of([expr.left, expr.right], schema)
+    left, right = _operand(expr.left, expr.right, schema), _operand(expr.right, expr.left, schema)
+    if left is None or right is None:
+        return None
+    if pa.types.is_floating(left) or pa.types.is_floating(right):
+        return _float_type(left, right)
+    if pa.types.is_integer(left) and pa.types.is_integer(right):
+        found = _integer_type(left, right)
+        return found if found is not None else _decimal_type(expr.op, pa.decimal128(20, 0), pa.decimal128(20, 0))
+    if pa.types.is_decimal(left) and left == right:
+        return _decimal_type(expr.op, left, right)
+    return None
+
+
+def _decimal_type(op: str, left: Any, right: Any) -> pa.DataType | None:
+    if op == "*":
+        return pa.decimal128(min(left.precision + right.precision + 1, 38), left.scale + right.scale)
+    if op in ("+", "-"):
+        scale = max(left.scale, right.scale)
+        whole = max(left.precision - left.scale, right.precision - right.scale)
+        return pa.decimal128(min(scale + whole + 1, 38), scale)
+    return None
+
+
+def _operand(expr: Expr, other: Expr, schema: pa.Schema) -> pa.DataType | None:
+    """The type of one side: a constant takes the type of the column on the other side, when it fits."""
+    own = stored_type(expr, schema)
+    if not isinstance(expr, ast.Literal) or isinstance(other, ast.Literal):
+        return own
+    beside = stored_type(other, schema)
+    if isinstance(expr.value, bool) or not isinstance(expr.value, (int, float)):
+        return own
+    if pa.types.is_floating(beside) or (pa.types.is_decimal(beside) and isinstance(expr.value, int)):
+        return beside
+    if pa.types.is_integer(beside) and isinstance(expr.value, int):
+        try:
+            pa.scalar(expr.value, beside)
+        except (pa.ArrowInvalid, OverflowError):
+            return own
+        return beside
+    return own
+
+
+def _float_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    if not all(pa.types.is_floating(each) or pa.types.is_integer(each) for each in (left, right)):
+        return None
+    widest = max((each for each in (left, right) if pa.types.is_floating(each)), key=lambda each: each.bit_width)
+    return widest if widest.bit_width > 16 else pa.float32()
+
+
+def _integer_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    if left == right:
+        return left
+    signed = [each for each in (left, right) if each in _SIGNED]
+    unsigned = [each for each in (left, right) if each in _UNSIGNED]
+    if len(signed) == 2 or len(unsigned) == 2:
+        return max((left, right), key=lambda each: each.bit_width)
+    if len(signed) == 1 and len(unsigned) == 1:
+        width = max(signed[0].bit_width, 2 * unsigned[0].bit_width)
+        return next(each for each in _SIGNED if each.bit_width == width)
+    return None
+
+
+def _text_of(parts: list[Expr], schema: pa.Schema) -> pa.DataType | None:
+    types = [stored_type(part, schema) for part in parts]
+    wide = any(each == pa.large_string() for each in types)
+    narrow = all(each == pa.string() or pa.types.is_null(each) for each in types)
+    return pa.large_string() if wide else pa.string() if narrow else None
+
+
+def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
+    if expr.name in _INT32:
+        return pa.int64() if stored_type(expr.arguments[-1], schema) == pa.large_string() else pa.int32()
+    if expr.name in _UINT64:
+        return pa.uint64()
+    if expr.name in _TEXTS:
+        return _text_of([*expr.arguments], schema)
+    if expr.name in ("coalesce", "nullif", "ifnull", "nvl"):
+        types = [stored_type(item, schema) for item in expr.arguments]
+        if all(pa.types.is_integer(each) for each in types):
+            found = types[0]
+            for each in types[1:]:
+                wider = _integer_type(found, each)
+                if wider is None:
+                    return None
+                found = wider
+            return found
+    return None
+
+
+_TYPES: Mapping[type, Callable[[Any, pa.Schema], pa.DataType | None]] = MappingProxyType(
+    {
+        ast.Arithmetic: _arithmetic_type,
+        ast.Negate: lambda expr, schema: stored_type(expr.item, schema) if _is_signed(expr.item, schema) else None,
+        ast.Call: _call_type,
+    }
+)
+
+
+def _is_signed(expr: Expr, schema: pa.Schema) -> bool:
+    return stored_type(expr, schema) in _SIGNED
+
+
+def _column_nullable(expr: ast.Column, schema: pa.Schema) -> bool:
+    if expr.path[0] not in schema.names:
+        return False
+    field = schema.field(expr.path[0])
+    nullable = field.nullable
+    for name in expr.path[1:]:
+        field = field.type.field(name)
+        nullable = nullable or field.nullable
+    return bool(nullable)
+
+
+def _any(*names: str) -> Callable[[Any, pa.Schema], bool]:
+    def rule(expr: Any, schema: pa.Schema) -> bool:
+        found = [getattr(expr, name) for name in names]
+        parts = [part for each in found for part in (each if isinstance(each, tuple) else (each,))]
+        return any(is_nullable(part, schema) for part in parts)
+
+    return rule
+
+
+def _call_nullable(expr: ast.Call, schema: pa.Schema) -> bool:
+    if expr.name in ("coalesce", "ifnull", "nvl"):
+        return all(is_nullable(item, schema) for item in expr.arguments)
+    return True
+
+
+_NULLABLE: Mapping[type, Callable[[Any, pa.Schema], bool]] = MappingProxyType(
+    {
+        ast.Column: _column_nullable,
+        ast.IsNull: lambda _expr, _schema: False,
+        ast.IsBool: _any("item"),
+        ast.Distinct: _any("left", "right"),
+        ast.Compare: _any("left", "right"),
+        ast.And: _any("items"),
+        ast.Or: _any("items"),
+        ast.Not: _any("item"),
+        ast.In: _any("item", "values"),
+        ast.Like: _any("item", "pattern"),
+        ast.Arithmetic: _any("left", "right"),
+        ast.Negate: _any("item"),
+        ast.Cast: lambda expr, schema: expr.safe or is_nullable(expr.item, schema),
+        ast.Call: _call_nullable,
+    }
+)
