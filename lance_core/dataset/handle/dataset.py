@@ -193,9 +193,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         `use_scalar_index` is False; one that cannot be read, or does not say what its column says, is left out with a
         warning, or is an error with `strict_index`. Indices without checksums (the official library's, until
         `seal_indices()`) are used when their structure is right, and the rows they find are tested again;
-        `unsealed_indices="compare"` compares them with all their rows first, once in a process, and `"skip"` scans instead
-        of using large ones. Options that only steer the official scanner's speed are accepted; what would change the
-        result is refused by name.
+        `unsealed_indices="compare"` compares them with all their rows first, once in a process, `"skip"` leaves large ones
+        out. Options that only steer the official scanner's speed are accepted; what would change the result is refused.
 
         `nearest` is a dict {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}:
         the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what

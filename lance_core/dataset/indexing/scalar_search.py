@@ -7,7 +7,7 @@
     fragment 2   not covered: scanned with the whole filter
 
 Only what lies in a segment's fragment bitmap is believed, and only of fragments that live; deleted rows are masked by the
-scan. A segment that cannot be read is left out with a warning, or is an error when that is asked for (`IndexTrust.strict`).
+scan. A segment that cannot be read is left out with a warning, or is an error when that is asked for (`IndexPolicy.strict`).
 """
 
 from __future__ import annotations

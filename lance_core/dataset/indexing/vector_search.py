@@ -25,7 +25,7 @@ from lance_core.dataset.indexing.verify import (
     pinned_folder,
     warn_skipped,
 )
-from lance_core.dataset.scan.index_policy import VERIFIED, DEFAULT_POLICY, IndexPolicy
+from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, VERIFIED, IndexPolicy
 from lance_core.dataset.scan.nearest_request import NearestQuery
 from lance_core.dataset.scan.scored_rows import Scored
 from lance_core.dataset.snapshot.fragment_reader import reader_of

@@ -1,4 +1,4 @@
-"""Verify index segments. A segment with checksums is trusted: its bytes are those that were written. Any other is checked for
+"""Verify index segments. One with checksums is trusted: its bytes are those that were written. Any other is checked for
 its structure, and the rows that it finds are tested again, unless the user asks to compare it with all rows it covers.
 
 ::

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow.logical import STRUCT
-from lance_core.file.tree import is_packed
+from lance_core.file.convert.tree import is_packed
 from lance_core.format.schema import Field, Schema
 
 
