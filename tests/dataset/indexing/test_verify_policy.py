@@ -84,7 +84,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made.append(sum(batch.num_rows for batch in kept))
         inner(self, kept)
 
-    monkeypatch.setattr(BTree, "agree_with", verify_rows)
+    monkeypatch.setattr(BTree, "verify_rows", verify_rows)
     return made
 
 
