@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,43 +13,29 @@ if TYPE_CHECKING:
     from lance_core.maintenance.evidence import Evidence
     from lance_core.maintenance.plan import Plan
 
-HISTORY_SECONDS = 30 * 86400.0
-
 
 @click.command("maintain")
 @click.argument("policy_file", metavar="POLICY", type=click.Path(exists=True, dir_okay=False))
 @click.argument("uris", nargs=-1)
-@click.option("--run", "carry_out", is_flag=True, help="Carry the plan out; without it the plan is only printed.")
+@click.option("--run", "run_now", is_flag=True, help="Carry the plan out; without it the plan is only printed.")
 @click.option("-o", "--storage-option", "pairs", multiple=True, metavar="KEY=VALUE", help="Storage option; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def maintain(policy_file: str, uris: tuple[str, ...], carry_out: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, pairs: tuple[str, ...], as_json: bool) -> None:
     """Look after tables as POLICY says: the tables at URIS, or all below its base uri.
 
     The plan lists steps with price and reason, and what is not done and why. Evidence of what is done goes to
     `{base_uri}/_maintenance`. Exit code 1 when a step failed or a table is past its deadline.
     """
-    from lance_core.maintenance.evidence import history, last_upkeep, measured, record, spent_today
-    from lance_core.maintenance.find import find_tables
-    from lance_core.maintenance.observe import observe
-    from lance_core.maintenance.plan import plan_maintenance
+    from lance_core.maintenance.api import carry_out, plan_now
     from lance_core.maintenance.policy import ManagedTable
     from lance_core.maintenance.policy_file import load_policy
-    from lance_core.maintenance.price import learn
-    from lance_core.maintenance.run import Maintainer
 
-    output, options, now = Output(as_json=as_json), _pairs(pairs), time.time()
+    output, options = Output(as_json=as_json), _pairs(pairs)
     policy = load_policy(policy_file)
-    tables = [ManagedTable(uri=uri) for uri in uris] or find_tables(policy.base_uri, storage_options=options)
-    known = [(table, policy.for_table(table)) for table in tables]
-    seen = [observe(table, rule.levels, storage_options=options) for table, rule in known if rule is not None]
-    rows = history(policy.evidence_uri, since=now - HISTORY_SECONDS, storage_options=options)
-    plan = plan_maintenance(
-        seen, policy, now=now, spent=spent_today(rows, now), rates=learn(measured(rows)), last_upkeep=last_upkeep(rows)
-    )
+    plan = plan_now(policy, tables=[ManagedTable(uri=uri) for uri in uris], options_of=lambda _: options)
     done: Sequence[Evidence] = ()
-    if carry_out:
-        done = Maintainer(policy, options_of=lambda _: options, run="lance maintain").carry_out(plan)
-        record(policy.evidence_uri, done, storage_options=options)
+    if run_now:
+        done = carry_out(policy, plan.steps, skipped=plan.skipped, options_of=lambda _: options, run="lance maintain")
     _show(output, plan, done)
     if plan.alarms or any(row.outcome == "failed" for row in done):
         raise click.exceptions.Exit(1)

@@ -1,0 +1,99 @@
+"""The one door through which an orchestrator or the command line maintains tables.
+
+::
+
+    plan = plan_now(policy)                              observe, learn from the evidence, decide
+    rows = carry_out(policy, plan.steps)                 act, and leave evidence
+
+Steps travel as plain data (`Step.to_dict`, `step_from_dict`), so that they can be mapped over tasks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.maintenance.evidence import SKIPPED, Evidence, history, last_upkeep, measured, record, spent_today
+from lance_core.maintenance.find import find_tables
+from lance_core.maintenance.observe import Observation, observe
+from lance_core.maintenance.plan import Plan, Skipped, Step, plan_maintenance
+from lance_core.maintenance.policy import ManagedTable, Policy
+from lance_core.maintenance.price import Cost, learn
+from lance_core.maintenance.run import Maintainer, OptionsOf, no_options
+
+HISTORY_SECONDS = 30 * 86400.0
+OBSERVED_AT_ONCE = 16
+
+
+def observe_all(
+    policy: Policy,
+    *,
+    tables: Sequence[ManagedTable] = (),
+    options_of: OptionsOf = no_options,
+    now: float | None = None,
+) -> list[Observation]:
+    """Return what the tables of a policy look like; those below its base uri when none are named. Raises StoreError."""
+    found = list(tables) or find_tables(policy.base_uri, storage_options=options_of(None))
+    known = [(table, rule) for table in found if (rule := policy.for_table(table)) is not None]
+    with ThreadPoolExecutor(OBSERVED_AT_ONCE, thread_name_prefix="lance-observe") as pool:
+        return list(
+            pool.map(
+                lambda pair: observe(pair[0], pair[1].levels, storage_options=options_of(pair[0].conn_id), now=now), known
+            )
+        )
+
+
+def plan_now(
+    policy: Policy,
+    *,
+    tables: Sequence[ManagedTable] = (),
+    options_of: OptionsOf = no_options,
+    now: float | None = None,
+) -> Plan:
+    """Return what the policy would do now: observed, priced by earlier evidence, within what is left of the budget."""
+    moment = time.time() if now is None else now
+    rows = history(policy.evidence_uri, since=moment - HISTORY_SECONDS, storage_options=options_of(None))
+    return plan_maintenance(
+        observe_all(policy, tables=tables, options_of=options_of, now=moment),
+        policy,
+        now=moment,
+        spent=spent_today(rows, moment),
+        rates=learn(measured(rows)),
+        last_upkeep=last_upkeep(rows),
+    )
+
+
+def carry_out(
+    policy: Policy,
+    steps: Sequence[Step],
+    *,
+    skipped: Sequence[Skipped] = (),
+    options_of: OptionsOf = no_options,
+    run: str = "",
+    on_step: Callable[[Evidence], None] = lambda evidence: None,
+) -> list[Evidence]:
+    """Carry out steps, each by itself, and append a row of evidence for each, also for those that were skipped."""
+    maintainer = Maintainer(policy, options_of=options_of, run=run, on_step=on_step)
+    done = maintainer.carry_out(Plan(tuple(steps), tuple(skipped)))
+    record(policy.evidence_uri, done, storage_options=options_of(None))
+    return done
+
+
+def note_skipped(policy: Policy, skipped: Sequence[Skipped], *, options_of: OptionsOf = no_options, run: str = "") -> None:
+    """Append evidence for what was not done."""
+    now = time.time()
+    rows = [Evidence(at=now, outcome=SKIPPED, run=run, uri=s.uri, action=s.action, reason=s.reason) for s in skipped]
+    record(policy.evidence_uri, rows, storage_options=options_of(None))
+
+
+def step_from_dict(plain: Mapping[str, Any]) -> Step:
+    """The inverse of `Step.to_dict`. InputError when the data is no step."""
+    try:
+        values = {name: plain[name] for name in Step.__dataclass_fields__}
+        return replace(Step(**values), cost=Cost(**values["cost"]))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"not a maintenance step: {error!r}", cure="Pass what Step.to_dict returned.") from None
