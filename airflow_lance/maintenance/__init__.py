@@ -17,3 +17,5 @@ else:
             "maintenance_dags": "airflow_lance.maintenance.dags",
         },
     )
+
+__all__ = ["LanceMaintenance", "maintenance_dags"]
