@@ -14,7 +14,7 @@ import uuid
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
 from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection
@@ -72,7 +72,9 @@ class LanceHook(BaseHook):
 
         return api.open_table(self.get_uri(table), version=version, options=self.storage_options(table), **options)
 
-    def write(self, rows: Any, table: str, *, mode: str = "create", **options: Any) -> Any:
+    def write(
+        self, rows: Any, table: str, *, mode: Literal["create", "append", "overwrite"] = "create", **options: Any
+    ) -> Any:
         """Write rows at once with `lance_core.write_dataset`; the table as it is now.
 
         A task that is retried writes again. `@task.lance` and the operators write exactly once.

@@ -19,6 +19,7 @@ from lance_core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from lance_core.dataset.edit.insert import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
+    from lance_core.dataset.handle.dataset import BulkCommitResult as BulkCommitResult
     from lance_core.dataset.handle.dataset import LanceDataset as LanceDataset
     from lance_core.dataset.handle.fragment import LanceFragment as LanceFragment
     from lance_core.dataset.handle.merge_builder import MergeInsertBuilder as MergeInsertBuilder
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lance_core.dataset.handle.operation_aliases import Transaction as Transaction
     from lance_core.dataset.handle.optimize import DatasetOptimizer as DatasetOptimizer
     from lance_core.dataset.handle.ref_verbs import Branches as Branches
+    from lance_core.dataset.handle.scanner_builder import ScannerBuilder as ScannerBuilder
     from lance_core.dataset.maintain.statistics import DataStatistics as DataStatistics
     from lance_core.dataset.maintain.statistics import FieldStatistics as FieldStatistics
     from lance_core.dataset.maintain.statistics import LanceStats as LanceStats
@@ -63,6 +65,7 @@ else:
             "BlobFile": "lance_core.dataset.scan.blobs",
             "Branch": "lance_core.dataset.results",
             "Branches": "lance_core.dataset.handle.ref_verbs",
+            "BulkCommitResult": "lance_core.dataset.handle.dataset",
             "CleanupStats": "lance_core.dataset.versions.cleanup",
             "ColumnOrdering": "lance_core.dataset.scan.order_by",
             "DataStatistics": "lance_core.dataset.maintain.statistics",
@@ -84,6 +87,7 @@ else:
             "LanceStats": "lance_core.dataset.maintain.statistics",
             "MergeInsertBuilder": "lance_core.dataset.handle.merge_builder",
             "ScanStatistics": "lance_core.dataset.scan.statistics",
+            "ScannerBuilder": "lance_core.dataset.handle.scanner_builder",
             "SqlQuery": "lance_core.dataset.query.sql",
             "SqlQueryBuilder": "lance_core.dataset.query.sql",
             "Tag": "lance_core.dataset.results",
@@ -104,6 +108,7 @@ __all__ = [
     "BlobFile",
     "Branch",
     "Branches",
+    "BulkCommitResult",
     "CleanupStats",
     "ColumnOrdering",
     "DataStatistics",
@@ -124,6 +129,7 @@ __all__ = [
     "LanceStats",
     "MergeInsertBuilder",
     "ScanStatistics",
+    "ScannerBuilder",
     "SqlQuery",
     "SqlQueryBuilder",
     "Tag",

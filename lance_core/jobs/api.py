@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.record_types import work_digest
@@ -205,7 +205,9 @@ def open_table(uri: str, *, options: Options, version: int | str | None = None, 
     return dataset(uri, version=version, storage_options=reveal_all(options), **more)
 
 
-def write_table(rows: Any, uri: str, *, mode: str, options: Options, **more: Any) -> Any:
+def write_table(
+    rows: Any, uri: str, *, mode: Literal["create", "append", "overwrite"], options: Options, **more: Any
+) -> Any:
     """Write rows at once, without staging; the table as it is then."""
     from lance_core.dataset import write_dataset
 

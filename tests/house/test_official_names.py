@@ -83,8 +83,6 @@ ABSENT_NAMES: dict[str, dict[str, str]] = {
     },
     "dataset": {
         "DEFAULT_BLOB_BUFFER_SIZE": "a BlobFile reads what is asked for",
-        "BulkCommitResult": "a dict",
-        "ScannerBuilder": "scanner takes all of it",
         "VectorIndexReader": "partitions of an index are not handed out",
         "VectorSearchQuery": "a search is asked for with nearest=",
         "serialize_row_addrs": "row_addr_allowlist and row_addr_blocklist are not implemented",

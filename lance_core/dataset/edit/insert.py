@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import os
 import uuid as uuids
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_transaction
 from lance_core.commit.log.manifests import open_newest
-from lance_core.dataset.options import WRITE_HINTS, WRITE_REFUSED, check_options
+from lance_core.dataset.arguments import check_options
+from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.base_paths import WriteTarget, as_bases, choose_targets
@@ -43,6 +44,9 @@ from lance_core.table.draft import TableOptions
 from lance_core.table.operations.append import Append
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Mode = Literal["create", "append", "overwrite"]
 COMMIT_MESSAGE = "__lance_commit_message"
@@ -68,28 +72,13 @@ class WriteRequest:
     allow_external_blobs: bool = False
 
 
-def parse_request(
-    *,
-    mode: str = "create",
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
-    max_bytes_per_file: int | None = None,
-    data_storage_version: str | None = None,
-    enable_stable_row_ids: bool = False,
-    auto_cleanup_options: Mapping[str, Any] | None = None,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
-    initial_bases: Iterable[Any] | None = None,
-    target_bases: Sequence[str] | None = None,
-    target_all_bases: bool | None = None,
-    enable_v2_manifest_paths: bool | None = None,
-    allow_external_blob_outside_bases: bool = False,
-    **options: Any,
-) -> WriteRequest:
+def parse_request(mode: str = "create", **options: Unpack[WriteOptions]) -> WriteRequest:
     """The options of `write_dataset`. Raises InputError for a value that is wrong or an option that is not implemented."""
-    check_options("write_dataset", options, hints=WRITE_HINTS, refused=WRITE_REFUSED)
+    check_options("write_dataset", options, WriteOptions)
     if mode not in _MODES:
         raise InputError(f"unknown mode {mode!r}", cure=f"Use one of {', '.join(_MODES)}.")
+    progress, commit_message = options.get("progress"), options.get("commit_message")
+    rows, storage = options.get("max_rows_per_file"), options.get("data_storage_version")
     if progress is not None and not callable(progress) and not isinstance(progress, FragmentProgress):
         raise InputError(
             "progress must be a function of a WriteProgress, or a FragmentWriteProgress", cure="Or leave it out."
@@ -97,18 +86,18 @@ def parse_request(
     message = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
     return WriteRequest(
         mode=mode,  # type: ignore[arg-type]
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        version=None if data_storage_version is None else parse_storage_version(data_storage_version),
-        stable_row_ids=enable_stable_row_ids,
-        properties={**(transaction_properties or {}), **message},
-        config=_cleanup_config(auto_cleanup_options),
+        max_rows_per_file=MAX_ROWS_PER_FILE if rows is None else rows,
+        max_bytes_per_file=options.get("max_bytes_per_file"),
+        version=None if storage is None else parse_storage_version(storage),
+        stable_row_ids=bool(options.get("enable_stable_row_ids")),
+        properties={**(options.get("transaction_properties") or {}), **message},
+        config=_cleanup_config(options.get("auto_cleanup_options")),
         progress=progress,
-        initial_bases=as_bases(initial_bases),
-        target_bases=tuple(target_bases or ()),
-        target_all_bases=target_all_bases,
-        v1_names=enable_v2_manifest_paths is False,
-        allow_external_blobs=allow_external_blob_outside_bases,
+        initial_bases=as_bases(options.get("initial_bases")),
+        target_bases=tuple(options.get("target_bases") or ()),
+        target_all_bases=options.get("target_all_bases"),
+        v1_names=options.get("enable_v2_manifest_paths") is False,
+        allow_external_blobs=bool(options.get("allow_external_blob_outside_bases")),
     )
 
 
@@ -131,13 +120,12 @@ def write_snapshot(
     data: Any,
     target: str | os.PathLike[str] | Snapshot,
     schema: pa.Schema | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
-    **options: Any,
+    mode: str = "create",
+    **options: Unpack[WriteOptions],
 ) -> Snapshot:
     """Write and commit; the new version. `target` as a snapshot is the version the write is planned on."""
-    request = parse_request(**options)
-    params = options.get("base_store_params")
+    request = parse_request(mode, **options)
+    params, storage_options = options.get("base_store_params"), options.get("storage_options")
     if isinstance(target, Snapshot):
         store: Store = target.store
         current: Manifest | None = target.manifest

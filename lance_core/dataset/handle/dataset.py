@@ -12,16 +12,18 @@ A handle stands on one version; verbs that write move it to the version they mad
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.manifests import latest_version
 from lance_core.commit.log.transactions import load_transaction
+from lance_core.dataset.arguments import check_options, written_out
 from lance_core.dataset.edit.commit_batch import commit_batch
 from lance_core.dataset.edit.commit_operation import commit_operation
+from lance_core.dataset.handle.commit_options import CommitOptions, access_of, refuse_commit_lock
 from lance_core.dataset.handle.edit_verbs import EditingVerbs
 from lance_core.dataset.handle.fragment import LanceFragment
 from lance_core.dataset.handle.index_verbs import IndexingVerbs
@@ -32,12 +34,11 @@ from lance_core.dataset.handle.read_verbs import ExploringVerbs
 from lance_core.dataset.handle.ref_verbs import BranchingVerbs
 from lance_core.dataset.handle.vector_verbs import VectorVerbs
 from lance_core.dataset.maintain.statistics import LanceStats
-from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.query.scan_options import ScanArguments, ScanOptions, ScanRows, plan_request
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan import sample as sampling
-from lance_core.dataset.scan.index_policy import IndexPolicy, parse_unsealed
+from lance_core.dataset.scan.postprocess import BlobMode
 from lance_core.dataset.scan.projection import Columns
-from lance_core.dataset.scan.request import ScanRequest, shape_of
 from lance_core.dataset.scan.take import projection_of, take_rows
 from lance_core.dataset.snapshot.snapshot import AsOf, Snapshot, Version, open_snapshot
 from lance_core.dataset.versions import history
@@ -45,10 +46,11 @@ from lance_core.dataset.versions.drop import drop_table
 from lance_core.dataset.versions.transaction_log import read_transactions
 from lance_core.errors import InputError
 from lance_core.format.schema import Schema
-from lance_core.io.options import with_base_params
 from lance_core.table.transaction import Transaction
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from lance_core.dataset.handle.uncommitted import UncommittedVerbs
 
 Uri = str | os.PathLike[str]
@@ -167,24 +169,16 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
     # Reading
 
+    @written_out(ScanOptions)
     def scanner(
         self,
         columns: Columns = None,
         filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Any = None,
+        nearest: Mapping[str, Any] | None = None,
         batch_size: int | None = None,
-        *,
-        with_row_id: bool | None = None,
-        with_row_address: bool | None = None,
-        fragments: Sequence[LanceFragment] | None = None,
-        use_scalar_index: bool | None = None,
-        strict_index: bool | None = None,
-        unsealed_indices: str | None = None,
-        full_text_query: Any = None,
-        full_text_search: Any = None,
-        **options: Any,
+        **options: Unpack[ScanOptions],
     ) -> LanceScanner:
         """Plan a scan.
 
@@ -210,72 +204,69 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
         Raises InputError, FilterError.
         """
-        check_options("scanner", options, hints=SCAN_HINTS, refused=SCAN_REFUSED)
-        chosen = None if fragments is None else [fragment.metadata for fragment in fragments]
-        request = ScanRequest(
+        request = plan_request(
             columns=columns,
             filter=filter,
             limit=limit,
             offset=offset,
-            batch_size=batch_size,
-            with_row_id=bool(with_row_id),
-            with_row_address=bool(with_row_address),
-            fragments=chosen,
-            use_scalar_index=use_scalar_index is not False,
-            trust=IndexPolicy(bool(strict_index), parse_unsealed(unsealed_indices)),
             nearest=nearest,
-            full_text_query=full_text_query if full_text_search is None else full_text_search,
-            prefilter=bool(options.get("prefilter")),
-            fast_search=bool(options.get("fast_search")),
-            scoring_autoprojection=not options.get("disable_scoring_autoprojection"),
-            **shape_of(options),
+            batch_size=batch_size,
+            **options,
         )
         return LanceScanner(self._snapshot, request)
 
+    @written_out(ScanOptions)
     def to_table(
         self,
         columns: Columns = None,
         filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Any = None,
+        nearest: Mapping[str, Any] | None = None,
         batch_size: int | None = None,
-        **options: Any,
+        **options: Unpack[ScanOptions],
     ) -> pa.Table:
         """Rows as a table; options as for `scanner`."""
         return self.scanner(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
 
+    @written_out(ScanOptions)
     def to_batches(
         self,
         columns: Columns = None,
         filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
-        nearest: Any = None,
+        nearest: Mapping[str, Any] | None = None,
         batch_size: int | None = None,
-        **options: Any,
+        **options: Unpack[ScanOptions],
     ) -> Iterator[pa.RecordBatch]:
         """Rows as a stream of batches of at most `batch_size` rows, memory bounded; options as for `scanner`."""
         return self.scanner(columns, filter, limit, offset, nearest, batch_size, **options).to_batches()
 
-    def to_reader(self, **options: Any) -> pa.RecordBatchReader:
-        """Rows as a reader for other Arrow libraries; options as for `scanner`."""
-        return self.scanner(**options).to_reader()
+    @written_out(ScanArguments)
+    def to_reader(self, **arguments: Unpack[ScanArguments]) -> pa.RecordBatchReader:
+        """Rows as a reader for other Arrow libraries; arguments as for `scanner`."""
+        return self.scanner(**arguments).to_reader()
 
+    @written_out(ScanOptions)
     def to_pandas(
         self,
         columns: Columns = None,
         filter: Any = None,
         limit: int | None = None,
         offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
         *,
-        blob_mode: str | None = None,
-        **options: Any,
+        blob_mode: BlobMode | None = None,
+        **options: Unpack[ScanOptions],
     ) -> Any:
         """Rows as a pandas frame; options as for `scanner`, `blob_mode` as for its `to_pandas`."""
-        return self.scanner(columns, filter, limit, offset, **options).to_pandas(blob_mode=blob_mode)
+        scanner = self.scanner(columns, filter, limit, offset, nearest, batch_size, **options)
+        return scanner.to_pandas(blob_mode=blob_mode)
 
-    def count_rows(self, filter: Any = None, **options: Any) -> int:
+    @written_out(ScanRows)
+    def count_rows(self, filter: Any = None, **options: Unpack[ScanRows]) -> int:
         """Rows, all of them (nothing but the manifest is read) or those a filter selects."""
         return self.scanner(filter=filter, **options).count_rows()
 
@@ -283,17 +274,22 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError beyond the end."""
         return take_rows(self._snapshot, indices, projection_of(self._snapshot, columns))
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """The first rows; options as for `scanner`."""
-        return self.to_table(**{**options, "limit": num_rows})
+    @written_out(ScanArguments)
+    def head(self, num_rows: int, **arguments: Unpack[ScanArguments]) -> pa.Table:
+        """The first rows; arguments as for `scanner`."""
+        first: ScanArguments = {**arguments, "limit": num_rows}
+        return self.scanner(**first).to_table()
 
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
         """Rows `start` to `end`, the end excluded."""
         return self.to_table(columns, offset=start, limit=max(end - start, 0))
 
-    def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **options: Any) -> pa.Table:
-        """Random rows, each at most once."""
-        check_options("sample", options, hints=SCAN_HINTS, refused=SCAN_REFUSED)
+    @written_out(ScanOptions)
+    def sample(
+        self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **options: Unpack[ScanOptions]
+    ) -> pa.Table:
+        """Random rows, each at most once; options are accepted and change nothing."""
+        check_options("sample", options, ScanOptions)
         indices = sampling.sample_indices(self.count_rows(), num_rows, randomize_order=randomize_order)
         return self.take(indices, columns)
 
@@ -322,11 +318,12 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         return MergeInsertBuilder(self, on)
 
     @staticmethod
+    @written_out(CommitOptions)
     def commit(
         base_uri: Uri | LanceDataset,
         operation: Any,
         read_version: int | None = None,
-        commit_lock: Any = None,
+        commit_lock: None = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
@@ -334,7 +331,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
-        **options: Any,
+        **options: Unpack[CommitOptions],
     ) -> LanceDataset:
         """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict.
 
@@ -342,12 +339,12 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         `enable_v2_manifest_paths=False`: a table that this creates names its manifests upwards. A `commit_lock` is refused:
         stores without conditional put take an external manifest store.
         """
-        check_options("commit", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
+        refuse_commit_lock("commit", commit_lock)
         snapshot = commit_operation(
-            base_uri._snapshot if isinstance(base_uri, LanceDataset) else base_uri,
+            base_uri.snapshot if isinstance(base_uri, LanceDataset) else base_uri,
             operation,
             read_version=read_version,
-            storage_options=_access(base_uri, storage_options, options),
+            storage_options=access_of("commit", base_uri, storage_options, options),
             max_retries=max_retries,
             commit_message=commit_message,
             stable_row_ids=bool(enable_stable_row_ids),
@@ -357,25 +354,26 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         return LanceDataset.from_snapshot(snapshot)
 
     @staticmethod
+    @written_out(CommitOptions)
     def commit_batch(
         dest: Uri | LanceDataset,
         transactions: Iterable[Transaction],
-        commit_lock: Any = None,
+        commit_lock: None = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = DEFAULT_MAX_RETRIES,
-        **options: Any,
-    ) -> dict[str, Any]:
+        **options: Unpack[CommitOptions],
+    ) -> BulkCommitResult:
         """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}.
 
         The table is there already, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
         """
-        check_options("commit_batch", {"commit_lock": commit_lock, **options}, hints=COMMIT_HINTS, refused=COMMIT_REFUSED)
+        refuse_commit_lock("commit_batch", commit_lock)
         snapshot, merged = commit_batch(
-            dest._snapshot if isinstance(dest, LanceDataset) else dest,
+            dest.snapshot if isinstance(dest, LanceDataset) else dest,
             transactions,
-            storage_options=_access(dest, storage_options, options),
+            storage_options=access_of("commit_batch", dest, storage_options, options),
             max_retries=max_retries,
             detached=bool(detached),
         )
@@ -387,13 +385,11 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         drop_table(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
 
-def _access(
-    target: Uri | LanceDataset, storage_options: Mapping[str, str] | None, options: Mapping[str, Any]
-) -> Mapping[str, str] | None:
-    """Storage options with those of single base paths; None leaves a handle its own."""
-    params = options.get("base_store_params")
-    own = target.initial_storage_options if isinstance(target, LanceDataset) and storage_options is None and params else None
-    return with_base_params(own if storage_options is None else storage_options, params)
+class BulkCommitResult(TypedDict):
+    """What `LanceDataset.commit_batch` did: the handle on the new version, and its transaction."""
+
+    dataset: LanceDataset
+    merged: Transaction
 
 
 def _reopen(uri: str, version: int, storage_options: Mapping[str, str] | None) -> LanceDataset:

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.dataset.arguments import written_out
 from lance_core.dataset.columns import evolve
 from lance_core.dataset.edit.delete import delete_rows
 from lance_core.dataset.edit.insert import write_snapshot
 from lance_core.dataset.edit.replace_where import replace_rows
 from lance_core.dataset.edit.update import update_rows
+from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.cleanup import CleanupPlan, CleanupStats, plan_cleanup, run_cleanup
 from lance_core.dataset.versions.restore import restore_snapshot
 from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
+from lance_core.dataset.write.sources import ReaderLike
 from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class EditingVerbs:
@@ -31,9 +37,10 @@ class EditingVerbs:
 
     _snapshot: Snapshot
 
-    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> None:
+    @written_out(WriteOptions)
+    def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteOptions]) -> None:
         """Write rows to this table and move to the new version; options as for `write_dataset`."""
-        self._snapshot = write_snapshot(data, self._snapshot, mode=mode, **options)
+        self._snapshot = write_snapshot(data, self._snapshot, None, mode, **options)
 
     def delete(
         self,

@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from lance_core.commit.log.deletion_files import deletion_file_path
+from lance_core.dataset.arguments import written_out
 from lance_core.dataset.handle.fragment_edits import (
     add_fragment_columns,
     delete_matching,
@@ -24,17 +25,22 @@ from lance_core.dataset.handle.fragment_edits import (
     update_fragment_columns,
 )
 from lance_core.dataset.handle.protocol import TableHandle
-from lance_core.dataset.options import SCAN_HINTS, SCAN_REFUSED, check_options
+from lance_core.dataset.query.scan_options import FragmentOptions, ScanArguments, ScanOptions, plan_request
 from lance_core.dataset.query.scanner import LanceScanner
+from lance_core.dataset.scan.postprocess import BlobMode
 from lance_core.dataset.scan.projection import Columns, plan_projection
-from lance_core.dataset.scan.request import ScanRequest, shape_of
 from lance_core.dataset.scan.take import take_rows
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.describe_file import describe_file
+from lance_core.dataset.write.sources import ReaderLike
+from lance_core.dataset.write.stage import Progress
 from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class LanceFragment:
@@ -61,13 +67,19 @@ class LanceFragment:
     @staticmethod
     def create(
         dataset_uri: str | os.PathLike[str],
-        data: Any,
+        data: ReaderLike,
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = None,
-        progress: Any = None,
+        progress: Progress | None = None,
         mode: str = "append",
-        **options: Any,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        data_storage_version: str | None = None,
+        use_legacy_format: Literal[False] | None = None,
+        namespace_client: None = None,
+        table_id: None = None,
+        session: Any = None,
     ) -> Fragment:
         """Write rows as one fragment that no version has yet, for a commit of one's own. InputError when there are no rows.
 
@@ -75,8 +87,21 @@ class LanceFragment:
         """
         from lance_core.dataset.handle.write_fragments import write_one_fragment
 
-        options |= {"max_rows_per_group": max_rows_per_group, "progress": progress, "mode": mode}
-        return write_one_fragment(data, dataset_uri, schema, fragment_id=fragment_id, **options)
+        return write_one_fragment(
+            data,
+            dataset_uri,
+            schema,
+            fragment_id=fragment_id,
+            mode=mode,
+            max_rows_per_group=max_rows_per_group,
+            progress=progress,
+            storage_options=storage_options,
+            data_storage_version=data_storage_version,
+            use_legacy_format=use_legacy_format,
+            namespace_client=namespace_client,
+            table_id=table_id,
+            session=session,
+        )
 
     @staticmethod
     def create_from_file(filename: str, dataset: TableHandle, fragment_id: int) -> Fragment:
@@ -118,24 +143,13 @@ class LanceFragment:
         file = self._fragment.deletion_file
         return None if file is None else deletion_file_path(self.fragment_id, file)
 
-    def scanner(
-        self,
-        *,
-        columns: Columns = None,
-        batch_size: int | None = None,
-        filter: Any = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        **options: Any,
-    ) -> LanceScanner:
-        """A scan of this fragment alone."""
-        check_options("scanner", options, hints=SCAN_HINTS | {"use_scalar_index"}, refused=SCAN_REFUSED)
-        request = ScanRequest(columns, filter, limit, offset, batch_size, with_row_id, with_row_address, [self._fragment])
-        shaped = replace(request, use_scalar_index=options.get("use_scalar_index") is not False, **shape_of(options))
-        return LanceScanner(self._snapshot, shaped)
+    @written_out(ScanArguments)
+    def scanner(self, **arguments: Unpack[ScanArguments]) -> LanceScanner:
+        """A scan of this fragment alone; arguments as for `LanceDataset.scanner`."""
+        arguments["fragments"] = [self]
+        return LanceScanner(self._snapshot, plan_request(**arguments))
 
+    @written_out(FragmentOptions)
     def to_table(
         self,
         columns: Columns = None,
@@ -144,7 +158,7 @@ class LanceFragment:
         offset: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
-        **options: Any,
+        **options: Unpack[FragmentOptions],
     ) -> pa.Table:
         """Its rows as a table."""
         return self.scanner(
@@ -157,11 +171,15 @@ class LanceFragment:
             **options,
         ).to_table()
 
-    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
-        """Its rows as a stream; options as for `scanner`."""
-        return self.scanner(**options).to_batches()
+    @written_out(ScanArguments)
+    def to_batches(self, **arguments: Unpack[ScanArguments]) -> Iterator[pa.RecordBatch]:
+        """Its rows as a stream; arguments as for `scanner`."""
+        return self.scanner(**arguments).to_batches()
 
-    def to_pandas(self, columns: Columns = None, *, blob_mode: str | None = None, **options: Any) -> Any:
+    @written_out(ScanOptions)
+    def to_pandas(
+        self, columns: Columns = None, *, blob_mode: BlobMode | None = None, **options: Unpack[ScanOptions]
+    ) -> Any:
         """Its rows as a pandas frame; options as for `scanner`, `blob_mode` as for its `to_pandas`."""
         return self.scanner(columns=columns, **options).to_pandas(blob_mode=blob_mode)
 

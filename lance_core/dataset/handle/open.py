@@ -7,30 +7,47 @@
     dataset("/t.lance", version=1).count_rows()
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import pyarrow as pa
 
-from lance_core.dataset.edit.insert import write_snapshot
+from lance_core.dataset.arguments import NOT_IMPLEMENTED, NotImplementedHere, check_options, written_out
+from lance_core.dataset.edit.insert import Mode, write_snapshot
+from lance_core.dataset.edit.write_options import WriteOptions
+from lance_core.dataset.handle.commit_options import refuse_commit_lock
 from lance_core.dataset.handle.dataset import LanceDataset, Uri
-from lance_core.dataset.options import OPEN_HINTS, OPEN_REFUSED, check_options
 from lance_core.dataset.snapshot.snapshot import AsOf, Version
-from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE
+from lance_core.dataset.write.sources import ReaderLike
 from lance_core.io.options import with_base_params
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
+
+class OpenOptions(TypedDict, total=False):
+    """Further arguments of `dataset`; sizes of caches and sessions are accepted and change nothing here."""
+
+    base_store_params: Mapping[str, Mapping[str, str]] | None
+    metadata_cache_size_bytes: int | None
+    index_cache_size_bytes: int | None
+    session: Any
+    default_scan_options: Annotated[Mapping[str, Any] | None, NotImplementedHere(({},))]
+    read_params: Annotated[Mapping[str, Any] | None, NotImplementedHere(({},))]
+    namespace_client: Annotated[None, NOT_IMPLEMENTED]
+    table_id: Annotated[None, NOT_IMPLEMENTED]
+
+
+@written_out(OpenOptions)
 def dataset(
     uri: Uri,
     version: Version | None = None,
     asof: AsOf | None = None,
     block_size: int | None = None,
-    commit_lock: Any = None,
+    commit_lock: None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: "Unpack[OpenOptions]",
 ) -> LanceDataset:
     """Open a table: the newest version, a version or tag, or the newest one not younger than `asof`.
 
@@ -38,25 +55,19 @@ def dataset(
 
     Raises NotFoundError (no table, version or tag), UnsupportedFeatureError, CorruptFileError, InputError.
     """
-    check_options("dataset", {"commit_lock": commit_lock, **options}, hints=OPEN_HINTS, refused=OPEN_REFUSED)
+    refuse_commit_lock("dataset", commit_lock)
+    check_options("dataset", options, OpenOptions)
     access = with_base_params(storage_options, options.get("base_store_params"))
     return LanceDataset(uri, version, storage_options=access, asof=asof)
 
 
+@written_out(WriteOptions)
 def write_dataset(
-    data_obj: Any,
+    data_obj: ReaderLike,
     uri: Uri | LanceDataset,
     schema: pa.Schema | None = None,
-    mode: str = "create",
-    *,
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
-    max_bytes_per_file: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    data_storage_version: str | None = None,
-    enable_stable_row_ids: bool = False,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
-    **options: Any,
+    mode: Mode = "create",
+    **options: "Unpack[WriteOptions]",
 ) -> LanceDataset:
     """Create ("create"), extend ("append") or replace ("overwrite") a table with one commit, and open it.
 
@@ -67,18 +78,4 @@ def write_dataset(
     Raises SchemaMismatchError, InputError (nothing was changed), CommitError (see its kinds), StoreError.
     """
     target = uri.snapshot if isinstance(uri, LanceDataset) else uri
-    snapshot = write_snapshot(
-        data_obj,
-        target,
-        schema,
-        storage_options=storage_options,
-        mode=mode,
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        data_storage_version=data_storage_version,
-        enable_stable_row_ids=enable_stable_row_ids,
-        commit_message=commit_message,
-        transaction_properties=transaction_properties,
-        **options,
-    )
-    return LanceDataset.from_snapshot(snapshot)
+    return LanceDataset.from_snapshot(write_snapshot(data_obj, target, schema, mode, **options))

@@ -16,8 +16,7 @@ from lance_core.dataset.handle.compaction_tasks import CompactionPlan
 from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.indexing.maintain import optimize_indices
 from lance_core.dataset.maintain.compact import CompactionMetrics, compact_files, plan_snapshot
-from lance_core.dataset.maintain.compact_options import HINTS, CompactionChoice, choose_options
-from lance_core.dataset.options import check_options
+from lance_core.dataset.maintain.compact_options import CompactionChoice, choose_options
 
 
 class DatasetOptimizer:
@@ -43,7 +42,11 @@ class DatasetOptimizer:
         data_storage_version: str | None = None,
         strategy: str | None = None,
         tier_fanout: int | None = None,
-        **options: Any,
+        max_rows_per_group: int | None = None,
+        num_threads: int | None = None,
+        io_buffer_size: int | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_overlays_per_fragment: int | None = None,
     ) -> CompactionMetrics:
         """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
 
@@ -52,6 +55,8 @@ class DatasetOptimizer:
         the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
         `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
         configuration may say, as `lance.compaction.<option>`.
+
+        The last five steer the official library's speed; they are accepted and change nothing here.
 
         `strategy="tiered"` (an addition to the official library) rewrites a size tier when `tier_fanout` fragments of it
         have gathered, so that compacting a table that grows by small appends rewrites each row only a few times.
@@ -72,7 +77,6 @@ class DatasetOptimizer:
             "strategy": strategy,
             "tier_fanout": tier_fanout,
         }
-        check_options("compact_files", options, hints=HINTS, refused={})
         bounds = choose_options(given, self._dataset.snapshot.manifest.config)
         landed, metrics = compact_files(self._dataset.snapshot, bounds)
         self._dataset.move_to(landed)

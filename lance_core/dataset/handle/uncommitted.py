@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_core.commit.log.manifests import latest_version
+from lance_core.dataset.arguments import written_out
 from lance_core.dataset.columns import evolve
 from lance_core.dataset.columns.from_stream import stage_reader
 from lance_core.dataset.columns.join import stage_join
@@ -26,17 +27,21 @@ from lance_core.dataset.edit.delete import stage_delete
 from lance_core.dataset.edit.insert import external_uris, parse_request, places_for, stage_write
 from lance_core.dataset.edit.replace_where import stage_replace
 from lance_core.dataset.edit.update import stage_update
+from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.indexing.build import parse_index_request, stage_index
 from lance_core.dataset.indexing.folder import segments_named
 from lance_core.dataset.maintain.compact import stage_compaction
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.write.sources import open_source
+from lance_core.dataset.write.sources import ReaderLike, open_source
 from lance_core.format.manifest import BasePath
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.operations.restore import Restore
 from lance_core.table.operations.update_bases import UpdateBases
 from lance_core.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class UncommittedVerbs:
@@ -48,9 +53,10 @@ class UncommittedVerbs:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def insert(self, data: Any, *, mode: str = "append", **options: Any) -> Transaction:
+    @written_out(WriteOptions)
+    def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteOptions]) -> Transaction:
         """Rows, appended or in the place of all."""
-        snapshot, request = self._snapshot, parse_request(mode=mode, **options)
+        snapshot, request = self._snapshot, parse_request(mode, **options)
         places = places_for(snapshot.store, snapshot.manifest, request, snapshot.storage_options)
         external = external_uris(snapshot.manifest, request, snapshot.storage_options)
         source = open_source(data)

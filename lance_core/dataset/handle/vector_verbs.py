@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from lance_core.dataset.options import check_options
+from lance_core.dataset.arguments import check_options, written_out
+from lance_core.dataset.handle.vector_options import MoreVectorOptions, VectorOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
@@ -22,23 +23,11 @@ from lance_core.format.index import IndexMetadata
 from lance_core.progress import IndexProgress, reporting
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from lance_core.dataset.handle.protocol import TableHandle
     from lance_core.index.vector.model import VectorModel
 
-_HINTS = frozenset(
-    {
-        "index_cache_size", "shuffle_partition_batches", "shuffle_partition_concurrency", "storage_options", "filter_nan",
-        "progress_callback", "streaming_sample_rate", "streaming_coreset_rate", "streaming_refine_passes",
-    }
-)  # fmt: skip
-_REFUSED: dict[str, tuple[object, ...]] = {
-    "accelerator": (),
-    "ivf_centroids_file": (),
-    "precomputed_partition_dataset": (),
-    "skip_transpose": (False,),
-    "index_file_version": ("V3",),
-    "rabitq_model": (),
-}
 _PARAMETERS = frozenset(
     {
         "num_partitions", "target_partition_size", "num_sub_vectors", "num_bits", "ivf_centroids", "pq_codebook",
@@ -52,6 +41,7 @@ class VectorVerbs:
 
     _snapshot: Snapshot
 
+    @written_out(MoreVectorOptions)
     def create_index(
         self,
         column: str | list[str],
@@ -63,12 +53,12 @@ class VectorVerbs:
         ivf_centroids: Any = None,
         pq_codebook: Any = None,
         num_sub_vectors: int | None = None,
-        accelerator: Any = None,
+        accelerator: None = None,
         index_cache_size: int | None = None,
         shuffle_partition_batches: int | None = None,
         shuffle_partition_concurrency: int | None = None,
-        ivf_centroids_file: str | None = None,
-        precomputed_partition_dataset: str | None = None,
+        ivf_centroids_file: None = None,
+        precomputed_partition_dataset: None = None,
         storage_options: dict[str, str] | None = None,
         filter_nan: bool = True,
         train: bool = True,
@@ -79,9 +69,9 @@ class VectorVerbs:
         streaming_sample_rate: int | None = None,
         streaming_coreset_rate: int | None = None,
         streaming_refine_passes: int | None = None,
-        skip_transpose: bool = False,
+        skip_transpose: Literal[False] = False,
         progress_callback: Callable[[IndexProgress], None] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[MoreVectorOptions],
     ) -> TableHandle:
         """Build a vector index over all rows and move to the version that has it; the handle itself is returned.
 
@@ -99,7 +89,7 @@ class VectorVerbs:
         if not train:
             raise InputError("a vector index cannot be made without training", cure="Append rows, then create it.")
         # The hints among the parameters (cache sizes, shuffling, streaming) have nothing to steer here.
-        options = {
+        options: dict[str, Any] = {
             "metric": metric, "num_partitions": num_partitions, "ivf_centroids": ivf_centroids, "pq_codebook": pq_codebook,
             "num_sub_vectors": num_sub_vectors, "target_partition_size": target_partition_size, "accelerator": accelerator,
             "ivf_centroids_file": ivf_centroids_file, "precomputed_partition_dataset": precomputed_partition_dataset,
@@ -110,7 +100,8 @@ class VectorVerbs:
             self._snapshot = create_vector_index(self._snapshot, request, replaces=replace)
         return self  # type: ignore[return-value]
 
-    def train_index(self, column: str, index_type: str, metric: str = "L2", **options: Any) -> VectorModel:
+    @written_out(VectorOptions)
+    def train_index(self, column: str, index_type: str, metric: str = "L2", **options: Unpack[VectorOptions]) -> VectorModel:
         """The model that the segments of an index share, trained on a sample of the whole column; nothing is written.
 
         It travels as bytes: `model.to_bytes()`, `lance_core.index.vector.model.model_from_bytes`.
@@ -137,6 +128,7 @@ class VectorVerbs:
         request = VectorRequest(column, name or f"{column}_idx", model.parameters, model.element)
         return build_vector_segment(self._snapshot, request, model, self._fragments(fragment_ids), attempt=attempt)
 
+    @written_out(VectorOptions)
     def create_index_uncommitted(
         self,
         column: str | list[str],
@@ -145,12 +137,12 @@ class VectorVerbs:
         metric: str = "L2",
         *,
         fragment_ids: Sequence[int],
-        **options: Any,
+        replace: bool = False,
+        **options: Unpack[VectorOptions],
     ) -> IndexMetadata:
         """Train (unless `ivf_centroids` and `pq_codebook` are given) and write one segment without publishing it."""
         from lance_core.dataset.indexing.vector_build import build_vector_segment, train_index
 
-        options.pop("replace", None)
         request = self._request(column, index_type, name, {"metric": metric, **options})
         model = train_index(self._snapshot, request)
         return build_vector_segment(self._snapshot, request, model, self._fragments(fragment_ids))
@@ -164,7 +156,7 @@ class VectorVerbs:
         own = {key: value for key, value in options.items() if key in _PARAMETERS and value is not None}
         metric = options.pop("metric")
         others = {key: value for key, value in options.items() if key not in _PARAMETERS}
-        check_options("create_index", others, hints=_HINTS, refused=_REFUSED)
+        check_options("create_index", others, VectorOptions)
         return parse_vector_request(self._snapshot, only, index_type, name, metric=metric, **own)
 
     def _fragments(self, fragment_ids: Sequence[int]) -> list[Fragment]:

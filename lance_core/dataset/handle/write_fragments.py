@@ -9,16 +9,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lance_core.commit.log.manifests import open_newest
+from lance_core.dataset.arguments import written_out
 from lance_core.dataset.edit.insert import external_uris, parse_request, places_for, stage_write
+from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.handle.protocol import TableHandle
-from lance_core.dataset.write.sources import open_source
+from lance_core.dataset.write.sources import ReaderLike, open_source
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
@@ -27,26 +28,29 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _ALL = 1 << 62
 
 
+@written_out(WriteOptions)
 def write_fragments(
-    data: Any,
+    data: ReaderLike,
     dataset_uri: str | os.PathLike[str] | TableHandle,
     schema: pa.Schema | None = None,
     *,
     return_transaction: bool = False,
     mode: str = "append",
-    storage_options: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: Unpack[WriteOptions],
 ) -> list[Fragment] | Transaction:
     """Write rows as fragments with id 0 that no version has yet; with `return_transaction` the transaction to commit.
 
     Options as for `write_dataset`. Files that are never committed are garbage: they belong to no version.
     Raises SchemaMismatchError, InputError.
     """
-    request = parse_request(mode=mode, **options)
-    params = options.get("base_store_params")
+    request = parse_request(mode, **options)
+    params, storage_options = options.get("base_store_params"), options.get("storage_options")
     if isinstance(dataset_uri, TableHandle):
         store: Store = dataset_uri.snapshot.store
         current: Manifest | None = dataset_uri.snapshot.manifest
@@ -63,18 +67,18 @@ def write_fragments(
 
 
 def write_one_fragment(
-    data: Any,
+    data: ReaderLike,
     dataset_uri: str | os.PathLike[str],
     schema: pa.Schema | None = None,
     *,
     fragment_id: int | None = None,
     mode: str = "append",
-    **options: Any,
+    **options: Unpack[WriteOptions],
 ) -> Fragment:
     """Write all rows as one fragment that no version has yet. InputError when there are none."""
-    given = {name: value for name, value in options.items() if value is not None}
     mode = "append" if mode == "append" else "overwrite"
-    made = write_fragments(data, dataset_uri, schema, mode=mode, max_rows_per_file=_ALL, max_bytes_per_file=_ALL, **given)
+    whole: WriteOptions = {**options, "max_rows_per_file": _ALL, "max_bytes_per_file": _ALL}
+    made = write_fragments(data, dataset_uri, schema, mode=mode, **whole)
     if not isinstance(made, list) or len(made) != 1:
         raise InputError("there are no rows to make a fragment of")
     return made[0] if fragment_id is None else replace(made[0], id=fragment_id)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from lance_core.format.schema import NO_PARENT
 
 ADDRESS = "_rowaddr"
 BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
+BlobMode = Literal["lazy", "bytes", "descriptions"]
 BLOB_MODES: Mapping[str, str] = MappingProxyType(
     {"lazy": "blobs_descriptions", "bytes": "all_binary", "descriptions": "blobs_descriptions"}
 )

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
-from lance_core.dataset.scan.order_by import ColumnOrdering, parse_order
+from lance_core.dataset.scan.order_by import ColumnOrdering
 from lance_core.dataset.scan.projection import Columns
 from lance_core.dataset.scan.statistics import StatsCallback
 from lance_core.errors import InputError
@@ -58,15 +58,3 @@ def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
     if type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression":
         return from_pyarrow(value, schema)
     raise InputError(f"a filter is SQL text or a pyarrow expression, got {type(value).__name__}")
-
-
-def shape_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a scan that shape its result, as fields of a `ScanRequest`."""
-    return {
-        "order_by": parse_order(options.get("order_by")),
-        "include_deleted_rows": bool(options.get("include_deleted_rows")),
-        "blob_handling": options.get("blob_handling"),
-        "strict_batch_size": bool(options.get("strict_batch_size")),
-        "batch_size_bytes": options.get("batch_size_bytes"),
-        "scan_stats_callback": options.get("scan_stats_callback"),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from lance_core.table.touches import Touches
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lance_core.table.draft import ManifestDraft
 
 
+@runtime_checkable
 class Operation(Protocol):
     """One kind of edit (an arm of `lance.table.Transaction.operation`)."""
 

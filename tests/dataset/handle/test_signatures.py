@@ -1,13 +1,15 @@
 """Names and arguments of the handle beside the official library's: every difference is named here, with its reason.
 
-A call that is right there is right here: an argument that one function takes by name and ours takes among its `**options`
+A call that is right there is right here: an argument that one function takes by name and ours lists in its signature
 counts as taken. What is left is refused, or is not here, on purpose.
 """
 
 from __future__ import annotations
 
 import inspect
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -17,10 +19,11 @@ import lance_core
 from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
 from lance_core.dataset.handle.optimize import DatasetOptimizer
 from lance_core.dataset.handle.ref_verbs import Branches
+from lance_core.dataset.handle.scanner_builder import ScannerBuilder
 from lance_core.dataset.maintain.statistics import LanceStats
-from lance_core.dataset.options import COMMIT_HINTS, COMMIT_REFUSED, SCAN_HINTS, SCAN_REFUSED, WRITE_HINTS, WRITE_REFUSED
 from lance_core.dataset.refs.tags import Tags
 
+ROOT = Path(__file__).resolve().parents[3]
 OFFICIAL = sys.modules["lance.dataset"]
 
 PAIRS: dict[str, tuple[Any, Any]] = {
@@ -30,6 +33,7 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "branches": (OFFICIAL.Branches, Branches),
     "stats": (OFFICIAL.LanceStats, LanceStats),
     "merge_insert": (OFFICIAL.MergeInsertBuilder, MergeInsertBuilder),
+    "scanner": (OFFICIAL.ScannerBuilder, ScannerBuilder),
 }
 
 NOT_HERE: dict[str, dict[str, str]] = {
@@ -57,6 +61,13 @@ NOT_HERE: dict[str, dict[str, str]] = {
     "tags": {},
     "branches": {},
     "stats": {},
+    "scanner": {
+        "apply_defaults": "default_scan_options are not implemented",
+        "minhash_search": "MinHash indices are not searched",
+        "row_addr_prefilter": "row_addr_allowlist and row_addr_blocklist are not implemented",
+        "substrait_aggregate": "no query planner below it; sql",
+        "with_index_segments": "index_segments is not implemented",
+    },
     "merge_insert": {
         "analyze_plan": "no query planner below it",
         "analyze_plan_batches": "no query planner below it",
@@ -74,26 +85,17 @@ OURS: dict[str, set[str]] = {
     "tags": set(),
     "branches": set(),
     "stats": set(),
+    "scanner": set(),
     "merge_insert": set(),
 }  # fmt: skip
 
-TAKEN_AS_OPTIONS: dict[str, set[str]] = {
-    "scanner": {*SCAN_HINTS, *SCAN_REFUSED},
-    "commit": {*COMMIT_HINTS, *COMMIT_REFUSED},
-    "commit_batch": {*COMMIT_HINTS, *COMMIT_REFUSED},
-    "insert": {*WRITE_HINTS, *WRITE_REFUSED},
-}
-for _name in ("to_table", "to_batches", "to_pandas", "count_rows", "head", "sample"):
-    TAKEN_AS_OPTIONS[_name] = TAKEN_AS_OPTIONS["scanner"] | {*inspect.signature(lance_core.LanceDataset.scanner).parameters}
-
 ARGUMENTS_NOT_HERE: dict[str, set[str]] = {
     "read_blobs": {"io_buffer_size", "preserve_order"},
+    "create_index_uncommitted": {"index_uuid", "train"},
+    "nearest": {"approx_mode", "query_parallelism", "search_effort"},
     "merge_index_metadata": {"batch_readhead", "progress_callback"},
-    "compact_files": {"max_rows_per_group", "num_threads", "binary_copy_read_batch_bytes"},
 }
 """Hints, or taken by `**options` and refused by value; see docs and docstrings."""
-VECTOR_VERBS = {"create_index", "create_index_uncommitted"}
-"""Their many arguments are taken by `**options` and checked by kind (lance_core.index.vector.parameters)."""
 
 
 @pytest.mark.parametrize("what", PAIRS)
@@ -108,7 +110,7 @@ def verbs() -> list[tuple[str, str]]:
         (what, name)
         for what, (theirs, ours) in PAIRS.items()
         for name in sorted({*dir(theirs)} & {*dir(ours)})
-        if not name.startswith("_") and callable(getattr(theirs, name)) and name not in VECTOR_VERBS
+        if not name.startswith("_") and callable(getattr(theirs, name))
     ]
 
 
@@ -119,9 +121,44 @@ def test_arguments(what: str, name: str) -> None:
     except (TypeError, ValueError):
         pytest.skip("a function without a signature")
     plain = [item.name for item in theirs.values() if item.kind is not item.VAR_KEYWORD]
-    missing = {*plain} - {*ours} - TAKEN_AS_OPTIONS.get(name, set())
+    missing = {*plain} - {*ours}
     assert missing == ARGUMENTS_NOT_HERE.get(name, set())
     by_place = [item.name for item in theirs.values() if item.kind is item.POSITIONAL_OR_KEYWORD]
     here = [item.name for item in ours.values() if item.kind is item.POSITIONAL_OR_KEYWORD]
     shared = min(len(here), len(by_place))
     assert here[:shared] == by_place[:shared], "arguments by place come in the same order"
+
+
+def test_help_and_editors_see_every_argument() -> None:
+    for function in (lance_core.LanceDataset.to_table, lance_core.LanceDataset.to_batches, lance_core.LanceDataset.scanner):
+        shown = inspect.signature(function).parameters
+        assert {"columns", "filter", "order_by", "with_row_id", "full_text_query", "batch_size_bytes"} <= {*shown}
+        assert not [item for item in shown.values() if item.kind is item.VAR_KEYWORD]
+    theirs, ours = (inspect.signature(module.write_dataset).parameters for module in (lance, lance_core))
+    assert {*theirs} - {*ours} == set()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colums'"):
+        lance_core.write_dataset({"a": [1]}, "memory://signatures").to_table(colums=["a"])
+    with pytest.raises(ValueError, match="max_page_bytes=7 is not implemented"):
+        lance_core.write_dataset({"a": [1]}, "memory://refused", max_page_bytes=7)
+
+
+SNIPPET = """
+import lance_core
+ds = lance_core.write_dataset({"a": [1]}, "/t", mode="create", max_rows_per_file=7)
+ds.to_table(filter="a > 3", with_row_id=True).num_rows
+ds.scanner(colums=["a"])
+ds.to_batches(prefilter="yes")
+lance_core.write_dataset({"a": [1]}, "/t", max_row_per_file=7)
+lance_core.LanceOperation.Append(fragments=[], fragment=[])
+ds.commit("/t", lance_core.Transaction(1, lance_core.LanceOperation.Append([])), read_versions=7)
+"""
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_wrong_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "snippet.py"
+    path.write_text(SNIPPET)
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path), str(path)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600).stdout
+    wrong = {int(line.split(":")[1]) for line in told.splitlines() if line.startswith(str(path))}
+    assert wrong == {5, 6, 7, 8, 9}, told
