@@ -4,9 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PROTOC_VENV := .venv-protos
 JOBS ?= 2
+TASKS ?= 100000
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean
+.PHONY: help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -63,6 +64,9 @@ contracts: setup ## import contracts
 	$(BIN)/lint-imports
 
 check: lint types contracts ## everything but the tests
+
+driver: setup ## the end of a write job of 100,000 tasks, without Spark, on a store 30 ms away
+	$(BIN)/python -m bench.many_tasks --tasks $(TASKS) --commit
 
 bench: setup ## side by side with pylance and Parquet; results in bench/results
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt matplotlib

@@ -101,6 +101,11 @@ class RunningServer:
         """Answer as late and as slowly as this from now on; 0 MB/s is as fast as it can."""
         self._ask("settings", {"latency_ms": latency_ms, "megabytes_per_second": megabytes_per_second})
 
+    def put_objects(self, uri: str, names: Sequence[str], text: str = "") -> None:
+        """Put many small objects below an s3:// uri at once; they are not counted."""
+        place = uri.removeprefix("s3://")
+        self._ask("objects", {"keys": [f"{place}/{name}" for name in names], "text": text})
+
     def fail(self, *faults: Mapping[str, Any]) -> None:
         """Answer the next matching requests with an error: see the server."""
         self._ask("faults", faults)

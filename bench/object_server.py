@@ -8,6 +8,7 @@ It holds everything in memory.
     GET  /-/requests                    [{"operation": "GET", "key": "b/t/data/x.lance", "start": 1.25, …}, …]
     POST /-/settings                    {"latency_ms": 30, "megabytes_per_second": 50}
     POST /-/faults                      [{"operation": "PUT", "contains": "_versions/", "status": 503, "times": 1}]
+    POST /-/objects                     {"keys": ["b/t/a", "b/t/b"], "text": ""}, put without a request for each
     POST /-/forget                      the requests so far are forgotten
 
 Buckets exist as soon as they are named; signatures are not looked at. Conditional puts are real: one loop answers one
@@ -238,6 +239,9 @@ class ObjectServer:
         if what == "settings":
             self.latency = given["latency_ms"] / 1000
             self.bytes_per_second = given["megabytes_per_second"] * 1e6
+        elif what == "objects":
+            for key in given["keys"]:
+                self.put(key, given.get("text", "").encode())
         elif what == "faults":
             self.faults = [_Fault(**{"contains": "", "times": 1, **item}) for item in given]
         self.seen.clear()

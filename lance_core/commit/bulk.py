@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from lance_core.commit.records import each
+from lance_core.errors import NotFoundError
+from lance_core.io.fetcher import is_local
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 
@@ -22,6 +24,9 @@ _TRIED = 4
 _QUICK_SECONDS = 0.00015
 """Removing a file takes ten microseconds, or waits for the disk where its blocks are given back at once: threads help."""
 _NUM_SHARES = 16
+_MANY = 256
+_LISTED_PER_ASKED = 16
+"""Names of a listing come 1,000 at a time, one page after the other; single questions 64 at a time."""
 
 
 def delete_all(store: Store, paths: Iterable[str]) -> None:
@@ -49,6 +54,31 @@ def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
         return
     shares = [rest[start::_NUM_SHARES] for start in range(min(_NUM_SHARES, len(rest)))]
     list(io_pool().map(lambda share: many(chain.from_iterable(share)), shares))
+
+
+def missing(store: Store, paths: Sequence[str]) -> list[str]:
+    """The paths at which there is nothing, in order.
+
+    On a store that is far, many files of a folder are looked for in its listing, which tells a thousand a request, but no
+    further than that is fewer requests in a row than asking for each of them, many at once.
+    """
+    asked: Sequence[str] = paths
+    if len(paths) >= _MANY and not is_local(store):
+        unseen = set(paths)
+        for folder in sorted({path.partition("/")[0] for path in paths}):
+            unseen.difference_update(
+                entry.path for entry in islice(store.list(f"{folder}/"), len(paths) * _LISTED_PER_ASKED)
+            )
+        asked = [path for path in paths if path in unseen]
+    return [path for path in each(store, asked, _if_missing) if path is not None]
+
+
+def _if_missing(store: Store, path: str) -> str | None:
+    try:
+        store.size(path)
+    except NotFoundError:
+        return path
+    return None
 
 
 def _delete_group(store: Store, paths: Sequence[str]) -> None:

@@ -1,14 +1,15 @@
 """The reading half of the Spark source `lance`: pruned columns, pushed filters, a few fragments per partition.
 
-The version is fixed when Spark plans, so every task reads the same table. A task opens that version's manifest itself:
-what travels is a uri, a number and fragment ids.
+The version is fixed when Spark plans, so every task reads the same table. What travels to a task is what the manifest says
+of its fragments, about a hundred bytes each, and once per reader the rest of the manifest: no task reads it again, which
+with 100,000 tasks over 100,000 fragments would be more bytes than the rows.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,10 +23,13 @@ from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.expr import parse_filter
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.spark.filters import split_filters
 from lance_core.spark.options import SourceOptions
 from lance_core.spark.types import arrow_schema
+from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 _MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
 _GUESSED_ROW_BYTES = 100
@@ -33,10 +37,11 @@ _GUESSED_ROW_BYTES = 100
 
 @dataclass
 class FragmentGroup(InputPartition):
-    """Fragments that one task reads, by their place in the manifest: `start` to `end` (excluded)."""
+    """Fragments that one task reads: their places in the manifest, `start` to `end` (excluded), and its entries."""
 
     start: int
     end: int
+    described: tuple[bytes, ...] = ()
 
 
 class LanceReader(DataSourceReader):
@@ -46,6 +51,10 @@ class LanceReader(DataSourceReader):
         snapshot = open_read_snapshot(options)
         self._options = options
         self._version = snapshot.version if options.branch is None else (options.branch, snapshot.version)
+        # Where rows have ids of their own, indices answer with ids, and only the whole manifest knows where those are.
+        self._place = snapshot.uri
+        needs_all = snapshot.manifest.uses_stable_row_ids and bool(snapshot.manifest.indices)
+        self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
         self._columns = [field.name for field in schema.fields]
         self._target = arrow_schema(schema)
         self._filter = options.filter
@@ -63,12 +72,18 @@ class LanceReader(DataSourceReader):
         rows = self._options.rows_per_partition
         if rows is not None:
             groups = group_fragments(fragments, [fragment.num_rows for fragment in fragments], rows)
-            return self._worth_reading(snapshot, groups)
+            return self._described(snapshot, self._worth_reading(snapshot, groups))
         sizes = [_size_of(fragment) for fragment in fragments]
         # A little more than an even share: halves that are not quite equal are not three.
         share = sum(sizes) * 21 // (20 * (os.cpu_count() or 1)) + 1
         groups = group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
-        return self._worth_reading(snapshot, groups)
+        return self._described(snapshot, self._worth_reading(snapshot, groups))
+
+    def _described(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
+        if self._manifest is None:
+            return groups
+        raw = FragmentList.of(snapshot.manifest.fragments).to_bytes(encode_fragment)
+        return [replace(group, described=tuple(raw[group.start : group.end])) for group in groups]
 
     def _worth_reading(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
         """The groups that may hold rows for the filter, as far as indices know; one is kept, for Spark wants one."""
@@ -89,13 +104,20 @@ class LanceReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""
         assert isinstance(partition, FragmentGroup)
-        snapshot = self._snapshot()
-        manifest = snapshot.manifest
-        fragments = [manifest.fragments[index] for index in range(partition.start, partition.end)]
+        snapshot, fragments = self._of_partition(partition)
         plan = self._planned(snapshot, fragments)
         conformer = Conformer(self._target, uri=self._options.uri)
         for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
             yield conformer.apply(batch)
+
+    def _of_partition(self, partition: FragmentGroup) -> tuple[Snapshot, Sequence[Fragment]]:
+        if self._manifest is None:
+            snapshot = self._snapshot()
+            return snapshot, snapshot.manifest.fragments[partition.start : partition.end]
+        fragments = tuple(decode_fragment(raw) for raw in partition.described)
+        store = resolve_store(self._place, self._options.storage)
+        manifest = replace(self._manifest, fragments=fragments)
+        return Snapshot(store, manifest, self._options.storage), fragments
 
     def _and(self, text: str | None) -> None:
         self._filter = " AND ".join(f"({part})" for part in (self._options.filter, text) if part) or None

@@ -21,11 +21,12 @@ from dataclasses import replace
 from typing import Any
 
 from lance_core.commit import naming
+from lance_core.commit.bulk import missing
 from lance_core.commit.identities import identity_property
 from lance_core.commit.log.transactions import read_transaction_file, write_transaction
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
 from lance_core.commit.record_types import work_digest
-from lance_core.commit.records import add_record, each, write_record
+from lance_core.commit.records import add_record, write_record
 from lance_core.commit.references import data_paths, named_fragments
 from lance_core.commit.registry.attempts import (
     finished_path,
@@ -40,7 +41,7 @@ from lance_core.commit.registry.attempts import (
     write_started,
 )
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.errors import InputError, NotFoundError, RetryableConflictError
+from lance_core.errors import InputError, RetryableConflictError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -195,15 +196,7 @@ def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None =
 
 def missing_files(store: Store, transaction: Transaction, *, attempt: str) -> list[str]:
     """Files that the attempt wrote for its transaction and the store has no longer."""
-
-    def check(store: Store, path: str) -> str | None:
-        try:
-            store.size(path)
-        except NotFoundError:
-            return path
-        return None
-
-    return [path for path in each(store, data_paths(transaction, attempt=attempt), check) if path is not None]
+    return missing(store, data_paths(transaction, attempt=attempt))
 
 
 def operation_name(transaction: Transaction) -> str:

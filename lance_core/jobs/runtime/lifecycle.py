@@ -32,7 +32,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.failure_record import clear_failure
 from lance_core.jobs.runtime.landed_reference import landed_reference
-from lance_core.jobs.runtime.progress import clear_progress, read_progress, started_tasks
+from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
 from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Source, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
@@ -185,6 +185,24 @@ def close_attempt(
 
     Partitions below `spooled` only put rows aside: their files go.
     """
+    with Ticker(_RENEW_SECONDS, lambda: _renew_quietly(store, attempt)):
+        staged, notes = _close(store, attempt, results, conclude, properties, source, spooled)
+    # Only now: of 100,000 tasks this takes a while. What is left when the driver dies here goes with garbage collection.
+    clear_progress(store, attempt.attempt, notes)
+    log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
+    return staged
+
+
+def _close(
+    store: Store,
+    attempt: Attempt,
+    results: Sequence[TaskResult],
+    conclude: Callable[[Sequence[TaskResult]], Outcome],
+    properties: Mapping[str, str],
+    source: Source | None,
+    spooled: int,
+) -> tuple[StagedTransaction, Sequence[str] | None]:
+    """The staged transaction, and the names of what the tasks left if they were looked at."""
     outcome = conclude(results)
     results = [result for result in results if result.partition >= spooled]
     rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
@@ -192,13 +210,13 @@ def close_attempt(
         read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
     )
     kept = data_paths(transaction, attempt=attempt.attempt)
+    notes = None
     if spooled:
         remove_files(store, attempt.attempt, keep=frozenset(kept))
     else:
-        _remove_losers(store, attempt, results, kept=kept)
+        notes = list_notes(store, attempt.attempt)
+        _remove_losers(store, attempt, results, notes, kept=kept)
     size = sum(result.size for result in results)
-    # Before it is finished: whoever is killed in between is a dead attempt, whose progress goes with it.
-    clear_progress(store, attempt.attempt)
     staged = finish_attempt(
         store,
         attempt,
@@ -208,8 +226,12 @@ def close_attempt(
         fragments=outcome.num_fragments,
         rows_deleted=outcome.num_deleted,
     )
-    log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
-    return staged
+    return staged, notes
+
+
+def _renew_quietly(store: Store, attempt: Attempt) -> None:
+    with suppress(LanceError, OSError):  # an attempt that was given up is refused when it finishes
+        renew_lease(store, attempt)
 
 
 def look_at(store: Store, spec: JobSpec) -> TableState:
@@ -240,10 +262,12 @@ def reconcile(results: Sequence[TaskResult], *, fragment_rows: int, source_rows:
     return written
 
 
-def _remove_losers(store: Store, attempt: Attempt, results: Sequence[TaskResult], *, kept: Iterable[str]) -> None:
+def _remove_losers(
+    store: Store, attempt: Attempt, results: Sequence[TaskResult], notes: Sequence[str], *, kept: Iterable[str]
+) -> None:
     """Files of tasks that began and whose result does not count. A folder of data is listed only when there are such."""
     counted = {(result.partition, result.task_attempt) for result in results}
-    losers = started_tasks(store, attempt.attempt) - counted
+    losers = started_tasks(notes) - counted
     if losers:
         removed = remove_files(store, attempt.attempt, keep=frozenset(kept))
         log.info("%d tasks began in vain; %d of their files removed", len(losers), len(removed))

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
 from lance_core.commit import naming
+from lance_core.commit.bulk import delete_all
 from lance_core.errors import LanceError
 from lance_core.io.store import Store
 
@@ -53,6 +55,11 @@ class ProgressReport:
         self._last: str | None = None
         self.update(0, 0, 0, now=True)
 
+    def finish(self, rows: int, fragments: int, size: int) -> None:
+        """Leave the last numbers behind. The report before goes with all others, when the attempt is over."""
+        self._last = None
+        self.update(rows, fragments, size, now=True)
+
     def update(self, rows: int, fragments: int, size: int, *, now: bool = False) -> None:
         """Leave the numbers behind when a report is due, or `now`."""
         clock = time.monotonic()
@@ -73,29 +80,32 @@ class ProgressReport:
 def read_progress(store: Store, attempt: str) -> Progress:
     """What the tasks have left so far; a retried partition counts once, by the task that got furthest."""
     best: dict[int, tuple[int, int, int]] = {}
-    for partition, _, *numbers in _reports(store, attempt):
+    for partition, _, *numbers in _reports(list_notes(store, attempt)):
         rows, fragments, size = (int(number) for number in numbers[-3:])
         best[int(partition)] = max(best.get(int(partition), (0, 0, 0)), (rows, fragments, size))
     totals = (sum(numbers[index] for numbers in best.values()) for index in range(3))
     return Progress(len(best), *totals)
 
 
-def started_tasks(store: Store, attempt: str) -> set[tuple[int, str]]:
-    """(partition, task attempt) of every task that began."""
-    return {(int(report[0]), report[1]) for report in _reports(store, attempt)}
+def list_notes(store: Store, attempt: str) -> Sequence[str]:
+    """Names of what an attempt's tasks left: of 100,000 tasks a hundred requests and more, so once is enough."""
+    return store.list_names(f"{PROGRESS}/{attempt}/")
 
 
-def clear_progress(store: Store, attempt: str) -> None:
-    """Remove what an attempt's tasks left."""
-    try:
-        for name in store.list_names(f"{PROGRESS}/{attempt}/"):
-            store.delete(f"{PROGRESS}/{attempt}/{name}")
-    except (LanceError, OSError):
-        return
+def started_tasks(notes: Iterable[str]) -> set[tuple[int, str]]:
+    """(partition, task attempt) of every task that began, by the names of what it left."""
+    return {(int(report[0]), report[1]) for report in _reports(notes)}
 
 
-def _reports(store: Store, attempt: str) -> Iterator[list[str]]:
-    for name in store.list_names(f"{PROGRESS}/{attempt}/"):
+def clear_progress(store: Store, attempt: str, notes: Sequence[str] | None = None) -> None:
+    """Remove what an attempt's tasks left, many a request where the store can; `notes` when they have been listed."""
+    with suppress(LanceError, OSError):
+        names = list_notes(store, attempt) if notes is None else notes
+        delete_all(store, [f"{PROGRESS}/{attempt}/{name}" for name in names])
+
+
+def _reports(notes: Iterable[str]) -> Iterator[list[str]]:
+    for name in notes:
         parts = name.split(".")
         if len(parts) == 6 and all(part.isdigit() for part in parts):
             yield parts

@@ -84,7 +84,7 @@ class WriteWork:
             fragments=tuple(encode_fragment(fragment) for fragment in fragments),
         )
         self._give_back_if_given_up(store, fragments)
-        report.update(result.rows, len(fragments), result.size, now=True)
+        report.finish(result.rows, len(fragments), result.size)
         return result
 
     def _give_back_if_given_up(self, store: Store, fragments: Sequence[Fragment]) -> None:
