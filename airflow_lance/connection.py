@@ -21,7 +21,6 @@ from typing import Any, Protocol
 
 from lance_core.errors import InputError
 
-_SECRET_NAME = re.compile(r"secret|password|passwd|token|credential|sas|connection_string|key", re.IGNORECASE)
 _HAS_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 # A form has a masked password field and nothing else that is masked: it carries the one credential of each cloud.
@@ -60,8 +59,10 @@ class LanceConnection:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values of the options whose name says that they are secret."""
-        return tuple(value for name, value in self.storage_options.items() if value and _SECRET_NAME.search(name))
+        """Values of all options that are not known to be plain."""
+        from lance_core.jobs.specs.plain_options import is_plain_option
+
+        return tuple(value for name, value in self.storage_options.items() if value and not is_plain_option(name, value))
 
     def table_uri(self, table: str) -> str:
         """The uri of a table: `table` itself when it is a uri or an absolute path, else a place below `base_uri`."""

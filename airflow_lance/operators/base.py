@@ -21,13 +21,12 @@ from airflow_lance.compat import (
     BaseOperator,
     Context,
     deferrable_by_default,
-    mask_secret,
 )
-from airflow_lance.connection import LanceConnection
 from airflow_lance.execution.callables import check_callables
 from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
 from airflow_lance.execution.parse_checks import check_arguments
+from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.lineage import Touched, lineage, source_paths
 from lance_core.errors import InputError
@@ -67,6 +66,14 @@ class LanceTableOperator(BaseOperator):
         self.uri = uri
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
+        check_storage_options(self.storage_options, where=self.task_id)
+
+    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
+        """Render, then tell the masking what must not show: Airflow stores rendered fields right after this."""
+        super().render_template_fields(context, jinja_env)
+        fields = [getattr(self, name, None) for name in self.template_fields if name != "storage_options"]
+        mask_all(self.storage_options, specs=fields)
+        check_storage_options(self.storage_options, where=self.task_id)
 
     @property
     def lance_hook(self) -> LanceHook:
@@ -79,9 +86,7 @@ class LanceTableOperator(BaseOperator):
 
     def store_options(self) -> dict[str, Any]:
         """The connection's options and over them this operator's; values are text or references."""
-        literals = {name: str(value) for name, value in self.storage_options.items() if not isinstance(value, Mapping)}
-        for secret in LanceConnection(storage_options=literals).secrets:
-            mask_secret(secret)
+        mask_all(self.storage_options)
         return {**self.lance_hook.storage_options(self.uri), **self.storage_options}
 
 
@@ -339,14 +344,13 @@ class LanceStageOperator(LanceTableOperator):
         from airflow_lance.triggers.staging import LanceStagingTrigger
 
         self.log.info("Waiting for Spark job %s in the triggerer", job)
-        references = {name: value for name, value in self.storage_options.items() if isinstance(value, Mapping)}
         self.defer(
             trigger=LanceStagingTrigger(
                 uri=self.uri,
                 identity=spec.identity,
                 stale=stale,
                 lance_conn_id=self.lance_conn_id,
-                storage_options=references,
+                storage_options=self.storage_options,  # whole: secrets in them are references
             ),
             method_name="execute_complete",
         )

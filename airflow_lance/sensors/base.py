@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.compat import AirflowFailException, BaseSensorOperator, Context, deferrable_by_default
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.facts import look
+from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.hooks.lance import LanceHook
 from lance_core.errors import InputError
 
@@ -54,8 +55,15 @@ class LanceSensor(BaseSensorOperator):
         self.uri = uri
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
+        check_storage_options(self.storage_options, where=self.task_id)
         self.deferrable = deferrable_by_default() if deferrable is None else deferrable
         self._facts: TableFacts | None = None
+
+    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
+        """Render, then tell the masking what must not show: Airflow stores rendered fields right after this."""
+        super().render_template_fields(context, jinja_env)
+        mask_all(self.storage_options)
+        check_storage_options(self.storage_options, where=self.task_id)
 
     @abstractmethod
     def make_condition(self) -> Condition:

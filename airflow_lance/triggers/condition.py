@@ -17,8 +17,15 @@ from typing import Any
 
 from airflow_lance.compat import BaseTrigger, TriggerEvent
 from airflow_lance.execution.facts import look
+from airflow_lance.execution.secrets import check_storage_options
+from airflow_lance.triggers.looks import jittered, question_of, shared_looks, store_of
 from lance_core.conditions import TableFacts, condition_from_dict
 from lance_core.errors import LanceError
+
+
+def _detail(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """What a condition looks at: any version number is answered by the same facts."""
+    return {name: value for name, value in condition.items() if name != "version"}
 
 
 class LanceConditionTrigger(BaseTrigger):
@@ -26,6 +33,7 @@ class LanceConditionTrigger(BaseTrigger):
 
     :param uri: the table, as for an operator.
     :param condition: `Condition.to_dict()`.
+    :param storage_options: more options for the store; secrets only as references, because Airflow stores the trigger.
     :param poke_interval: seconds between two looks.
     """
 
@@ -46,7 +54,8 @@ class LanceConditionTrigger(BaseTrigger):
         self.poke_interval = poke_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments; Airflow stores them."""
+        """Class path and arguments; Airflow stores them, so they hold no secret. InputError when they do."""
+        check_storage_options(self.storage_options, where=type(self).__name__)
         kwargs = {
             "uri": self.uri,
             "condition": self.condition,
@@ -61,18 +70,27 @@ class LanceConditionTrigger(BaseTrigger):
         condition = condition_from_dict(self.condition)
         while True:
             try:
-                facts: TableFacts = await asyncio.to_thread(self._look)
+                facts = await self._ask()
             except LanceError as error:
                 if not error.retryable:
                     yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})  # type: ignore[no-untyped-call]
                     return
                 self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
+            except Exception as error:
+                # Whatever it is, waiting goes on for nobody's sake: the task fails and says so.
+                self.log.exception("Looking at %s failed", self.uri)
+                yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})  # type: ignore[no-untyped-call]
+                return
             else:
                 if condition.is_met(facts):
                     yield TriggerEvent({"facts": facts.to_dict()})  # type: ignore[no-untyped-call]
                     return
                 self.log.info("%s: %s", facts.uri, condition.explain(facts))
-            await asyncio.sleep(self.poke_interval)
+            await asyncio.sleep(jittered(self.poke_interval))
+
+    async def _ask(self) -> TableFacts:
+        question = question_of("condition", self.uri, self.lance_conn_id, self.storage_options, _detail(self.condition))
+        return await shared_looks().look(store_of(self.uri, self.lance_conn_id), question, self._look)
 
     def _look(self) -> TableFacts:
         return look(

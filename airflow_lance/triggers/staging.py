@@ -12,7 +12,9 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from airflow_lance.compat import BaseTrigger, TriggerEvent
+from airflow_lance.execution.secrets import check_storage_options
 from airflow_lance.hooks.lance import LanceHook
+from airflow_lance.triggers.looks import jittered, question_of, shared_looks, store_of
 from lance_core.errors import LanceError
 
 
@@ -45,7 +47,8 @@ class LanceStagingTrigger(BaseTrigger):
         self.poke_interval = poke_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments; Airflow stores them."""
+        """Class path and arguments; Airflow stores them, so they hold no secret. InputError when they do."""
+        check_storage_options(self.storage_options, where=type(self).__name__)
         kwargs = {
             "uri": self.uri,
             "identity": self.identity,
@@ -60,21 +63,30 @@ class LanceStagingTrigger(BaseTrigger):
         """Look, wait, look again; one event."""
         while True:
             try:
-                state = await asyncio.to_thread(self._look)
+                state = await self._ask()
             except LanceError as error:
                 if not error.retryable:
                     state = "failed"
                 else:
                     state = None
                     self.log.warning("%s: %s", type(error).__name__, error)
+            except Exception:
+                # The task reads the job's own error, or says that there is none.
+                self.log.exception("Looking at %s failed", self.uri)
+                state = "failed"
             if state is not None:
                 yield TriggerEvent({"state": state})  # type: ignore[no-untyped-call]
                 return
-            await asyncio.sleep(self.poke_interval)
+            await asyncio.sleep(jittered(self.poke_interval))
 
     async def on_kill(self) -> None:
         """The task was killed while it waited here: its attempt is aborted, so that what the job writes never counts."""
         await asyncio.to_thread(self._abort)
+
+    async def _ask(self) -> str | None:
+        detail = [self.identity, self.stale]
+        question = question_of("staging", self.uri, self.lance_conn_id, self.storage_options, detail)
+        return await shared_looks().look(store_of(self.uri, self.lance_conn_id), question, self._look)
 
     def _look(self) -> str | None:
         from lance_core.jobs.api import watch

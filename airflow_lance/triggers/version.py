@@ -22,6 +22,8 @@ from typing import Any
 
 from airflow_lance.compat import BaseEventTrigger, TriggerEvent
 from airflow_lance.execution.facts import look
+from airflow_lance.execution.secrets import check_storage_options
+from airflow_lance.triggers.looks import jittered, question_of, shared_looks, store_of
 from lance_core.conditions import TableFacts, VersionAtLeast
 from lance_core.errors import LanceError
 
@@ -82,7 +84,8 @@ class LanceVersionTrigger(BaseEventTrigger):
         self.poke_interval = poke_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments; Airflow stores them."""
+        """Class path and arguments; Airflow stores them, so they hold no secret. InputError when they do."""
+        check_storage_options(self.storage_options, where=type(self).__name__)
         kwargs = {
             "uri": self.uri,
             "min_version": self.min_version,
@@ -97,9 +100,12 @@ class LanceVersionTrigger(BaseEventTrigger):
         seen = await self._watermark()
         while True:
             try:
-                facts: TableFacts = await asyncio.to_thread(self._look)
+                facts = await self._ask()
             except LanceError as error:
                 self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
+            except Exception:
+                # A watch must not end: nobody would start it again.
+                self.log.exception("Looking at %s failed; looking again in %s s", self.uri, self.poke_interval)
             else:
                 if seen is None:
                     seen = Seen(facts.version if self.min_version is None else self.min_version - 1, facts.incarnation)
@@ -111,7 +117,7 @@ class LanceVersionTrigger(BaseEventTrigger):
                     yield TriggerEvent(version_event(facts, since=since))  # type: ignore[no-untyped-call]
                     # Afterwards: a triggerer that dies in between reports it twice, not never.
                     await self._remember(seen)
-            await asyncio.sleep(self.poke_interval)
+            await asyncio.sleep(jittered(self.poke_interval))
 
     async def _watermark(self) -> Seen | None:
         store: Any = getattr(self, "asset_state_store", None)
@@ -130,6 +136,10 @@ class LanceVersionTrigger(BaseEventTrigger):
         if store is not None:
             await store.aset(INCARNATION, seen.incarnation)
             await store.aset(WATERMARK, seen.version)
+
+    async def _ask(self) -> TableFacts:
+        question = question_of("version", self.uri, self.lance_conn_id, self.storage_options, None)
+        return await shared_looks().look(store_of(self.uri, self.lance_conn_id), question, self._look)
 
     def _look(self) -> TableFacts:
         return look(

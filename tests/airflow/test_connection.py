@@ -171,9 +171,10 @@ def test_an_operators_own_secrets_are_masked_too() -> None:
     operator = LanceAppendOperator(
         task_id="a",
         uri="/data/t.lance",
-        source={"format": "csv", "paths": ["x"]},
-        storage_options={"account_key": "quiet-quiet-quiet", "token": {"env": "TOKEN"}, "region": "eu-west-2"},
+        source={"format": "jdbc", "options": {"url": "jdbc:x", "password": "quiet-quiet-quiet"}},
+        storage_options={"token": {"env": "TOKEN"}, "region": "eu-west-2"},
     )
+    operator.render_template_fields({})  # type: ignore[arg-type]
     assert operator.store_options() == operator.storage_options
     assert redact("quiet-quiet-quiet in eu-west-2") == "*** in eu-west-2"
 

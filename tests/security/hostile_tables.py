@@ -75,9 +75,7 @@ def build(root: Path) -> None:
     """Two tables, with addresses and with stable row ids, that hold every kind of file."""
     for name, stable in (("addresses", False), ("stable", True)):
         uri = str(root / name)
-        rows = pa.table(
-            {"id": pa.array(range(30), pa.int64()), "s": [f"row {n}" for n in range(30)], "v": [[1.0, n] for n in range(30)]}
-        )
+        rows = pa.table({"id": pa.array(range(30), pa.int64()), "s": [f"row {n}" for n in range(30)]})
         vectors = pa.array([[1.0, float(n)] for n in range(30)], pa.list_(pa.float32(), 2))
         data = rows.append_column("v", vectors)
         ds = lance_core.write_dataset(data.slice(0, 20), uri, max_rows_per_file=10, enable_stable_row_ids=stable)
