@@ -62,6 +62,19 @@ def decode_details(details: IndexDetails) -> Details | None:
     return None if decode is None else decode(details.value)
 
 
+def decode_old_vector_index(data: bytes) -> VectorDetails | None:
+    """What the first layout of a vector index says of itself (`lance.index.pb.Index`); None where it is another kind."""
+    message = parse_message(index_pb2.Index, data, what="description of the vector index").vector_index
+    stages = {stage.WhichOneof("stage"): stage for stage in message.stages}
+    if "ivf" not in stages or "diskann" in stages:
+        return None
+    metric = _choose(_METRICS, int(message.metric_type), "distance metric")
+    if "pq" not in stages:
+        return VectorDetails(metric, Quantizer("flat"))
+    coded = stages["pq"].pq
+    return VectorDetails(metric, Quantizer("pq", coded.num_bits, coded.num_sub_vectors))
+
+
 def encode_details(details: Details) -> IndexDetails:
     """The Any that a manifest stores, under the type url the official library uses today."""
     if isinstance(details, PlainDetails):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_core.dataset.indexing.folder import segments_named
+from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.scalar_search import Segment, open_segment
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import vector_statistics, vector_title
@@ -51,7 +52,7 @@ def describe(snapshot: Snapshot) -> list[IndexDescription]:
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
         if index.name not in SYSTEM_INDICES:
-            by_name.setdefault(index.name, []).append(index)
+            by_name.setdefault(index.name, []).append(with_details(snapshot, index))
     return [_described(snapshot, name, by_name[name]) for name in sorted(by_name)]
 
 
@@ -100,7 +101,7 @@ def _size(index: IndexMetadata) -> int | None:
 
 def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Figures about one index: what it covers, what it does not, and what its kind tells of each segment."""
-    segments = segments_named(snapshot, name)
+    segments = tuple(with_details(snapshot, index) for index in segments_named(snapshot, name))
     rows = {fragment.id: fragment.num_rows for fragment in snapshot.manifest.fragments}
     covered = [{fragment for fragment in index.fragment_bitmap or () if fragment in rows} for index in segments]
     everything = set().union(*covered)

@@ -19,6 +19,7 @@ from typing import Any
 from lance_core.dataset.indexing.build import build_segment, rebuilt, request_again
 from lance_core.dataset.indexing.folder import folder_of, paths_of, segments_named
 from lance_core.dataset.indexing.fragment_reuse import behind, reuse_index, trimmed
+from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.vector_maintain import build_vectors_again, is_vector_segment
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
@@ -46,7 +47,7 @@ def kind_to_rebuild(index: IndexMetadata) -> IndexKind | None:
 def moves_by_rebuilding(snapshot: Snapshot, index: IndexMetadata) -> bool:
     """Whether a segment needs its addresses translated when rows move, and we can do that by building it again."""
     by_address = not snapshot.manifest.uses_stable_row_ids or is_address_based(index)
-    return by_address and can_rebuild(index)
+    return by_address and can_rebuild(with_details(snapshot, index))
 
 
 def can_rebuild(index: IndexMetadata) -> bool:
@@ -89,13 +90,14 @@ def _after(snapshot: Snapshot, groups: Sequence[RewriteGroup], gone: Collection[
 
 
 def build_again(
-    snapshot: Snapshot, index: IndexMetadata, coverage: Collection[int], attempt: str | None, *, retrain: bool = False
+    snapshot: Snapshot, entry: IndexMetadata, coverage: Collection[int], attempt: str | None, *, retrain: bool = False
 ) -> IndexMetadata:
-    """A segment like `index`, built from the column over the fragments of `coverage` that the snapshot has.
+    """A segment like that of `entry`, built from the column over the fragments of `coverage` that the snapshot has.
 
     One of vectors keeps its model unless `retrain`.
     """
     fragments: list[Fragment] = [item for item in snapshot.manifest.fragments if item.id in coverage]
+    index = with_details(snapshot, entry)
     if is_vector_segment(index):
         return build_vectors_again(snapshot, index, fragments, attempt=attempt, retrain=retrain)
     kind = kind_to_rebuild(index)
@@ -165,7 +167,7 @@ def outdated_indices(
             by_name.setdefault(index.name, []).append(index)
     found = []
     for segments in by_name.values():
-        if not all(can_rebuild(index) for index in segments):
+        if not all(can_rebuild(with_details(snapshot, index)) for index in segments):
             continue
         segments.sort(key=lambda index: (index.dataset_version, index.created_at or 0))
         covered = [live & (index.fragment_bitmap or frozenset()) for index in segments]

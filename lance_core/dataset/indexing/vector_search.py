@@ -10,12 +10,14 @@ A row counts when its fragment lives, is in the segment's fragment bitmap, and t
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.verify import (
     UNREADABLE,
@@ -61,22 +63,37 @@ def vector_segments(snapshot: Snapshot, column: str, metric: Metric | None) -> t
     live = frozenset(fragment.id for fragment in manifest.fragments)
     deferred = not manifest.uses_stable_row_ids and any(index.name == FRAGMENT_REUSE for index in manifest.indices)
     by_name: dict[str, list[VectorSegment]] = {}
-    for index in manifest.indices:
-        if index.details is None or index.details.kind != VECTOR_DETAILS or len(index.fields) != 1:
-            continue
-        if index.fields[0] not in manifest.schema.by_id or column_of(manifest.schema, index.fields[0]) != column:
-            continue
+    for index in _indices_on(snapshot, column):
         reason = _unusable(index, deferred=deferred)
         if reason:
             _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, reason)
             continue
-        details = decode_details(index.details)
+        details = decode_details(index.details) if index.details is not None else None
         assert isinstance(details, VectorDetails)
         coverage = live & (index.fragment_bitmap or frozenset())
         if coverage and (metric is None or details.metric == metric):
             by_name.setdefault(index.name, []).append(VectorSegment(index, details.metric, coverage))
     chosen = max(by_name.values(), key=lambda found: len(frozenset().union(*(item.coverage for item in found))), default=[])
     return tuple(item for item in chosen if item.metric == chosen[0].metric)
+
+
+def _indices_on(snapshot: Snapshot, column: str) -> Iterator[IndexMetadata]:
+    schema = snapshot.manifest.schema
+    for entry in snapshot.manifest.indices:
+        if len(entry.fields) != 1 or entry.fields[0] not in schema.by_id or column_of(schema, entry.fields[0]) != column:
+            continue
+        index = with_details(snapshot, entry)
+        if index.details is not None and index.details.kind == VECTOR_DETAILS:
+            yield index
+
+
+def metric_of_index(snapshot: Snapshot, column: str) -> Metric | None:
+    """The metric of an index on the column, searched here or not: what distance means when a query does not say it."""
+    for index in _indices_on(snapshot, column):
+        details = decode_details(index.details) if index.details is not None else None
+        if isinstance(details, VectorDetails):
+            return details.metric
+    return None
 
 
 def _unusable(index: IndexMetadata, *, deferred: bool) -> str:
@@ -90,8 +107,9 @@ def _unusable(index: IndexMetadata, *, deferred: bool) -> str:
     return "rows moved since it was built and its addresses were not translated" if deferred else ""
 
 
-def is_usable(snapshot: Snapshot, index: IndexMetadata) -> bool:
+def is_usable(snapshot: Snapshot, entry: IndexMetadata) -> bool:
     """Whether it is a vector index that can be asked."""
+    index = with_details(snapshot, entry)
     is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
     return is_ours and len(index.fields) == 1 and not _unusable(index, deferred=False)
 
@@ -229,7 +247,8 @@ def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:
     """Read the segments of an index whole, and compare those without checksums, so that the first search need not."""
     live = frozenset(fragment.id for fragment in snapshot.manifest.fragments)
-    for index in snapshot.manifest.indices:
+    for entry in snapshot.manifest.indices:
+        index = with_details(snapshot, entry)
         wanted = index.name == name and (uuids is None or index.uuid in uuids)
         is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
         if wanted and is_ours and not _unusable(index, deferred=False):

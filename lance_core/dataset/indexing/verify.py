@@ -32,7 +32,7 @@ from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import is_living
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError, LanceError
+from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.expr import Expr
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -157,13 +157,19 @@ def _tell(index: IndexMetadata, seconds: float) -> None:
 
 
 def warn_skipped(snapshot: Snapshot, index: IndexMetadata, error: Exception, trust: IndexPolicy) -> None:
-    """Warn that a segment cannot be searched; CorruptFileError when strict. The warning is the caller's caller's."""
+    """Warn that a segment cannot be searched; CorruptFileError when strict. The warning is the caller's caller's.
+
+    A layout that is not known here is no damage: a log line tells of it.
+    """
     if trust.strict:
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",
             uri=snapshot.uri,
             cure="Build it anew, drop it, or leave strict_index out.",
         ) from error
+    if isinstance(error, UnsupportedFeatureError):
+        _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, error)
+        return
     warnings.warn(
         f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}", RuntimeWarning, stacklevel=3
     )

@@ -17,7 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.dataset.indexing.scalar_search import Served, serve
-from lance_core.dataset.indexing.vector_search import VectorSegment, row_mask, search_segment, vector_segments, vector_title
+from lance_core.dataset.indexing.vector_search import (
+    VectorSegment,
+    metric_of_index,
+    row_mask,
+    search_segment,
+    vector_segments,
+    vector_title,
+)
 from lance_core.dataset.query.explain import explain
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.flat_knn import merged, nearest_in, refined, vector_plan
@@ -111,7 +118,12 @@ class NearestSearch:
 
     @property
     def _metric(self) -> Metric:
-        return self._segments[0].metric if self._segments else self.query.flat_metric
+        if self._segments:
+            return self._segments[0].metric
+        told = None
+        if self.query.metric is None and self.query.use_index:
+            told = metric_of_index(self.snapshot, self.query.column)
+        return told or self.query.flat_metric
 
     @cached_property
     def _passing(self) -> npt.NDArray[np.uint64] | None:

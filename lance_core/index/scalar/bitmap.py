@@ -36,7 +36,7 @@ class Bitmap:
     """An open bitmap index."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
-        self._postings = Postings(folder, path, is_ordered=True)
+        self._postings = Postings(folder, path)
         self._type = value_type
 
     def search(self, part: Expr) -> Answer | None:

@@ -171,9 +171,11 @@ def _text(value: object) -> str:
 
 def _columns(batch: pa.RecordBatch) -> tuple[Any, Any]:
     names = batch.schema.names
-    if "values" not in names or "ids" not in names:
+    # Releases up to 0.36 called the ids row_ids.
+    ids = "ids" if "ids" in names else "row_ids"
+    if "values" not in names or ids not in names:
         raise CorruptFileError(f"{DATA} has the columns {', '.join(names)}, expected values, ids")
-    return batch.column("values"), batch.column("ids").to_numpy()
+    return batch.column("values"), batch.column(ids).to_numpy()
 
 
 KIND = IndexKind(

@@ -23,7 +23,7 @@ from lance_core.index.base import IndexFolder, column_batch
 from lance_core.index.scalar.id_lookup import STEP
 from lance_core.index.scalar.order import is_change, order_of
 from lance_core.index.scalar.row_sets import RowSets
-from lance_core.index.scalar.verify import expanded, not_above, require
+from lance_core.index.scalar.verify import expanded, require
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -64,7 +64,7 @@ def key_starts(ordered: Any) -> Any:
 class Postings:
     """The open file: keys are in memory, sets are read when asked for."""
 
-    def __init__(self, folder: IndexFolder, path: tuple[str, ...], *, is_ordered: bool = False) -> None:
+    def __init__(self, folder: IndexFolder, path: tuple[str, ...]) -> None:
         self.file = folder.open(LOOKUP)
         schema = self.file.schema
         names = [item.name for item in schema.top_level]
@@ -76,18 +76,15 @@ class Postings:
         self.num_keys = sum(batch.num_rows for batch in batches)
         self._keys = [column_batch(path, batch.column(0)) for batch in batches]
         if not folder.is_sealed:
-            self._check_keys(is_ordered=is_ordered)
+            self._check_keys()
 
-    def _check_keys(self, *, is_ordered: bool) -> None:
-        """What can be seen without the column: each key once, in the order the official library writes them."""
+    def _check_keys(self) -> None:
+        """What can be seen without the column: each key once. Releases up to 4.0 wrote them in no order."""
         keys = self.keys()
         present = keys.drop_null()
         # Not a number may be there several times, of different bits.
         times = 0 if pa.types.is_floating(keys.type) else len(present) - pc.count_distinct(present).as_py()
         require(len(present) + 1 >= len(keys) and times == 0, "a key is there twice")
-        if is_ordered:
-            below = not_above(present.slice(0, max(len(present) - 1, 0)), present.slice(1))
-            require(below.all(), "keys are not in order")
 
     def matching(self, test: Expr) -> Any:
         """Positions of the keys that pass a test of the column; int64, ascending."""

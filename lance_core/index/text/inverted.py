@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, NotFoundError, UnsupportedFeatureError
 from lance_core.expr.ast import Expr
+from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import Details, InvertedDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of
 from lance_core.index.text.build import train
@@ -29,15 +31,26 @@ from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.verify import require_documents, require_options
 from lance_core.io.cache import shared_cache
 
+_FIRST_LAYOUT = "tokens.lance"
 FORMAT_VERSIONS = (b"1", b"2")
 _MOST_PARTITIONS = 1 << 20
+
+
+def _open_metadata(folder: IndexFolder) -> OpenFile:
+    try:
+        return folder.open(METADATA)
+    except NotFoundError as error:
+        with suppress(NotFoundError):
+            folder.store.size(f"{folder.path}/{_FIRST_LAYOUT}")
+            raise UnsupportedFeatureError(f"{folder.path}: the layout of releases up to 0.27") from error
+        raise
 
 
 class Inverted:
     """An open full text index (one segment)."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
-        opened = folder.open(METADATA)
+        opened = _open_metadata(folder)
         version = metadata_of(opened, "format_version", b"1")
         if version != b"2" or metadata_of(opened, "posting_block_size", b"128") != b"128":
             raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 2 with blocks of 128")

@@ -201,6 +201,9 @@ def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num
     cuts = tuple(level_offsets)
     if not all(isinstance(cut, int) for cut in cuts) or list(cuts) != sorted(cuts) or len(cuts) < 2:
         raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not rise")
+    if cuts[-1] + len(cuts) - 2 == end - start:
+        # Releases up to 9 did not count the entry point, which is on every level, above level 0.
+        cuts = tuple(cut + max(0, level - 1) for level, cut in enumerate(cuts))
     if cuts[0] != 0 or cuts[1] != num_rows or cuts[-1] != end - start:
         raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not fit {num_rows} rows, {end - start} nodes")
     batches = [*opened.read(ranges=[(start, end)], batch_size=max(1, end - start))] if end > start else []

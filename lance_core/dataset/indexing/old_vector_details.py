@@ -1,0 +1,99 @@
+"""What the manifests of old releases do not say of a vector index: its kind and its metric are in its files.
+
+::
+
+    0.4 to 0.24    IVF_PQ in one file       a protobuf message at the end of index.idx; its rows are scanned instead
+    0.18 to 6.1    index.idx, auxiliary.idx in today's layout; metadata `lance:index` says kind and metric
+    since 7.0      the manifest says it     nothing to do
+
+`with_details` completes an entry; an entry that is complete stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import replace
+from typing import Any
+
+from lance_core.dataset.indexing.folder import folder_of
+from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import LanceError
+from lance_core.fetch import ByteRange
+from lance_core.format.index import IndexDetails, IndexMetadata
+from lance_core.format.index_details import Hnsw, Quantizer, VectorDetails
+from lance_core.index.base import IndexFolder
+from lance_core.index.vector.segment import INDEX, INDEX_KEY, STORAGE, STORAGE_KEY
+from lance_core.io.cache import shared_cache
+from lance_core.table.coverage import SYSTEM_INDICES
+from lance_core.wire.index import decode_old_vector_index, encode_details
+
+_FOOTER = struct.Struct("<QHH4s")
+_SIZE = struct.Struct("<I")
+_METRICS = ("l2", "cosine", "dot", "hamming")
+_QUANTIZERS = ("flat", "pq", "sq", "rq")
+_NOTE_BYTES = 512
+
+
+def lacks_details(snapshot: Snapshot, index: IndexMetadata) -> bool:
+    """Whether the entry may be of a vector index and does not say what kind it is."""
+    if index.details is not None and (index.details.kind != VECTOR_DETAILS or index.details.value):
+        return False
+    if index.name in SYSTEM_INDICES or len(index.fields) != 1 or index.fields[0] not in snapshot.manifest.schema.by_id:
+        return False
+    return snapshot.manifest.schema.by_id[index.fields[0]].logical_type.startswith("fixed_size_list:")
+
+
+def with_details(snapshot: Snapshot, index: IndexMetadata) -> IndexMetadata:
+    """The entry of a vector index with its details, from its files where the manifest has none."""
+    if not lacks_details(snapshot, index):
+        return index
+    folder = folder_of(snapshot, index)
+    key = (*folder.key, "old details")
+    found: tuple[IndexDetails | None, bool] | None = shared_cache().get(key)
+    if found is None:
+        found = _details_in(folder)
+        shared_cache().put(key, found, _NOTE_BYTES)
+    details, is_readable = found
+    if details is None:
+        return index
+    return replace(index, details=details, index_version=max(index.index_version or 0, 1) if is_readable else 0)
+
+
+def _details_in(folder: IndexFolder) -> tuple[IndexDetails | None, bool]:
+    """(the details, whether the layout is today's)."""
+    try:
+        old = _old_message(folder)
+        if old is not None:
+            return encode_details(old), False
+        told = json.loads(folder.open(INDEX).schema.metadata.get(INDEX_KEY, b"{}"))
+        stored = json.loads(folder.open(STORAGE).schema.metadata.get(STORAGE_KEY, b"[]"))
+        details = _of_metadata(told, json.loads(stored[0]) if stored else {})
+        return (None if details is None else encode_details(details)), True
+    except (LanceError, OSError, ValueError, struct.error):
+        return None, False
+
+
+def _of_metadata(told: Any, stored: Any) -> VectorDetails | None:
+    words = str(told.get("type", "")).lower().split("_") if isinstance(told, dict) else []
+    metric = str(told.get("distance_type", "")).lower() if isinstance(told, dict) else ""
+    if not words or words[0] != "ivf" or words[-1] not in _QUANTIZERS or metric not in _METRICS:
+        return None
+    hnsw = Hnsw(20, 150, 7) if "hnsw" in words else None
+    bits = int(stored.get("nbits") or stored.get("num_bits") or 0)
+    quantizer = Quantizer(words[-1], bits, int(stored.get("num_sub_vectors") or 0))  # type: ignore[arg-type]
+    return VectorDetails(metric, quantizer, hnsw)  # type: ignore[arg-type]
+
+
+def _old_message(folder: IndexFolder) -> VectorDetails | None:
+    """The message at the end of an index file of the first layout; None for a file of another layout."""
+    path = f"{folder.path}/{INDEX}"
+    size = folder.store.size(path)
+    tail = bytes(folder.store.get_ranges(path, [ByteRange(max(0, size - _FOOTER.size), size)])[0])
+    position, major, minor, _ = _FOOTER.unpack(tail)
+    if (major, minor) != (0, 1) or position + _SIZE.size > size:
+        return None
+    data = bytes(folder.store.get_ranges(path, [ByteRange(position, size - _FOOTER.size)])[0])
+    (length,) = _SIZE.unpack_from(data)
+    return decode_old_vector_index(data[_SIZE.size : _SIZE.size + length])
