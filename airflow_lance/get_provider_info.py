@@ -70,6 +70,13 @@ _CONFIG: dict[str, Any] = {
     "lance": {
         "description": "Jobs on Lance tables.",
         "options": {
+            "default_execution": {
+                "description": "Where operators do their work unless they say it: spark-submit, spark-connect or local.",
+                "version_added": None,
+                "type": "string",
+                "example": "local",
+                "default": "spark-submit",
+            },
             "allowed_callables": {
                 "description": "Functions that sources, gates and new columns may name, as comma-separated patterns of "
                 "`module:function`. Empty allows every function.",

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from airflow_lance.compat import Context, DecoratedOperator, determine_kwargs, task_decorator_factory
+from airflow_lance.execution.arguments import require_one_of
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
-from airflow_lance.operators.base import LanceStageOperator, require_one_of
+from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
@@ -64,7 +65,7 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
             return LanceStageOperator.execute(self, context)  # type: ignore[arg-type]
 
     def _is_done(self, context: Context) -> bool:
-        from airflow_lance.operators.base import identity_of
+        from airflow_lance.execution.arguments import identity_of
         from lance_core.jobs import api
 
         operator: Any = self

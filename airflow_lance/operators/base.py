@@ -11,6 +11,7 @@ its output, it only stages, which changes nothing that a reader sees.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -22,6 +23,9 @@ from airflow_lance.compat import (
     Context,
     deferrable_by_default,
 )
+from airflow_lance.execution.arguments import default_execution, identity_of, require_one_of
+from airflow_lance.execution.arguments import given as given
+from airflow_lance.execution.arguments import whole as whole
 from airflow_lance.execution.callables import check_callables
 from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
@@ -57,13 +61,13 @@ class LanceTableOperator(BaseOperator):
     def __init__(
         self,
         *,
-        uri: str,
+        uri: str | os.PathLike[str],
         lance_conn_id: str = LanceHook.default_conn_name,
         storage_options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.uri = uri
+        self.uri = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
         check_storage_options(self.storage_options, where=self.task_id)
@@ -145,7 +149,8 @@ class LanceStageOperator(LanceTableOperator):
         say, "skip" the task, or "fail" without a retry.
     :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
     :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
-        server; or "local" for small tables: in the worker's own process, without Spark.
+        server; or "local" for small tables: in the worker's own process, without Spark. None takes the deployment's
+        `[lance] default_execution`, and spark-submit without one.
     :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`
         (`spark_connect_default` for "spark-connect"). (templated)
     :param packaging: how executors get lance_core: "installed" there; "archive", sent along as a zip, where its dependencies
@@ -183,7 +188,7 @@ class LanceStageOperator(LanceTableOperator):
         gates: Sequence[Mapping[str, Any]] = (),
         on_missing: OnMissing = "retry",
         key: str = "",
-        execution: Execution = "spark-submit",
+        execution: Execution | None = None,
         spark_conn_id: str | None = None,
         conf: Mapping[str, str] | None = None,
         spark_submit: Mapping[str, Any] | None = None,
@@ -192,6 +197,7 @@ class LanceStageOperator(LanceTableOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        execution = execution or default_execution()
         require_one_of(execution, _EXECUTIONS, where=f"{self.task_id}: execution")
         require_one_of(on_missing, ON_MISSING, where=f"{self.task_id}: on_missing")
         if commit is not None:
@@ -205,7 +211,7 @@ class LanceStageOperator(LanceTableOperator):
         self.gates = list(gates)
         self.on_missing: OnMissing = on_missing
         self.key = key
-        self.execution: Execution = execution
+        self.execution = execution
         self.spark_conn_id = spark_conn_id
         self.conf = dict(conf or {})
         self.spark_submit = dict(spark_submit or {})
@@ -321,9 +327,11 @@ class LanceStageOperator(LanceTableOperator):
 
     def _submit_job(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> dict[str, Any]:
         """Stage in a Spark job, unless this identity's work is done already."""
+        from airflow_lance.execution.spark_installed import require_spark
         from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
         from lance_core.jobs import api
 
+        require_spark(task_id=self.task_id)
         done = api.find_done(spec, options=options)
         if done is not None:
             self.log.info("Nothing to do: %s", done.reason)
@@ -354,30 +362,3 @@ class LanceStageOperator(LanceTableOperator):
             ),
             method_name="execute_complete",
         )
-
-
-def require_one_of(value: object, known: Sequence[str], *, where: str) -> None:
-    """InputError when a value is none of those that an argument takes."""
-    if value not in known:
-        raise InputError(f"{where} must be one of {', '.join(known)}, got {value!r}")
-
-
-def whole(value: int | str | None) -> Any:
-    """A number that a template may have rendered as text; left as it is when it is neither, for the spec to refuse."""
-    text = value.strip() if isinstance(value, str) else ""
-    return int(text) if text.isdecimal() else value
-
-
-def given(**fields: Any) -> dict[str, Any]:
-    """The fields that were given, for the spec's own defaults to stand for the rest."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def identity_of(context: Context, *, uri: str, key: str = "") -> str:
-    """The identity of a task instance's write: the same for every try, clear and restart."""
-    from lance_core.jobs.specs.identity import make_identity
-
-    ti = context["ti"]
-    return make_identity(
-        uri, dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=int(getattr(ti, "map_index", -1)), key=key
-    )

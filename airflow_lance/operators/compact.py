@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
+from airflow_lance.execution.arguments import given, identity_of, whole
 from airflow_lance.execution.errors import as_airflow_errors
-from airflow_lance.operators.base import LanceStageOperator, given, identity_of, whole
+from airflow_lance.operators.base import LanceStageOperator
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

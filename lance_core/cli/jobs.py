@@ -1,9 +1,10 @@
-"""`lance job`: carry out a job spec in this process, the same that Airflow and Spark carry out.
+"""`lance job`: carry out a job spec in this process, as Airflow and Spark do. `lance commit`: publish what waits.
 
 ::
 
     lance job '{"kind": "append", "uri": "/t.lance", "source": {"format": "parquet", "paths": ["new.parquet"]}}' --commit
     lance job merge.json --json
+    lance commit /t.lance
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import click
 
 from lance_core.cli.output import Output
+from lance_core.cli.table import Table, table_command
 from lance_core.errors import InputError
 
 
@@ -39,6 +41,18 @@ def job(spec: str, commit: bool, as_json: bool) -> None:
     Output(as_json=as_json).record(result.to_dict())
 
 
+@table_command("commit", versioned=False)
+@click.argument("identities", nargs=-1)
+@click.option("--no-re-execute", is_flag=True, help="Refuse work that another writer made invalid.")
+def commit(table: Table, output: Output, identities: tuple[str, ...], no_re_execute: bool) -> None:
+    """Publish staged work: of the IDENTITIES, or all that waits."""
+    from lance_core.jobs import api
+    from lance_core.jobs.specs.spec import CommitSpec
+
+    spec = CommitSpec(uri=table.uri, identities=identities, re_execute=not no_re_execute)
+    output.record(api.run(spec, options=table.options))
+
+
 def _text(spec: str) -> str:
     if spec == "-":
         return sys.stdin.read()
@@ -50,4 +64,4 @@ def _text(spec: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-COMMANDS = (job,)
+COMMANDS = (job, commit)

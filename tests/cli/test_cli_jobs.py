@@ -46,3 +46,14 @@ def test_maintenance_and_mistakes(tmp_path: Path, spec: dict[str, object]) -> No
     assert _run(json.dumps(tag), "--commit")["version"] == 1
     with pytest.raises(InputError, match="neither JSON nor a file"):
         CliRunner().invoke(cli, ["job", "nope.json"], catch_exceptions=False)
+
+
+def test_commit_publishes_all_that_waits_or_what_is_named(tmp_path: Path, spec: dict[str, object]) -> None:
+    for identity in ("one", "two", "three"):
+        _run(json.dumps({**spec, "identity": identity}))
+    runner = CliRunner()
+    named = runner.invoke(cli, ["commit", str(spec["uri"]), "two", "--json"], catch_exceptions=False)
+    assert json.loads(named.output)["identities"] == {"two": "landed"}
+    rest = runner.invoke(cli, ["commit", str(spec["uri"]), "--json"], catch_exceptions=False)
+    assert json.loads(rest.output)["identities"] == {"one": "landed", "three": "landed"}
+    assert lance.dataset(str(spec["uri"])).count_rows() == 9
