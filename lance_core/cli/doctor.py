@@ -1,6 +1,8 @@
-"""`lance doctor URI`: what makes a table slow, large, conflicting or expensive, and what helps."""
+"""`lance doctor URI`: what makes a table slow, large or conflicting; `lance report URI`: the table as one static page."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -30,4 +32,17 @@ def doctor(table: Table, output: Output, deep: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-COMMANDS = (doctor,)
+@table_command("report", versioned=False)
+@click.option("--html", "target", required=True, type=click.Path(dir_okay=False, writable=True), help="The file to write.")
+@click.option("--deep", is_flag=True, help="Also read every data file and list all files for the findings.")
+def report(table: Table, output: Output, target: str, deep: bool) -> None:
+    """Write a static HTML page about a table: health, versions, fragments, indices, staged work. It needs no network."""
+    from lance_core.maintenance.report import table_report
+    from lance_core.maintenance.report_html import report_html
+
+    found = table_report(table.uri, storage_options=table.options, deep=deep)
+    Path(target).write_text(report_html(found), encoding="utf-8")
+    output.message(f"{target}: health {found.health}, {len(found.findings)} findings", file=target, health=found.health)
+
+
+COMMANDS = (doctor, report)

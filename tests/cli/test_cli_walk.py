@@ -50,6 +50,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("job",): ("JOB",),
     ("log",): ("URI",),
     ("maintain",): ("POLICY", "URI"),
+    ("report",): ("URI", "--html", "PAGE"),
     ("restore",): ("URI", "1"),
     ("schema",): ("URI", "--ids"),
     ("seal-indices",): ("URI",),
@@ -138,7 +139,7 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         job = json.dumps({"kind": "append", "uri": uri, "source": source(folder)})
         policy = folder / "policy.yaml"
         policy.write_text(f"base_uri: {folder}\n")
-        given = {"URI": uri, "JOB": job, "POLICY": str(policy)}
+        given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(folder / "page.html")}
         arguments = [given.get(item, item) for item in CASES[path]]
         result = CliRunner().invoke(cli, [*path, *arguments, *(["--json"] if as_json else [])])
         assert result.exit_code == 0, result.output
