@@ -8,7 +8,7 @@
     │   ├── UnsupportedVersionError    a file or table version this library does not know
     │   ├── UnsupportedFeatureError    an unknown feature flag, an unknown table feature
     │   └── UnsupportedEncodingError   an encoding this library does not read
-    ├── NotFoundError                  also FileNotFoundError
+    ├── NotFoundError                  also FileNotFoundError and ValueError
     ├── CommitError
     │   ├── CommitConflictError        another commit came first
     │   │   ├── RetryableConflictError     retryable: plan again on the newest version, then commit again
@@ -18,10 +18,18 @@
     ├── StoreError                     retryable: the store failed (network, throttling, permission)
     │   ├── AlreadyExistsError         put_if_absent found the object there
     │   └── PreconditionError          the store cannot give the guarantee that was asked for
-    └── InputError                     also ValueError: what the caller passed is wrong
+    └── InputError                     also ValueError and OSError: what the caller passed is wrong
         ├── SourceMissingError         retryable: a file or folder of a source does not exist, or holds nothing yet
         ├── SchemaMismatchError
-        └── FilterError
+        ├── FilterError
+        ├── UnknownColumnError         also KeyError
+        ├── UnknownIndexError          also KeyError and RuntimeError
+        ├── UnknownIndexKindError      also NotImplementedError
+        └── WrongTypeError             also TypeError
+
+Each is also what users of the official library catch for the same failure, so that their `except` clauses go on working:
+`FormatError` and `NotFoundError` are ValueErrors, `InputError` and `CommitConflictError` OSErrors, `StoreError` an OSError,
+`AlreadyExistsError` a FileExistsError and a ValueError.
 
 `retryable` on the class tells an orchestrator whether the same call may simply be made again.
 """
@@ -58,8 +66,12 @@ class LanceError(Exception):
         self.operation = operation
         self.cure = cure
 
+    def __str__(self) -> str:
+        # Of the exceptions that the classes below also are, some show their message in another way.
+        return str(self.args[0]) if self.args else ""
 
-class FormatError(LanceError):
+
+class FormatError(LanceError, ValueError):
     """Bytes that break the format's rules; names the file and, where known, the column and page."""
 
 
@@ -79,18 +91,15 @@ class UnsupportedEncodingError(FormatError):
     """An encoding this library does not read or write."""
 
 
-class NotFoundError(LanceError, FileNotFoundError):
+class NotFoundError(LanceError, FileNotFoundError, ValueError):
     """A table, version, tag or file that does not exist."""
-
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
 
 
 class CommitError(LanceError):
     """A commit did not happen, or its outcome is unknown."""
 
 
-class CommitConflictError(CommitError):
+class CommitConflictError(CommitError, OSError):
     """Another commit came first and this one was not made; its kind says whether planning again helps."""
 
 
@@ -112,13 +121,13 @@ class GateFailedError(CommitError):
     """A gate refused the staged data. Readers saw nothing; the staged files can be collected."""
 
 
-class StoreError(LanceError):
+class StoreError(LanceError, OSError):
     """The object store or file system failed."""
 
     retryable = True
 
 
-class AlreadyExistsError(StoreError):
+class AlreadyExistsError(StoreError, FileExistsError, ValueError):
     """`put_if_absent` found something at the path: somebody else won."""
 
     retryable = False
@@ -130,7 +139,7 @@ class PreconditionError(StoreError):
     retryable = False
 
 
-class InputError(LanceError, ValueError):
+class InputError(LanceError, ValueError, OSError):
     """What the caller passed is wrong; nothing was changed."""
 
 
@@ -146,3 +155,19 @@ class SchemaMismatchError(InputError):
 
 class FilterError(InputError):
     """A filter that cannot be parsed or evaluated."""
+
+
+class UnknownColumnError(InputError, KeyError):
+    """No column of that name."""
+
+
+class UnknownIndexError(InputError, KeyError, RuntimeError):
+    """No index of that name."""
+
+
+class UnknownIndexKindError(InputError, NotImplementedError):
+    """An index of a kind that is not known here."""
+
+
+class WrongTypeError(InputError, TypeError):
+    """A value, or a column, of a type that does not fit what is asked of it."""

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.errors import FilterError
+from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, negate
 from lance_core.expr.ast import Expr
@@ -50,7 +50,7 @@ def evaluate_value(expr: Expr, batch: pa.RecordBatch) -> Any:
     try:
         result = _value(expr, batch)
     except (pa.ArrowException, ValueError, OverflowError, ZeroDivisionError) as error:
-        if isinstance(error, FilterError):
+        if isinstance(error, (FilterError, FormatError)):
             raise
         raise FilterError(f"cannot evaluate the expression: {str(error).splitlines()[0]}") from error
     if isinstance(result, pa.Scalar):

@@ -173,9 +173,10 @@ class FragmentList(Sequence[Fragment]):
     def get(self, fragment_id: int) -> Fragment | None:
         """The fragment with that id, or None."""
         try:
-            return self[self.ids.index(fragment_id)]
+            place = self.ids.index(fragment_id)
         except ValueError:
             return None
+        return self[place]
 
     def pick(self, fragment_ids: Set[int]) -> dict[int, Fragment]:
         """The fragments with those ids, keyed by id; ids that are not here are left out."""

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from lance_core.errors import InputError
+from lance_core.errors import UnknownColumnError
 
 NO_PARENT = -1
 TOMBSTONE = -2
@@ -138,7 +138,7 @@ class Schema:
         """
         found = self._find(path, NO_PARENT)
         if found is None:
-            raise InputError(
+            raise UnknownColumnError(
                 f"no field {path!r} in the schema",
                 cure=f"Known columns: {', '.join(item.name for item in self.top_level)}.",
             )

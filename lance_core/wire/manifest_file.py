@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from lance_core.errors import CorruptFileError, UnsupportedVersionError
+from lance_core.errors import CorruptFileError, LanceError, UnsupportedVersionError
 from lance_core.format.manifest import Manifest
 from lance_core.wire.indices import decode_index_section, encode_index_section
 from lance_core.wire.legacy_dictionaries import encode_dictionaries, with_values
@@ -96,6 +96,8 @@ def encode_manifest_file(manifest: Manifest, *, transaction: bytes | None = None
     try:
         body = encode_manifest(numbered, index_section=index_section, transaction_section=transaction_section)
     except ValueError as error:
+        if isinstance(error, LanceError):
+            raise
         # High-water marks and ids come from the version before; at their end no further version can be written.
         raise CorruptFileError(
             f"version {manifest.version} cannot be written: {error}",

@@ -22,7 +22,7 @@ from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.indexing.folder import INDICES, paths_of, remove_folder, segments_named, training_batches
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
-from lance_core.errors import InputError, UnsupportedFeatureError
+from lance_core.errors import InputError, UnknownIndexKindError, UnsupportedFeatureError, WrongTypeError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import Schema, column_of
@@ -51,10 +51,10 @@ def parse_index_request(
     kind = kind_by_name(index_type) if isinstance(index_type, str) else None
     if kind is None:
         known = ", ".join(kind.name for kind in KINDS)
-        raise InputError(f"index type {index_type!r} is not implemented; expected one of {known}")
+        raise UnknownIndexKindError(f"index type {index_type!r} is not implemented; expected one of {known}")
     value_type = value_type_of(schema, schema.find(column))
     if not kind.accepts(value_type):
-        raise InputError(f"column {column!r} is of type {value_type}, which {kind.name} does not index")
+        raise WrongTypeError(f"column {column!r} is of type {value_type}, which {kind.name} does not index")
     for key in parameters:
         if key not in kind.parameters:
             raise TypeError(f"create_scalar_index() got an unexpected keyword argument {key!r}")

@@ -12,7 +12,7 @@ from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import InputError, LanceError
+from lance_core.errors import LanceError, UnknownIndexError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.index.base import ID, VALUE, IndexFolder
@@ -56,5 +56,5 @@ def segments_named(snapshot: Snapshot, name: str) -> tuple[IndexMetadata, ...]:
     found = tuple(index for index in snapshot.manifest.indices if index.name == name)
     if not found:
         names = sorted({index.name for index in snapshot.manifest.indices})
-        raise InputError(f"there is no index named {name!r}", cure=f"There are: {', '.join(names) or 'none'}.")
+        raise UnknownIndexError(f"there is no index named {name!r}", cure=f"There are: {', '.join(names) or 'none'}.")
     return found

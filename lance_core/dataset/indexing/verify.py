@@ -32,7 +32,7 @@ from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import is_living
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
+from lance_core.errors import CorruptFileError, InputError, LanceError, UnsupportedFeatureError
 from lance_core.expr import Expr
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -195,7 +195,7 @@ def compare(
             opened.verify_rows(part)
     except (ValueError, LookupError, ArithmeticError, TypeError, pa.ArrowException) as error:
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.
-        if isinstance(error, CorruptFileError):
+        if isinstance(error, LanceError) and not isinstance(error, InputError):
             raise
         raise CorruptFileError(f"it cannot be compared with its column: {error}", cure="Build the index anew.") from error
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow
-from lance_core.errors import InputError
+from lance_core.errors import InputError, WrongTypeError
 from lance_core.format.index_details import Metric
 from lance_core.format.schema import Schema
 from lance_core.index.vector.distances import parse_metric
@@ -101,10 +101,10 @@ def vector_type(schema: Schema, column: object) -> tuple[np.dtype[Any], int]:
     stored: Any = field_to_arrow(schema, schema.find(column)).type
     storage: Any = stored.storage_type if isinstance(stored, pa.BaseExtensionType) else stored
     if not pa.types.is_fixed_size_list(storage):
-        raise InputError(f"column {column!r} is of type {stored}; expected a fixed-size list of numbers")
+        raise WrongTypeError(f"column {column!r} is of type {stored}; expected a fixed-size list of numbers")
     value = storage.value_type
     if not (pa.types.is_floating(value) or value in (pa.uint8(), pa.int8())):
-        raise InputError(f"column {column!r} holds lists of {value}; expected floats, int8 or uint8")
+        raise WrongTypeError(f"column {column!r} holds lists of {value}; expected floats, int8 or uint8")
     return np.dtype(value.to_pandas_dtype()), storage.list_size
 
 

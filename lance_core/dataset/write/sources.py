@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lance_core.errors import InputError, SchemaMismatchError
+from lance_core.errors import InputError, SchemaMismatchError, WrongTypeError
 
 
 class ArrowStream(Protocol):
@@ -49,7 +49,7 @@ def open_source(data: Any, schema: pa.Schema | None = None) -> Source:
     for test, convert in _KINDS:
         if test(data):
             return convert(data, schema)
-    raise InputError(
+    raise WrongTypeError(
         f"cannot write {type(data).__name__}",
         cure="Pass a pyarrow Table, batches with a schema, a reader, a pandas frame, a dict of columns or a list of dicts.",
     )

@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from lance_core.errors import CorruptFileError, NotFoundError, StoreError
+from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
@@ -63,6 +63,8 @@ class LocalStore:
         fd = self._open(path)
         try:
             return _read(fd, path, ByteRange(0, os.fstat(fd).st_size))
+        except LanceError:
+            raise
         except OSError as error:
             raise as_store_error(error, path) from error
         finally:
@@ -73,6 +75,8 @@ class LocalStore:
         fd = self._open(path)
         try:
             return [_read(fd, path, item) for item in ranges]
+        except LanceError:
+            raise
         except OSError as error:
             raise as_store_error(error, path) from error
         finally:
@@ -83,6 +87,8 @@ class LocalStore:
         fd = self._open(path)
         try:
             yield from read_scattered(fd, path, asked)
+        except LanceError:
+            raise
         except OSError as error:
             raise as_store_error(error, path) from error
         finally:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import IO
 
-from lance_core.errors import AlreadyExistsError, NotFoundError, PreconditionError, StoreError
+from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer
 from lance_core.io.paths import UNFINISHED_SUFFIX
 from lance_core.io.pool import in_io_pool, io_pool
@@ -226,8 +226,8 @@ def sync_folder(folder: str) -> None:
 def typed(path: str) -> Iterator[None]:
     try:
         yield
-    except NotFoundError:
-        raise  # it is an OSError, too
+    except LanceError:
+        raise  # many of them are OSErrors too
     except OSError as error:
         raise as_store_error(error, path) from error
 
