@@ -127,7 +127,7 @@ _CONNECTION: dict[str, Any] = {
         },
         "storage_options": {
             "label": "Storage options",
-            "description": 'A JSON object, for example {"region": "eu-west-1"}. Masked, for it may hold secrets.',
+            "description": 'A JSON object, for example {"region": "eu-west-1"}. Masked, because it may hold secrets.',
             "schema": {"type": ["string", "null"], "format": "password"},
         },
     },

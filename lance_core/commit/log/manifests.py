@@ -156,7 +156,7 @@ def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
 
 def _find_latest(store: Store) -> tuple[int, naming.NamingScheme] | None:
     names = _names_of_newest(store)
-    # V2 names count down: the smallest is the newest. Only it is parsed, for a table may have thousands.
+    # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
     counting_down = [name for name in names if len(name) == _V2_LENGTH]
     newest = _parsed([min(counting_down)]) if counting_down else {}
     found = newest | _parsed(name for name in names if len(name) != _V2_LENGTH) if newest else _parsed(names)

@@ -39,7 +39,7 @@ def replace_rows(
 ) -> tuple[Snapshot, dict[str, int]]:
     """Delete the rows `predicate` selects and append `data`, in one commit.
 
-    The data is held in memory, for it is written again when a conflict asks for another try. Raises InputError when a new
+    The data is held in memory, because a conflict may require writing it again. Raises InputError when a new
     row does not satisfy the predicate, SchemaMismatchError, FilterError, CommitError; the table is as it was then.
     """
     source = open_source(data, schema)

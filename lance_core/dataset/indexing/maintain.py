@@ -1,4 +1,4 @@
-"""Carry indices through time: rebuilt when compaction moves their rows, extended over rows that came later.
+"""Maintain indices: rebuild segments after a compaction, extend them to newly appended rows.
 
 ::
 

@@ -118,7 +118,7 @@ def same_model(one: VectorModel, other: VectorModel) -> bool:
 
 
 def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> IndexMetadata:
-    """One segment of several; those without checksums are compared with their rows first, for the new one gets checksums.
+    """One segment of several; those without checksums are compared with their rows first, as the new one gets checksums.
 
     Raises InputError: none, of several columns, with different models, over the same rows; CorruptFileError.
     """

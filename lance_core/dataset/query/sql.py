@@ -6,7 +6,7 @@
     ds.sql("SELECT * FROM t JOIN dataset ...").table_name("t")
 
 The table is called `dataset` unless `table_name` says otherwise. Columns that the query's text does not name are not read;
-the others are held in memory, for a query may look at the table more than once. Narrow large tables with `to_table` first.
+the others are held in memory, because a query may read the table more than once. Narrow large tables with `to_table` first.
 """
 
 from __future__ import annotations

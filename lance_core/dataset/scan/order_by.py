@@ -65,7 +65,7 @@ def sorted_indices(table: pa.Table, order: Iterable[ColumnOrdering]) -> Any:
             raise InputError(f"there is no column {item.column_name!r} to sort by", cure="Name a column of the table.")
         column = table.column(item.column_name)
         if column.null_count:
-            # Where nulls go is a key of its own, for the sort puts those of all columns on the same side.
+            # Where nulls go is a key of its own, because the sort puts those of all columns on the same side.
             keys[f"{number}?"] = column.is_null().cast(pa.int8())
             directions.append((f"{number}?", "descending" if item.nulls_first else "ascending"))
         if not pa.types.is_null(column.type):

@@ -153,7 +153,7 @@ def _addresses(name: str, tasks: Sequence[FragmentTask], counts: Ints) -> Any:
 
 
 def _blocks(tasks: Sequence[FragmentTask]) -> Iterator[list[FragmentTask]]:
-    """Neighbouring tasks whose files may be held at once; few at first, for a limit may be reached early."""
+    """Neighbouring tasks whose files may be held at once; few at first, because a limit may be reached early."""
     block: list[FragmentTask] = []
     size, most = 0, _FIRST_TASKS
     for task in tasks:

@@ -38,7 +38,7 @@ StatsCallback = Callable[[ScanStatistics], None]
 
 
 def report(callback: StatsCallback, statistics: ScanStatistics) -> None:
-    """Call it; what it raises is logged, for the rows are there."""
+    """Call it; what it raises is logged, because the rows are there."""
     try:
         callback(statistics)
     except Exception as error:  # it is the caller's function

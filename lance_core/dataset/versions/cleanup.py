@@ -6,7 +6,7 @@
     -> what 2 and 3 need and 1 and 4 do not goes, then the manifests of 2 and 3
 
 Nothing that a kept version, a tag, another branch, a clone or a staged transaction needs is touched. Versions that a branch
-or a clone began from stay, and versions since the one that staged work was planned on, for its commit has to judge them.
+or a clone began from stay, and versions since the one that staged work was planned on, because its commit has to judge them.
 Identities that landed in the versions that go are written into the ledger first, so that exactly-once survives. Files that
 belong to no version go after seven days, or at once with `delete_unverified`, unless a staging attempt may still be at work
 on them. Manifests go before files, so that every version that is listed is whole; a note of the files lets the next cleanup

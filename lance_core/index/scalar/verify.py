@@ -46,7 +46,7 @@ def require_same_values(stored: Any, values: Any) -> None:
         same = bool(((kept == mine) | ((kept != kept) & (mine != mine))).all())
     else:
         same = False
-    require(same, "a value is another than in the table")
+    require(same, "index value differs from the table's value")
 
 
 class NullCheck:

@@ -31,7 +31,7 @@ _CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
 
 @contextlib.contextmanager
 def typed(path: str, *, uri: str, redact: Callable[[str], str]) -> Iterator[None]:
-    """Turn whatever obstore raises into an error of ours; the original is not chained, for it may hold secrets."""
+    """Turn whatever obstore raises into an error of ours; the original is not chained, because it may hold secrets."""
     failure: LanceError | None = None
     try:
         yield

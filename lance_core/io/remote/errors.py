@@ -72,7 +72,7 @@ class Redactor:
 
 @contextlib.contextmanager
 def typed(path: str, *, uri: str, redact: Redactor) -> Iterator[None]:
-    """Turn whatever a backend raises into an error of ours; the original is not chained, for it may hold secrets."""
+    """Turn whatever a backend raises into an error of ours; the original is not chained, because it may hold secrets."""
     failure: LanceError | None = None
     try:
         yield

@@ -1,6 +1,6 @@
 """Restore: an old version becomes the newest again, as a new version, exactly once by identity.
 
-It is staged and committed in one go, for there is nothing to compute; strict: nobody's commits are overruled unseen.
+It is staged and committed in one go, because there is nothing to compute; strict: nobody's commits are overruled unseen.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from lance_core.table.transaction import Transaction
 
 @dataclass(frozen=True)
 class StageSegment:
-    """One segment over one task's fragments. The kind is named, for it does not pickle."""
+    """One segment over one task's fragments. The kind is named, because it does not pickle."""
 
     spec: BuildIndexSpec
 
@@ -128,7 +128,7 @@ def _scalar_stage(spec: BuildIndexSpec, snapshot: Snapshot) -> Callable[[], Stag
 
 
 def _vector_stage(spec: BuildIndexSpec, snapshot: Snapshot) -> Callable[[], StageEdit]:
-    """Checked now; trained when the attempt is on record, for that takes its time."""
+    """Checked now; trained when the attempt is on record, because that takes its time."""
     try:
         request = parse_vector_request(snapshot, spec.column, spec.index_type, spec.name, **spec.parameters)
     except TypeError as error:
