@@ -144,6 +144,10 @@ class Answer:
 class OpenIndex(Protocol):
     """One segment, opened. Safe to share between threads."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether `verify_rows` gets all rows in one call and holds few of them at a time."""
+
     def search(self, part: Expr) -> Answer | None:
         """The rows for a test the kind `can_answer`; None when this segment cannot say."""
 
@@ -153,7 +157,7 @@ class OpenIndex(Protocol):
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Compare what the segment says with living rows it covers, as training data (value, id), and what no row says.
 
-        When rows are many they come in several calls, each row in one; a kind with `reads_on = True` gets them all in one
+        When rows are many they come in several calls, each row in one; a kind that `streams` gets them all in one
         and holds few at a time. When all calls returned, a search finds every row it should. Raises CorruptFileError.
         """
 

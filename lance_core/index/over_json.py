@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -130,6 +130,8 @@ def may_hold_ids(details: IndexDetails) -> bool:
 
 class JsonIndex:
     """An open index over a path: questions about the path become questions about a column of its values."""
+
+    streams: ClassVar[bool] = False
 
     def __init__(self, folder: IndexFolder, details: JsonDetails, target: IndexKind) -> None:
         self._path = details.path

@@ -61,6 +61,10 @@ _LOG = logging.getLogger("lance_core.index")
 class Comparable(Protocol):
     """An open segment."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether all rows come in one call; see `OpenIndex`."""
+
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Raises CorruptFileError when it does not say what the rows (value, id) do; see `OpenIndex`."""
 
@@ -191,7 +195,7 @@ def compare(
     most = min(max(sum(file.size_bytes for file in index.files) // 4, _LEAST_PASS), _MOST_PASS)
     try:
         batches = _told(_rows_of(snapshot, index, coverage), total, progress)
-        for part in [batches] if getattr(opened, "reads_on", False) else _parts(batches, most):
+        for part in [batches] if opened.streams else _parts(batches, most):
             opened.verify_rows(part)
     except (ValueError, LookupError, ArithmeticError, TypeError, pa.ArrowException) as error:
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.

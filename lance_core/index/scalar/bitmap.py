@@ -10,7 +10,7 @@ Asked something, it tests the distinct values and unites their sets. (Spec: FORM
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa
 
 class Bitmap:
     """An open bitmap index."""
+
+    streams: ClassVar[bool] = False
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         self._postings = Postings(folder, path)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +73,8 @@ def _lookup(ordered: Any) -> pa.Table:
 
 class BTree:
     """An open B-tree: the table of pages is in memory, pages are read when asked for."""
+
+    streams: ClassVar[bool] = False
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         lookup = folder.open(LOOKUP)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa
 
 class LabelList:
     """An open label list index."""
+
+    streams: ClassVar[bool] = False
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         self._postings = Postings(folder, ("label",))

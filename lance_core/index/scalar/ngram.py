@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -120,6 +120,8 @@ def _parts_of(texts: Any) -> Iterator[tuple[int, int]]:
 
 class NGram:
     """An open n-gram index: tokens are in memory, posting lists are read when asked for."""
+
+    streams: ClassVar[bool] = False
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         self._type = value_type

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,8 @@ class Partition:
 
 class OpenVectorIndex:
     """One segment, opened. Safe to share between threads."""
+
+    streams: ClassVar[bool] = False
 
     def __init__(self, folder: IndexFolder) -> None:
         self._folder = folder

@@ -106,6 +106,22 @@ def test_compared_in_parts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.usefixtures("large")
+def test_a_kind_that_streams_gets_all_rows_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lance_core.index.scalar.zone_map import ZoneMap
+
+    uri, made, inner = make(tmp_path), [], ZoneMap.verify_rows
+
+    def verify_rows(self: ZoneMap, batches: Iterable[pa.RecordBatch]) -> None:
+        kept = [*batches]
+        made.append(sum(batch.num_rows for batch in kept))
+        inner(self, kept)
+
+    monkeypatch.setattr(ZoneMap, "verify_rows", verify_rows)
+    dataset(uri).to_table(["x"], filter="x > 380", strict_index=True, **COMPARE)
+    assert made == [lance.dataset(uri).count_rows()]
+
+
+@pytest.mark.usefixtures("large")
 def test_flips_in_large_indices_are_found(tmp_path: Path) -> None:
     uri = make(tmp_path)
     expected = answers(uri, use_scalar_index=False)
