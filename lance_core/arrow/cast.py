@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -183,6 +184,9 @@ def _first_null(array: pa.Array, field: pa.Field, path: str, parent_valid: pa.Bo
     """(path, row) of the first forbidden null; row is -1 below a list, where positions are not rows."""
     if isinstance(array.type, pa.BaseExtensionType):
         return _first_null(array.storage, pa.field(field.name, array.storage.type, field.nullable), path, parent_valid)
+    if not field.nullable and _holds_null_values(array):
+        # Keys that point at a null among the values.
+        array = array.dictionary.take(array.indices)
     if not field.nullable and array.null_count:
         bad = array.is_null() if parent_valid is None else pc.and_(array.is_null(), parent_valid)
         row = pc.index(bad, True).as_py()
@@ -193,6 +197,10 @@ def _first_null(array: pa.Array, field: pa.Field, path: str, parent_valid: pa.Bo
     if pa.types.is_struct(array.type):
         return _first_null_in_struct(array, path, parent_valid)
     return _first_null_in_list(array, path)
+
+
+def _holds_null_values(array: pa.Array) -> bool:
+    return bool(pa.types.is_dictionary(array.type) and array.dictionary.null_count)
 
 
 def _first_null_in_struct(array: pa.StructArray, path: str, parent_valid: pa.BooleanArray | None) -> tuple[str, int] | None:
@@ -208,16 +216,21 @@ def _first_null_in_struct(array: pa.StructArray, path: str, parent_valid: pa.Boo
 
 
 def _first_null_in_list(array: pa.Array, path: str) -> tuple[str, int] | None:
-    if pa.types.is_map(array.type):
-        # `flatten` of a map keeps slots under null maps; as a list of entries it does not.
-        entries = pa.field("entries", pa.struct([array.type.key_field, array.type.item_field]), nullable=False)
-        as_list = pa.Array.from_buffers(
-            pa.list_(entries), len(array), array.buffers()[:2], offset=array.offset, children=[array.values]
-        )
-        found = _first_null(as_list.flatten(), entries, path, None)
+    if len(array) == 0:
+        return None
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        first, lengths = array.offset * size, np.full(len(array), size)
     else:
-        item = array.type.value_field
-        found = _first_null(array.flatten(), item, f"{path}.{item.name}", None)
+        offsets = array.offsets.to_numpy()
+        first, lengths = int(offsets[0]), np.diff(offsets)
+    items = array.values.slice(first, int(lengths.sum()))
+    # Items of a null list are nobody's values.
+    valid = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), lengths) if array.null_count else None
+    name = "entries" if pa.types.is_map(array.type) else array.type.value_field.name
+    item = pa.field(name, items.type, nullable=not pa.types.is_map(array.type) and array.type.value_field.nullable)
+    where = path if pa.types.is_map(array.type) else f"{path}.{name}"
+    found = _first_null(items, item, where, None if valid is None else pa.array(valid))
     return None if found is None else (found[0], -1)
 
 

@@ -21,6 +21,7 @@ EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 ARROW_JSON = "arrow.json"
 LANCE_JSON = "lance.json"
+BFLOAT16 = "lance.bfloat16"
 BLOB_V2 = "lance.blob.v2"
 BLOB_METADATA = "lance-encoding:blob"
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_core.arrow.extension import BFLOAT16, EXTENSION_METADATA, EXTENSION_NAME
 from lance_core.errors import FormatError, InputError
 
 STRUCT = "struct"
@@ -93,13 +94,30 @@ def _logical_of_dictionary(arrow_type: pa.DictionaryType, *, path: str) -> str:
 
 def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType, *, path: str) -> str:
     item = arrow_type.value_type
-    nested = pa.types.is_fixed_size_list(item)
-    if pa.types.is_nested(item) and not nested:
+    if _item_extension(arrow_type) == BFLOAT16:
+        return f"fixed_size_list:{BFLOAT16}:{arrow_type.list_size}"
+    if isinstance(item, pa.BaseExtensionType):
+        # The string has room for that extension only; items of others are stored, and read back, as what they extend.
+        item = item.storage_type
+    if pa.types.is_nested(item) and not pa.types.is_fixed_size_list(item):
         raise refused(arrow_type, path=path, why=f"a fixed-size list of {item} is not part of the format here")
     name = logical_of(item, path=path)
-    if name in ("string", "large_string", "binary", "large_binary", "null") or name.startswith("dict:"):
+    if name.startswith("dict:"):
         raise refused(arrow_type, path=path, why="items of a fixed-size list must have a fixed width")
     return f"fixed_size_list:{name}:{arrow_type.list_size}"
+
+
+def _item_extension(arrow_type: pa.FixedSizeListType) -> str:
+    """The extension of a list's items, registered in this process or not; "" for none."""
+    if isinstance(arrow_type.value_type, pa.BaseExtensionType):
+        return str(arrow_type.value_type.extension_name)
+    name: bytes = (arrow_type.value_field.metadata or {}).get(EXTENSION_NAME.encode(), b"")
+    return name.decode("utf-8", "replace")
+
+
+def holds_extension_items(text: str) -> bool:
+    """Whether the type is a fixed-size list whose items are of an extension type."""
+    return text.startswith("fixed_size_list:") and BFLOAT16 in text
 
 
 def parse_logical(text: str, *, path: str = "") -> pa.DataType:
@@ -144,6 +162,10 @@ def _parse_fixed_size_list(rest: str) -> pa.DataType:
     dimension = int(size)
     if dimension <= 0:
         raise ValueError(f"list size {dimension}")
+    if item == BFLOAT16:
+        return pa.list_(
+            pa.field("item", pa.binary(2), metadata={EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}), dimension
+        )
     return pa.list_(parse_logical(item), dimension)
 
 

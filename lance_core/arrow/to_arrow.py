@@ -18,7 +18,7 @@ from lance_core.arrow.extension import (
     EXTENSION_NAME,
     resolve_extensions,
 )
-from lance_core.arrow.logical import JSON, LIST_TYPES, MAP, STRUCT, parse_logical
+from lance_core.arrow.logical import JSON, LIST_TYPES, MAP, STRUCT, holds_extension_items, parse_logical
 from lance_core.errors import FormatError
 from lance_core.format.schema import Field, Schema
 
@@ -33,7 +33,7 @@ def schema_to_arrow(schema: Schema) -> pa.Schema:
     """
     fields = [_to_arrow(schema, item) for item in schema.top_level]
     plain = pa.schema(fields, metadata={key.encode(): value for key, value in schema.metadata.items()} or None)
-    if any(item.extension_name or EXTENSION_NAME in item.metadata for item in schema.fields):
+    if any(_has_extension(item) for item in schema.fields):
         return resolve_extensions(plain)
     return plain
 
@@ -41,9 +41,13 @@ def schema_to_arrow(schema: Schema) -> pa.Schema:
 def field_to_arrow(schema: Schema, field: Field) -> pa.Field:
     """The pyarrow field of one field of the schema, with its children."""
     plain = _to_arrow(schema, field)
-    if any(item.extension_name or EXTENSION_NAME in item.metadata for item in schema.descend(field.id)):
+    if any(_has_extension(item) for item in schema.descend(field.id)):
         return resolve_extensions(pa.schema([plain])).field(0)
     return plain
+
+
+def _has_extension(field: Field) -> bool:
+    return bool(field.extension_name) or EXTENSION_NAME in field.metadata or holds_extension_items(field.logical_type)
 
 
 def storage_type(schema: Schema, field: Field) -> pa.DataType:

@@ -73,7 +73,8 @@ def decode_values(encoding: FixedSizeList, payload: Values, codecs: Codecs) -> B
         raise CorruptFileError(f"FixedSizeList rows of {payload.bits} bits, expected {sum(sizes) * 8}")
     grid = payload.data[: payload.count * sum(sizes)].reshape(payload.count, sum(sizes))
     columns = _columns(grid, sizes)
-    values = columns[-1].reshape(-1) if bits != 1 else _pack_rows(columns[-1], num_items[-1])
+    # Rows of one byte each stay a strided view when they are only reshaped.
+    values = np.ascontiguousarray(columns[-1]).reshape(-1) if bits != 1 else _pack_rows(columns[-1], num_items[-1])
     block: Block = FixedBlock(bits, values, payload.count * num_items[-1])
     bitmaps = iter(columns[:-1])
     validities = [
@@ -119,10 +120,20 @@ def encode_values(block: ListBlock) -> EncodedValues:
             columns.append(_unpack_rows(bitmap, block.count, items))
     if leaf.bits == 1:
         columns.append(_unpack_rows(leaf.data, block.count, items))
-    else:
+    elif leaf.bits:
         columns.append(leaf.data[: leaf.count * (leaf.bits // 8)].reshape(block.count, items * (leaf.bits // 8)))
     rows = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
     return EncodedValues(encoding, FixedBlock(rows.shape[1] * 8, np.ascontiguousarray(rows).reshape(-1), block.count))
+
+
+def has_values(block: ListBlock) -> bool:
+    """Whether there are any: lists of nothing but nulls are bitmaps alone, which only full-zip pages hold."""
+    return _describe(block)[3].bits > 0
+
+
+def holds_bits(block: ListBlock) -> bool:
+    """Whether its innermost items are booleans."""
+    return _describe(block)[3].bits == 1
 
 
 def row_bits(block: ListBlock) -> int:
@@ -223,7 +234,7 @@ def _describe(block: ListBlock) -> tuple[FixedSizeList, list[int], list[Bytes | 
         inner = inner.items
     if not isinstance(inner, FixedBlock):
         raise UnsupportedEncodingError("fixed-size lists of variable-width items have no encoding")
-    encoding: CompressiveEncoding = Flat(inner.bits)
+    encoding: CompressiveEncoding = Flat(inner.bits) if inner.bits else Constant(None)
     for dimension, bitmap in zip(reversed(dimensions), reversed(bitmaps), strict=True):
         encoding = FixedSizeList(dimension, bitmap is not None, encoding)
     if not isinstance(encoding, FixedSizeList):

@@ -23,7 +23,7 @@ import pyarrow as pa
 from lance_core.codecs.blocks import Ints
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.fetch import ByteRange
-from lance_core.file.convert.assemble import flat_array
+from lance_core.file.convert.assemble import leaf_array
 from lance_core.file.convert.tree import LeafNode
 from lance_core.file.error_location import located
 from lance_core.file.footer import FOOTER, MAGIC, TABLE_ENTRY_SIZE
@@ -193,7 +193,7 @@ def _decode(
                 places = np.array([described[position][number].buffers for position in members], np.int64)
                 pages = _placed(places, starts[positions], sizes[positions], num_rows)
                 decoded = scan_alike(described[members[0]][number].layout, pages, data)
-                arrays.append(finish(flat_array(decoded, leaf.type), target))
+                arrays.append(finish(leaf_array(decoded, leaf), target))
     except LanceError:
         return None
     return Together(positions, tuple(arrays))

@@ -57,8 +57,12 @@ class Leaf:
 
     @property
     def is_all_null(self) -> bool:
-        """Whether the page says "no value at all" without spelling out levels: every leaf item is null."""
-        return self.def_ is None and isinstance(self.values, ConstantValues) and self.values.scalar is None
+        """Whether the page says "no value at all" without spelling out levels: every leaf item is null.
+
+        Items that cannot be null are structs without fields, which are all there is of them.
+        """
+        nothing = isinstance(self.values, ConstantValues) and self.values.scalar is None
+        return nothing and self.def_ is None and self.layers[:1] != (RepDefLayer.ALL_VALID_ITEM,)
 
     @property
     def num_levels(self) -> int:

@@ -136,7 +136,6 @@ def test_blob_metadata_becomes_blob_v2(tmp_path: Path) -> None:
         pa.sparse_union([pa.field("a", pa.int8())]),
         pa.dictionary(pa.int8(), pa.timestamp("us", "UTC")),
         pa.dictionary(pa.int8(), pa.list_(pa.int8())),
-        pa.list_(pa.string(), 2),
         pa.list_(pa.list_(pa.int8()), 2),
     ],
     ids=str,

@@ -159,13 +159,24 @@ def stored(array: pa.Array) -> pa.Array:
         return array.cast(pa.string())
     if array.type == pa.binary_view():
         return array.cast(pa.binary())
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+    kind = array.type
+    if pa.types.is_map(kind):
+        entries = pa.struct([kind.key_field, kind.item_field])
+        pairs = pa.Array.from_buffers(entries, len(array.keys), [None], children=[array.keys, array.items])
+        pairs = stored(pairs)
+        made = pa.map_(pairs.type.field(0).with_nullable(False), pairs.type.field(1))
+        return pa.Array.from_buffers(made, len(array), array.buffers()[:2], offset=array.offset, children=[pairs])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         items = stored(array.values)
-        make = pa.list_ if pa.types.is_list(array.type) else pa.large_list
-        kind = make(pa.field("item", items.type))
-        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], offset=array.offset, children=[items])
-    if pa.types.is_struct(array.type) and array.type.num_fields:
-        names = [field.name for field in array.type]
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        made = make(pa.field("item", items.type))
+        return pa.Array.from_buffers(made, len(array), array.buffers()[:2], offset=array.offset, children=[items])
+    if pa.types.is_fixed_size_list(kind):
+        items = stored(array.values)
+        made = pa.list_(pa.field("item", items.type), kind.list_size)
+        return pa.Array.from_buffers(made, len(array), array.buffers()[:1], offset=array.offset, children=[items])
+    if pa.types.is_struct(kind) and kind.num_fields:
+        names = [field.name for field in kind]
         children = [stored(array.field(number)) for number in range(len(names))]
         return pa.StructArray.from_arrays(children, names=names, mask=array.is_null() if array.null_count else None)
     return array

@@ -56,7 +56,7 @@ def _floats(arrow_type: pa.DataType, *, special: bool) -> Pool:
             odd = [-0.0, 0.0, np.nan, np.inf, -np.inf, np.finfo(values.dtype).tiny, np.finfo(values.dtype).max]
             values[: min(7, count)] = odd[: min(7, count)]
             bits = values.view(f"u{values.dtype.itemsize}")
-            bits[7:8] |= bits[2] | 1  # a NaN with a payload
+            bits[7:8] |= bits[2:3] | 1  # a NaN with a payload
         return pa.array(values, arrow_type)
 
     return make

@@ -19,7 +19,7 @@ from lance_core.pages.leaf import Leaf
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
 from tests.pages.page_columns import COLUMNS
-from tests.pages.page_files import OpenBytes, bits_of, to_arrow, write_official
+from tests.pages.page_files import OpenBytes, to_arrow, write_official
 
 VALUES = sorted(
     name
@@ -36,18 +36,12 @@ def _file(name: str, folder: Path) -> tuple[OpenBytes, list[Column], pa.Array]:
     return file, file.columns(), array
 
 
-def _item_bits(type_: pa.DataType) -> int | None:
-    while pa.types.is_fixed_size_list(type_):
-        type_ = type_.value_type
-    return bits_of(type_)
-
-
 def _read(file: OpenBytes, column: Column, rows: np.ndarray, type_: pa.DataType) -> list[Leaf]:
     leaves = []
     for page in column.pages:
         mine = rows[(rows >= page.priority) & (rows < page.priority + page.num_rows)] - page.priority
         zero_is_null = not pa.types.is_dictionary(type_)
-        fetch = read_array(page, RowSelection.indices(mine), zero_is_null=zero_is_null, item_bits=_item_bits(type_))
+        fetch = read_array(page, RowSelection.indices(mine), zero_is_null=zero_is_null)
         leaves.append(file.run(fetch))
     return leaves
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.errors import InputError
+from lance_core.file.convert.values import is_variable
 from lance_core.pages.leaf import ConstantValues, LeafValues
 
 Bools = npt.NDArray[np.bool_]
@@ -111,7 +112,17 @@ def _fixed_size_list(array: pa.FixedSizeListArray) -> ListBlock:
     items = array.values.slice(array.offset * dimension, len(array) * dimension)
     valid = validity_of(items)
     validity = None if valid is None else np.packbits(valid, bitorder="little")
-    return ListBlock(dimension, _plain(block_of(items)), len(array), validity)
+    return ListBlock(dimension, _items(items), len(array), validity)
+
+
+def _items(items: pa.Array) -> Block:
+    """The items of fixed-size lists: of a fixed width, or of none at all when every one is null."""
+    if pa.types.is_null(items.type) or (is_variable(items.type) and items.null_count == len(items)):
+        return FixedBlock(0, np.empty(0, np.uint8), len(items))
+    block = _plain(block_of(items))
+    if isinstance(block, FixedBlock | ListBlock):
+        return block
+    raise InputError(f"items of a fixed-size list must have a fixed width, got {items.type}", cure="Make it a list.")
 
 
 def _struct(array: pa.StructArray) -> StructBlock:

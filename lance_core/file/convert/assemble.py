@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_packed, leaves
 from lance_core.file.convert.values import bitmap, to_arrow
 from lance_core.format.layout import RepDefLayer
 from lance_core.pages.leaf import Leaf
@@ -35,6 +35,14 @@ def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array:
     return to_arrow(leaf.values, arrow_type, bitmap(valid))
 
 
+def leaf_array(leaf: Leaf, node: LeafNode) -> pa.Array:
+    """Rows of one page of a column that is a leaf by itself (2.1 and newer)."""
+    if is_packed(node.field) and pa.types.is_struct(node.type) and not node.type.num_fields:
+        # There is nothing to pack: the official library takes the page without a value for one of nulls.
+        return pa.nulls(leaf.values.count, node.type)
+    return flat_array(leaf, node.type)
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """One leaf of a nested column: its layers from the outermost inwards, and its values with their validity."""
@@ -51,10 +59,10 @@ def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int)
     columns = {
         leaf.column: _column(node, leaf, pages[leaf.column])
         for leaf in leaves(node)
-        if leaf.column is not None and leaf.column in pages
+        if leaf.column is not None and leaf.column in pages and not _is_without_levels(leaf, pages[leaf.column])
     }
     if not columns:
-        return pa.nulls(num_rows, node.type)
+        return missing(node, num_rows)
     array = _build(node, columns, 0, num_rows)
     if len(array) != num_rows:
         raise CorruptFileError(f"field {node.field.name!r} has {len(array)} rows, expected {num_rows}")
@@ -81,6 +89,13 @@ def _column(root: Node, leaf: LeafNode, pages: Sequence[Leaf]) -> _Column:
         start += values.count
         arrays.append(to_arrow(values, leaf.type, bitmap(part)))
     return _Column(nesting, concat(arrays, leaf.type))
+
+
+def _is_without_levels(leaf: LeafNode, pages: Sequence[Leaf]) -> bool:
+    """Whether it is a struct without fields, of which the official writer says nothing but its rows, wherever it is."""
+    if not pa.types.is_struct(leaf.type) or leaf.type.num_fields:
+        return False
+    return bool(pages) and all(len(page.layers) == 1 and page.rep is None and page.def_ is None for page in pages)
 
 
 def _path(root: Node, leaf: LeafNode) -> list[Node]:
@@ -132,11 +147,20 @@ def copied(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 
+def missing(node: Node, length: int) -> pa.Array:
+    """What there is of a field without values: nulls, or structs that have no fields."""
+    is_struct = isinstance(node, StructNode) or (pa.types.is_struct(node.type) and not node.type.num_fields)
+    if not is_struct or all(leaf.column is None for leaf in leaves(node)):
+        return pa.nulls(length, node.type)
+    children = [missing(child, length) for child in node.children] if isinstance(node, StructNode) else []
+    return pa.Array.from_buffers(node.type, length, [None], children=children)
+
+
 def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) -> pa.Array:
     """The array of a node with `length` slots."""
     known = [leaf.column for leaf in leaves(node) if leaf.column in columns]
     if not known or known[0] is None:
-        return pa.nulls(length, node.type)
+        return missing(node, length)
     nesting = columns[known[0]].nesting[depth]
     if nesting.length != length:
         raise CorruptFileError(f"field {node.field.name!r} has {nesting.length} slots, its parent has {length}")

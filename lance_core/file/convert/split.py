@@ -19,7 +19,7 @@ from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import Bools, block_of, validity_of
 from lance_core.file.convert.assemble import concat, copied
 from lance_core.file.convert.tree import LeafNode, Node, StructNode
-from lance_core.pages.leaf import Leaf
+from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
 
 Ints = npt.NDArray[np.int64]
@@ -119,6 +119,9 @@ def _join_validity(parts: Sequence[Bools | None], counts: Sequence[int]) -> Bool
 def leaf_of(item: LeafSlice) -> Leaf:
     """The slice as a leaf: levels built, invisible slots dropped from the values."""
     levels = build_levels(item.steps, item.num_rows)
+    if levels.def_ is not None and bool(levels.def_.all()):
+        # Nothing has a value: a page of levels alone, whatever the type.
+        return Leaf(ConstantValues(levels.num_visible), levels.rep, levels.def_, levels.layers, levels.num_rows)
     values = item.values
     if levels.slots is not None:
         values = _take_slots(values, levels.slots)

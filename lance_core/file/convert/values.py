@@ -55,14 +55,19 @@ def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
 
 
 def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
-    if pa.types.is_null(arrow_type) or (block.bits == 0 and not pa.types.is_fixed_size_binary(arrow_type)):
+    no_width = not pa.types.is_fixed_size_binary(arrow_type) or arrow_type.byte_width > 0
+    if pa.types.is_null(arrow_type) or (block.bits == 0 and no_width):
         # No bits at all: items of fixed-size lists that are all null.
         return pa.nulls(block.count, arrow_type)
     if pa.types.is_fixed_size_list(arrow_type) and block.bits % arrow_type.list_size == 0:
         # Lists inside packed structs are stored as one wide value.
         items = FixedBlock(block.bits // arrow_type.list_size, block.data, block.count * arrow_type.list_size)
         return _fixed_size_list(ListBlock(arrow_type.list_size, items, block.count), arrow_type, validity)
-    if pa.types.is_nested(arrow_type) or _is_variable(arrow_type) or arrow_type.bit_width != block.bits:
+    if pa.types.is_boolean(arrow_type) and block.bits == 8:
+        # Full-zip pages hold whole bytes.
+        packed = np.packbits(block.data[: block.count] != 0, bitorder="little")
+        return _fixed(FixedBlock(1, packed, block.count), arrow_type, validity)
+    if pa.types.is_nested(arrow_type) or is_variable(arrow_type) or arrow_type.bit_width != block.bits:
         raise _mismatch(f"values of {block.bits} bits", arrow_type)
     needed = (block.count * block.bits + 7) // 8
     if len(block.data) < needed:
@@ -70,7 +75,8 @@ def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | Non
     return pa.Array.from_buffers(arrow_type, block.count, [validity, pa.py_buffer(block.data)])
 
 
-def _is_variable(arrow_type: pa.DataType) -> bool:
+def is_variable(arrow_type: pa.DataType) -> bool:
+    """Whether values of the type differ in their sizes."""
     return bool(_is_small_variable(arrow_type) or _is_large_variable(arrow_type))
 
 
@@ -83,7 +89,7 @@ def _is_large_variable(arrow_type: pa.DataType) -> bool:
 
 
 def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
-    if not _is_variable(arrow_type):
+    if not is_variable(arrow_type):
         raise _mismatch("values of variable width", arrow_type)
     dtype = np.dtype(np.int64 if _is_large_variable(arrow_type) else np.int32)
     offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64] = block.offsets
@@ -123,7 +129,7 @@ def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Bu
         keys = np.ascontiguousarray(indices).astype(index_type.to_pandas_dtype(), copy=False)
         array = pa.Array.from_buffers(index_type, len(keys), [validity, pa.py_buffer(keys)])
         return pa.DictionaryArray.from_arrays(array, items)
-    if not pa.types.is_nested(arrow_type) and not _is_variable(arrow_type) and arrow_type.bit_width >= 8:
+    if not pa.types.is_nested(arrow_type) and not is_variable(arrow_type) and arrow_type.bit_width >= 8:
         return _take_fixed(items, indices, arrow_type, validity)
     if isinstance(block.items, VariableBlock) and len(items):
         numbers = FixedBlock(8 * indices.dtype.itemsize, np.ascontiguousarray(indices).view(np.uint8), len(indices))
@@ -190,7 +196,7 @@ def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buff
 
 def _scalar(buffers: tuple[npt.NDArray[np.uint8], ...], arrow_type: pa.DataType) -> pa.Array:
     """The constant as an array of one value."""
-    if _is_variable(arrow_type):
+    if is_variable(arrow_type):
         if len(buffers) != 2:
             raise _mismatch(f"a constant of {len(buffers)} buffers", arrow_type)
         dtype = np.int64 if _is_large_variable(arrow_type) else np.int32

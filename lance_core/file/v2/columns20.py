@@ -132,9 +132,7 @@ class FieldReader20:
         self, node: LeafNode | ListNode, column: PagedColumn, number: int, page: Page, rows: RowSelection
     ) -> Fetch[Any]:
         with located(self.path, column=node.field.name, page=number):
-            leaf: Leaf = yield from read_array(
-                page, rows, zero_is_null=not pa.types.is_dictionary(node.type), item_bits=_item_bits(node.type)
-            )
+            leaf: Leaf = yield from read_array(page, rows, zero_is_null=not pa.types.is_dictionary(node.type))
             if column.is_blob and not pa.types.is_struct(node.type):
                 return (yield from self._blobs(leaf, node))
             return flat_array(leaf, node.type)
@@ -188,14 +186,6 @@ def _item_ranges(parts: Sequence[ListRows], bases: Sequence[int]) -> RowSelectio
         return RowSelection(starts, ends)
     breaks = np.flatnonzero(starts[1:] != ends[:-1])
     return RowSelection(starts[np.concatenate(([0], breaks + 1))], ends[np.concatenate((breaks, [len(ends) - 1]))])
-
-
-def _item_bits(arrow_type: pa.DataType) -> int | None:
-    """Width of the innermost item of a fixed-size list."""
-    item = arrow_type
-    while pa.types.is_fixed_size_list(item):
-        item = item.value_type
-    return None if item is arrow_type or pa.types.is_nested(item) else int(item.bit_width)
 
 
 def _row_column(node: Node, columns: Mapping[int, PagedColumn]) -> PagedColumn | None:

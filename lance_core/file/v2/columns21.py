@@ -19,7 +19,7 @@ from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
-from lance_core.file.convert.assemble import flat_array, nested_array
+from lance_core.file.convert.assemble import leaf_array, nested_array
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import clip, scale
@@ -188,7 +188,7 @@ class FieldReader:
     def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)
         with located(self.path, column=column.name, page=number):
-            return flat_array(leaf, self.node.type)
+            return leaf_array(leaf, cast("LeafNode", self.node))
 
     def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)

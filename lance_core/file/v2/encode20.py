@@ -25,6 +25,7 @@ from lance_core.format.encoding20 import AllNulls, BlobColumn
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
+from lance_core.pages.leaf import ConstantValues
 from lance_core.pages.v20.encode20 import encode_lists, encode_struct, encode_values
 
 Ints = npt.NDArray[np.int64]
@@ -105,17 +106,17 @@ class ArrayEncoder:
 
 
 def _split(node: Node, array: pa.Array, num_rows: int) -> Iterator[Slice]:
+    if pa.types.is_struct(node.type) and array.null_count:
+        raise InputError(
+            f"struct {node.field.name!r} holds {array.null_count} nulls, which 2.0 files cannot keep",
+            cure="Use storage version 2.1 or newer.",
+        )
     if isinstance(node, LeafNode):
         if pa.types.is_struct(node.type) and node.type.num_fields == 0:
             yield HeaderSlice(len(array), num_rows)
         else:
             yield ValueSlice(array, num_rows)
     elif isinstance(node, StructNode):
-        if array.null_count:
-            raise InputError(
-                f"struct {node.field.name!r} holds {array.null_count} nulls, which 2.0 files cannot keep",
-                cure="Use storage version 2.1 or newer.",
-            )
         yield HeaderSlice(len(array), num_rows)
         for number, child in enumerate(node.children):
             yield from _split(child, array.field(number), num_rows)
@@ -140,7 +141,10 @@ def _encode(options: EncodingOptions, slices: Sequence[Slice]) -> EncodedPage:
     if not len(values):
         # List items of which there are none: a page without rows, as the official writer leaves it.
         return EncodedPage(AllNulls(), (), 0)
-    return encode_values(block_of(values), validity_of(values), options, is_text=pa.types.is_string(values.type))
+    valid = validity_of(values)
+    nothing = valid is not None and not valid.any() and pa.types.is_fixed_size_list(values.type)
+    block = ConstantValues(len(values)) if nothing else block_of(values)
+    return encode_values(block, valid, options, is_text=pa.types.is_string(values.type))
 
 
 def _encode_lists(options: EncodingOptions, slices: Sequence[ListSlice]) -> EncodedPage:

@@ -6,7 +6,7 @@ batch {a: int64, s: struct<x, y>}      column 0: a     column 1: s.x     column 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -14,8 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.codecs.options import EncodingOptions
+from lance_core.errors import InputError
 from lance_core.file.convert.split import LeafSlice, join_slices, leaf_of, split
-from lance_core.file.convert.tree import LeafNode, Node, assign_columns, build_tree, is_old_blob, leaves
+from lance_core.file.convert.tree import (
+    LeafNode,
+    ListNode,
+    Node,
+    StructNode,
+    assign_columns,
+    build_tree,
+    is_old_blob,
+    leaves,
+)
+from lance_core.file.writable import check_empty_struct, is_empty_struct
 from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -27,12 +38,14 @@ class LeafEncoder:
     """Knows the columns of a new file and turns rows of each into pages."""
 
     def __init__(self, schema: Schema, version: FileVersion) -> None:
+        self._version = version
         columns = assign_columns(schema)
         self._nodes: list[Node] = [build_tree(schema, field, columns) for field in schema.top_level]
         self._leaves: list[LeafNode] = [leaf for node in self._nodes for leaf in leaves(node)]
         self._firsts = list(itertools.accumulate((len(list(leaves(node))) for node in self._nodes), initial=0))
         self._old_blobs = [version is FileVersion.V2_1 and is_old_blob(leaf.field) for leaf in self._leaves]
-        self._options = [EncodingOptions.parse(leaf.field.metadata, version) for leaf in self._leaves]
+        settings = [found for node in self._nodes for found in _settings(node, {})]
+        self._options = [EncodingOptions.parse(found, version) for found in settings]
 
     @property
     def num_columns(self) -> int:
@@ -54,13 +67,28 @@ class LeafEncoder:
 
     def encode(self, column: int, slices: Sequence[LeafSlice]) -> list[EncodedPage]:
         """The pages of some rows of one column."""
-        leaf = leaf_of(join_slices(slices))
+        node = self._leaves[column]
+        try:
+            leaf = leaf_of(join_slices(slices))
+        except InputError as error:
+            raise InputError(f"column {node.field.name!r}: {error}", cure=error.cure) from error
+        if is_empty_struct(node):
+            check_empty_struct(leaf, node, self._version)
         pages = encode_pages(leaf, self._options[column])
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
 
     def column_encoding(self, column: int) -> object:
         """Nothing: pages describe themselves."""
         return None
+
+
+def _settings(node: Node, outer: Mapping[str, bytes]) -> Iterator[Mapping[str, bytes]]:
+    """The metadata that speaks for each leaf: its own, and where that is silent, what is said of the fields it is in."""
+    known = {**outer, **node.field.metadata}
+    if isinstance(node, LeafNode):
+        yield known
+    for child in node.children if isinstance(node, StructNode) else (node.item,) if isinstance(node, ListNode) else ():
+        yield from _settings(child, known)
 
 
 def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:

@@ -24,6 +24,7 @@ from lance_core.file.encode_ahead import EncodeAhead
 from lance_core.file.v2.container import ContainerWriter
 from lance_core.file.v2.encode20 import ArrayEncoder
 from lance_core.file.v2.encode21 import LeafEncoder
+from lance_core.file.writable import refusal_of
 from lance_core.format.layout import Column, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -111,6 +112,7 @@ class PagedBody:
         self._sink = BlobSink(store, path, self._container.add_buffer)
         self._blobs = BlobStore(version, self._sink, external)
         nodes = [build_tree(schema, field, {}) for field in schema.top_level]
+        self._refusal = refusal_of(nodes, version)
         self._blob_nodes = {number: node for number, node in enumerate(nodes) if self._blobs.has_blobs(node)}
         self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)
 
@@ -135,7 +137,12 @@ class PagedBody:
         return tuple(range(len(self._columns)))
 
     def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
-        """Storage arrays of all top-level fields; each is cut so that it adds not much more than a page at a time."""
+        """Storage arrays of all top-level fields; each is cut so that it adds not much more than a page at a time.
+
+        InputError for rows that a file of this version cannot hold.
+        """
+        if num_rows and self._refusal is not None:
+            raise self._refusal
         # Only now, so that rows which became pages meanwhile are not copied.
         for column in self._columns:
             column.own()

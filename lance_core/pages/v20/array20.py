@@ -63,20 +63,16 @@ class _Source:
     page: Page
     codecs: Codecs
     zero_is_null: bool
-    item_bits: int | None
 
 
-def read_array(
-    page: Page, rows: RowSelection, *, zero_is_null: bool, item_bits: int | None = None, codecs: Codecs = CODECS
-) -> Fetch[Leaf]:
+def read_array(page: Page, rows: RowSelection, *, zero_is_null: bool, codecs: Codecs = CODECS) -> Fetch[Leaf]:
     """Rows of a column that holds values.
 
     `zero_is_null`: how dictionaries count: the automatic ones from 1 with 0 as null (every field whose logical type is
-    not `dict:`), those of Arrow dictionary columns from 0. `item_bits`: width of a fixed-size list's innermost item, used
-    only where a page has nothing but null items. Leaves have one layer and no repetition.
+    not `dict:`), those of Arrow dictionary columns from 0. Leaves have one layer and no repetition.
     """
     rows.check(page.num_rows)
-    source = _Source(page, codecs, zero_is_null, item_bits)
+    source = _Source(page, codecs, zero_is_null)
     slots: Slots = yield from _read(page.layout, source, Ranges(rows.starts, rows.ends))
     if slots.values.count != rows.num_rows:
         raise CorruptFileError(f"{slots.values.count} values for {rows.num_rows} rows")
@@ -93,7 +89,7 @@ def read_lists(page: Page, rows: RowSelection, *, codecs: Codecs = CODECS) -> Fe
     if not isinstance(page.layout, enc20.List):
         raise CorruptFileError(f"a list column has a page of {type(page.layout).__name__}")
     layout = page.layout
-    source = _Source(page, codecs, False, None)
+    source = _Source(page, codecs, False)
     ends = yield from _read_ends(layout.offsets, source, Ranges(rows.starts, rows.ends), layout.null_offset_adjustment)
     if len(ends.ends) and int(ends.ends.max()) > layout.num_items:
         raise CorruptFileError(f"a list ends at item {int(ends.ends.max())} of {layout.num_items}")
@@ -164,19 +160,19 @@ def _fixed_size_list(encoding: enc20.FixedSizeList, source: _Source, ranges: Ran
     slots: Slots = yield from _read(encoding.items, source, ranges.times(encoding.dimension))
     items, validity = slots.values, slots.validity
     if isinstance(items, ConstantValues):
-        items, validity = _spelled_out(items, source), np.zeros(items.count, np.bool_)
+        items, validity = _no_bits(items), np.zeros(items.count, np.bool_)
     bitmap = None if validity is None else np.packbits(validity, bitorder="little")
     return Slots(ListBlock(encoding.dimension, items, ranges.count, bitmap))
 
 
-def _spelled_out(items: ConstantValues, source: _Source) -> FixedBlock:
-    """Zeros for items that are all null."""
-    if items.scalar is not None or source.item_bits is None:
+def _no_bits(items: ConstantValues) -> FixedBlock:
+    """Items that are all null, of whatever type: values without any bits."""
+    if items.scalar is not None:
         raise UnsupportedEncodingError("constant items in a fixed-size list are not supported")
     # Their number comes from the list's dimension, which no bytes back up.
     if items.count > 1 << 28:
         raise CorruptFileError(f"{items.count} null items in a page of fixed-size lists")
-    return FixedBlock(source.item_bits, np.zeros((items.count * source.item_bits + 7) // 8, np.uint8), items.count)
+    return FixedBlock(0, np.empty(0, np.uint8), items.count)
 
 
 def _fixed_size_binary(encoding: enc20.FixedSizeBinary, source: _Source, ranges: Ranges) -> Fetch[Slots]:

@@ -127,6 +127,8 @@ def _list(writer: _Writer, values: ListBlock) -> enc20.FixedSizeList:
     if values.validity is not None:
         bits = np.unpackbits(values.validity, count=values.count * values.dimension, bitorder="little")
         nulls = bits == 0 if not bits.all() else None
+    if isinstance(values.items, FixedBlock) and not values.items.bits:
+        return enc20.FixedSizeList(values.dimension, enc20.AllNulls())
     return enc20.FixedSizeList(values.dimension, _array(writer, values.items, nulls))
 
 

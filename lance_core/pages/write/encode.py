@@ -18,9 +18,10 @@ import numpy as np
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.choose_dictionary import choose_dictionary
-from lance_core.codecs.fixed_size_list import row_bits
+from lance_core.codecs.fixed_size_list import has_values, holds_bits, row_bits
 from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.packed import is_fixed
+from lance_core.errors import InputError
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import ConstantValues, Leaf, max_def, max_rep
 from lance_core.pages.select import check_slots, cut_entries
@@ -62,6 +63,8 @@ def encode_page(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
         page = encode_mini_block(leaf, chosen, options)
         if page is not None:
             return page
+    if isinstance(values, ListBlock) and holds_bits(values):
+        raise InputError(f"a fixed-size list of {row_bits(values)} bits and their nulls is too large for a chunk")
     return encode_full_zip(leaf, values, options)
 
 
@@ -73,8 +76,13 @@ def wants_full_zip(values: Block, options: EncodingOptions) -> bool:
     """Whether the values are too wide for chunks, or the user asked; dictionaries always go in chunks."""
     if isinstance(values, DictionaryBlock):
         return False
-    if isinstance(values, StructBlock) and not is_fixed(values):
+    if (isinstance(values, StructBlock) and not is_fixed(values)) or (
+        isinstance(values, ListBlock) and not has_values(values)
+    ):
         return True
+    if isinstance(values, ListBlock) and holds_bits(values):
+        # The official reader takes no rows that end within a byte, and no bitmaps of nulls before bits.
+        return False
     if options.structural is not None:
         return _STRUCTURAL[options.structural]
     return _widest_bits(values) >= FULL_ZIP_BITS

@@ -19,7 +19,7 @@ Bools = npt.NDArray[np.bool_]
 
 def encode_full_zip(leaf: Leaf, values: Block, options: EncodingOptions) -> EncodedPage:
     """A full-zip page of any values."""
-    plain = flatten(values) if isinstance(values, DictionaryBlock) else values
+    plain = _whole_bytes(flatten(values) if isinstance(values, DictionaryBlock) else values)
     encoded = choose_values(plain, options)
     bits = (_bit_length(leaf.rep), _bit_length(leaf.def_))
     words = _control_words(leaf, bits)
@@ -42,6 +42,13 @@ def encode_full_zip(leaf: Leaf, values: Block, options: EncodingOptions) -> Enco
         bits_per_offset=payload.offsets.dtype.itemsize * 8 if isinstance(payload, VariableBlock) else None,
     )
     return EncodedPage(layout, tuple(buffers), leaf.num_rows)
+
+
+def _whole_bytes(values: Block) -> Block:
+    """Booleans as a byte each: values of these pages begin at bytes."""
+    if not isinstance(values, FixedBlock) or values.bits != 1:
+        return values
+    return FixedBlock(8, np.unpackbits(values.data, count=values.count, bitorder="little"), values.count)
 
 
 def _bit_length(levels: Levels | None) -> int:

@@ -29,7 +29,7 @@ _MAX_WORDS = {False: 1 << 12, True: 1 << 28}
 def encode_mini_block(leaf: Leaf, values: Block, options: EncodingOptions) -> EncodedPage | None:
     """A mini-block page, with smaller chunks where the usual ones are too large for their words; None if none fit."""
     num_values = options.max_chunk_values
-    while num_values >= 1:
+    while num_values > 1:
         page = _encode(leaf, values, replace(options, max_chunk_values=num_values))
         if page is not None:
             return page
@@ -102,7 +102,12 @@ def _level_parts(leaf: Leaf, bounds: Ints, options: EncodingOptions) -> _LevelPa
 
 
 def _lay_out(chunks: EncodedChunks, levels: _LevelParts, large: bool) -> tuple[Bytes, Bytes] | None:
-    """Chunk words and chunks; None when a count or size does not fit its word."""
+    """Chunk words and chunks; None when a count or size does not fit its word.
+
+    A chunk of one value has the word of a last chunk, which readers refuse in any other place.
+    """
+    if (chunks.counts[:-1] < 2).any():
+        return None
     pieces = (*levels.pieces, *chunks.buffers)
     small = [levels.counts, *(item.sizes for item in levels.pieces)]
     sizes = [item.sizes for item in chunks.buffers]

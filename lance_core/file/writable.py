@@ -1,0 +1,92 @@
+"""What a file of some version cannot hold, although a schema can say it: refused when the first rows come.
+
+    struct<a: struct<>, b>         2.1 and on    a struct without fields has no levels: readers lose what is beside it
+    fixed_size_list<struct<list>>  2.2           such levels can be written, but the official reader does not take them
+
+A table of no rows may have such columns. Nothing is written that only this library could read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.errors import InputError
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_packed
+from lance_core.format.version import FileVersion
+from lance_core.pages.leaf import Leaf
+
+_FLATTEN = "Make it a list, or make the column several columns."
+
+
+def refusal_of(nodes: Sequence[Node], version: FileVersion) -> InputError | None:
+    """Why no rows of these fields can be stored; None when some can."""
+    return next((found for node in nodes for found in _refusals(node, version)), None)
+
+
+def check_empty_struct(leaf: Leaf, node: LeafNode, version: FileVersion) -> None:
+    """InputError for rows of a struct without fields that would not come back as they are.
+
+    Its page has no value and, outside of 2.3, no levels. A packed one reads as null.
+    """
+    num_valid = leaf.values.count if leaf.def_ is None else int(np.count_nonzero(leaf.def_ == 0))
+    if is_packed(node.field):
+        if num_valid:
+            raise _refused(node, "a packed struct without fields reads as null", "Do not pack it.")
+    elif version < FileVersion.V2_3 and num_valid < leaf.values.count:
+        num_lost = leaf.values.count - num_valid
+        raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Give the struct a field.")
+
+
+def is_empty_struct(node: Node) -> bool:
+    """Whether it is a struct without fields."""
+    return isinstance(node, LeafNode) and pa.types.is_struct(node.type) and node.type.num_fields == 0
+
+
+def _refused(node: Node, why: str, cure: str) -> InputError:
+    return InputError(f"column {node.field.name!r} has type {node.type}: {why}", cure=cure)
+
+
+def _refusals(node: Node, version: FileVersion) -> Iterator[InputError]:
+    if version >= FileVersion.V2_1:
+        yield from _empty_below(node)
+        if len(set(_scales(node, 1))) > 1:
+            why = "readers take a fixed-size list of structs beside other fields for rows of another number"
+            yield _refused(node, why, "Make the list a column of its own.")
+    if version in (FileVersion.V2_1, FileVersion.V2_2):
+        yield from _lists_and_fixed(node)
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, LeafNode):
+        return ()
+    return node.children if isinstance(node, StructNode) else (node.item,)
+
+
+def _empty_below(node: Node) -> Iterator[InputError]:
+    for child in _children(node):
+        if is_empty_struct(child) and not is_packed(child.field):
+            why = "a struct without fields can be a column of its own only"
+            yield _refused(node, why, "Give the struct a field, or leave it out.")
+        yield from _empty_below(child)
+
+
+def _lists_and_fixed(node: Node, *, in_list: bool = False, in_fixed: bool = False) -> Iterator[InputError]:
+    """Lists and maps with fixed-size lists of structs above or below them."""
+    if isinstance(node, ListNode):
+        if (in_fixed and not node.dimension) or (in_list and node.dimension):
+            yield _refused(node, "lists and fixed-size lists of structs cannot be nested into each other", _FLATTEN)
+        in_fixed, in_list = in_fixed or bool(node.dimension), in_list or not node.dimension
+    for child in _children(node):
+        yield from _lists_and_fixed(child, in_list=in_list, in_fixed=in_fixed)
+
+
+def _scales(node: Node, factor: int) -> Iterator[int]:
+    """How many slots a row has in each leaf, as far as fixed-size lists of structs multiply them."""
+    if isinstance(node, LeafNode) or (isinstance(node, ListNode) and not node.dimension):
+        yield factor
+    else:
+        for child in _children(node):
+            yield from _scales(child, factor * (node.dimension if isinstance(node, ListNode) else 1))
