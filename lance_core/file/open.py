@@ -14,14 +14,21 @@ from lance_core.arrow import field_to_arrow
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.blob.read import BlobReader, own_schema
-from lance_core.file.convert.tree import Node, assign_columns, blob_below, build_tree
+from lance_core.file.convert.tree import Node, assign_columns, blob_below, build_tree, leaves
 from lance_core.file.error_location import located
 from lance_core.file.footer import MAGIC, parse_version
 from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection, Reader
 from lance_core.file.v1.reader import open_legacy
-from lance_core.file.v2.columns20 import FieldReader20, assign_columns20, own_fields, paged
+from lance_core.file.v2.columns20 import (
+    FieldReader20,
+    PagedColumn,
+    assign_columns20,
+    holds_texts_as_lists,
+    own_fields,
+    paged,
+)
 from lance_core.file.v2.columns21 import field_readers, wanted_columns
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import Column
@@ -157,11 +164,25 @@ class ContainerFile(OpenFile):
         ids = [field_id for node in nodes for field_id in own_fields(node) if field_id in mapping]
         columns = self.columns([mapping[field_id] for field_id in ids])
         found = {field_id: paged(column) for field_id, column in zip(ids, columns, strict=True)}
+        texts = self._texts20(nodes, found, mapping)
         readers = []
         for node in nodes:
             own = {field_id: found[field_id] for field_id in own_fields(node) if field_id in found}
-            readers.append(FieldReader20(self.path, node, own, self.file_size))
+            readers.append(FieldReader20(self.path, node, own, self.file_size, texts))
         return readers, _agreed({reader.num_rows for reader in readers if reader.num_rows is not None})
+
+    def _texts20(
+        self, nodes: Sequence[Node], found: Mapping[int, PagedColumn], mapping: Mapping[int, int]
+    ) -> dict[int, PagedColumn]:
+        """The columns of bytes behind columns of strings that are stored as lists."""
+        ids = [
+            leaf.field.id
+            for node in nodes
+            for leaf in leaves(node)
+            if leaf.field.id in found and holds_texts_as_lists(leaf, found[leaf.field.id].column)
+        ]
+        columns = self.columns([mapping[field_id] + 1 for field_id in ids])
+        return {field_id: paged(column) for field_id, column in zip(ids, columns, strict=True)}
 
     def _mapping(self) -> Mapping[int, int]:
         """Field id -> column."""
@@ -171,7 +192,9 @@ class ContainerFile(OpenFile):
                 self._columns_of = {field: column for field, column in pairs if field >= 0 and column >= 0}
             elif self.version is FileVersion.V2_0:
                 schema = self.schema
-                self._columns_of = assign_columns20([build_tree(schema, field, {}) for field in schema.top_level])
+                self._columns_of = assign_columns20(
+                    [build_tree(schema, field, {}) for field in schema.top_level], self.metadata.num_columns
+                )
             else:
                 self._columns_of = assign_columns(self.schema)
         return self._columns_of

@@ -8,6 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+import lance_core
 from lance_core.errors import InputError
 from lance_core.file.v1.reader import LegacyFile
 from lance_core.format.version import FileVersion
@@ -93,3 +94,25 @@ def test_page_statistics_of_nulls_and_odd_numbers(tmp_path: Path) -> None:
     assert nulls["null_count"] == 300
     assert numbers["min_value"] <= -0.0 <= 1.0 <= numbers["max_value"]
     assert texts["min_value"] <= "x" * 200 <= texts["max_value"]
+
+
+def test_packed_structs_are_kept_apart(tmp_path: Path) -> None:
+    """Legacy files know nothing of packing: the metadata stays, the fields have pages of their own."""
+    rows = pa.array([{"a": 1, "b": "x"}, {"a": 2, "b": "yy"}])
+    field = pa.field("p", rows.type, metadata={"lance-encoding:packed": "true"})
+    table = pa.Table.from_arrays([rows], schema=pa.schema([field]))
+    lance.write_dataset(table, tmp_path / "theirs", data_storage_version="legacy")
+    assert lance_core.dataset(str(tmp_path / "theirs")).to_table().to_pylist() == table.to_pylist()
+    lance_core.write_dataset(table, str(tmp_path / "ours"), data_storage_version="legacy")
+    assert lance_core.dataset(str(tmp_path / "ours")).to_table().to_pylist() == table.to_pylist()
+    assert lance.dataset(tmp_path / "ours").to_table().to_pylist() == table.to_pylist()
+
+
+def test_fields_ascend_whatever_the_order_of_columns(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2], "b": ["x", "y"], "c": [1.5, 2.5]})
+    lance_core.write_dataset(table, str(tmp_path / "t"), data_storage_version="legacy")
+    lance_core.write_dataset(table.select(["c", "a"]), str(tmp_path / "t"), mode="append")
+    dataset = lance.dataset(tmp_path / "t")
+    dataset.validate()
+    assert [file.fields for part in dataset.get_fragments() for file in part.metadata.files] == [[0, 1, 2], [0, 2]]
+    assert dataset.to_table().column("c").to_pylist() == [1.5, 2.5, 1.5, 2.5]

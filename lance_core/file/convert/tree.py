@@ -57,10 +57,13 @@ class ListNode:
 Node = LeafNode | StructNode | ListNode
 
 
-def build_tree(schema: Schema, field: Field, columns: Mapping[int, int], *, described: bool = False) -> Node:
+def build_tree(
+    schema: Schema, field: Field, columns: Mapping[int, int], *, described: bool = False, packs: bool = True
+) -> Node:
     """The tree of one field. `columns` maps field ids to columns of the file.
 
-    `described`: the values of an old blob column are its (position, size) pairs, not the bytes they point at.
+    `described`: the values of an old blob column are its (position, size) pairs, not the bytes they point at. `packs`:
+    packed structs are one column each; legacy files know nothing of that and keep the fields apart.
     """
     if field.extension_name == BLOB_V2:
         return LeafNode(field, DESCRIPTOR, columns.get(field.id))
@@ -70,15 +73,15 @@ def build_tree(schema: Schema, field: Field, columns: Mapping[int, int], *, desc
     children = schema.children(field.id)
     logical = field.logical_type
     if logical == STRUCT:
-        if is_packed(field) or not children:
+        if (packs and is_packed(field)) or not children:
             return LeafNode(field, arrow_type, columns.get(field.id))
-        below = tuple(build_tree(schema, child, columns, described=described) for child in children)
+        below = tuple(build_tree(schema, child, columns, described=described, packs=packs) for child in children)
         return StructNode(field, _struct_of(arrow_type, below), below)
     if logical in LIST_TYPES or logical == MAP:
-        item = build_tree(schema, _only(field, children), columns, described=described)
+        item = build_tree(schema, _only(field, children), columns, described=described, packs=packs)
         return ListNode(field, _list_of(arrow_type, item), item)
     if logical.startswith(_FSL_OF_STRUCT):
-        item = build_tree(schema, _only(field, children), columns, described=described)
+        item = build_tree(schema, _only(field, children), columns, described=described, packs=packs)
         return ListNode(field, _list_of(arrow_type, item), item, arrow_type.list_size)
     return LeafNode(field, arrow_type, columns.get(field.id))
 

@@ -120,7 +120,7 @@ class LegacyFile(OpenFile):
         """The bytes of each value of a field's dictionary; None when it has none."""
         if field_id not in self.schema.by_id or self.schema.by_id[field_id].dictionary is None:
             return None
-        node = build_tree(self.schema, self.schema.by_id[field_id], {})
+        node = build_tree(self.schema, self.schema.by_id[field_id], {}, packs=False)
         pages = LegacyPages(self.schema, self.tables.table, self.file_size)
         with located(self.path, column=node.field.name):
             items = drive_one(self.store, self.path, pages.read_items(node.field, node.type.value_type))
@@ -147,12 +147,12 @@ class LegacyFile(OpenFile):
         data = yield from _get(self._tail, found.page_table_position, table_size(ids, 1), self.file_size)
         pages = LegacyPages(found.schema, decode_table(data, ids, 1), self.file_size)
         num_batches = len(self.tables.metadata.batch_offsets) - 1
-        return (yield from pages.read(build_tree(found.schema, field, {}), [Part(0, 0, num_batches)]))
+        return (yield from pages.read(build_tree(found.schema, field, {}, packs=False), [Part(0, 0, num_batches)]))
 
     def _project(self, schema: Schema, blobs: Blobs) -> FileProjection:
         pages = LegacyPages(self._stored, self.tables.table, self.file_size)
         starts = np.array(self.tables.metadata.batch_offsets, np.int64)
-        nodes = [build_tree(schema, field, {}) for field in schema.top_level]
+        nodes = [build_tree(schema, field, {}, packs=False) for field in schema.top_level]
         readers = [_FieldReader(self.path, node, pages, starts) for node in nodes]
         return FileProjection(
             store=self.store,

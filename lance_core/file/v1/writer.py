@@ -39,7 +39,7 @@ class LegacyBody:
     def __init__(self, out: StoreWriter, schema: Schema) -> None:
         self._out = out
         self._schema = schema
-        self._nodes = [build_tree(schema, field, {}) for field in schema.top_level]
+        self._nodes = [build_tree(schema, field, {}, packs=False) for field in schema.top_level]
         for node in self._nodes:
             _check(node)
         self._waiting: list[list[pa.Array]] = []
@@ -58,8 +58,8 @@ class LegacyBody:
 
     @property
     def fields(self) -> tuple[int, ...]:
-        """All field ids: legacy entries list parents too."""
-        return tuple(item.id for item in self._schema.fields)
+        """All field ids, parents too, ascending: so the official library demands of a table's entries."""
+        return tuple(sorted(item.id for item in self._schema.fields))
 
     @property
     def column_indices(self) -> tuple[int, ...]:

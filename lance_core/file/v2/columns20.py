@@ -8,19 +8,19 @@ list<struct<x>>    column 0 (list): rows [3, 5) -> items [10, 17)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.codecs.blocks import VariableBlock
+from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
 from lance_core.file.convert.assemble import concat, flat_array
-from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode
-from lance_core.file.convert.values import bitmap, to_arrow
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
+from lance_core.file.convert.values import bitmap, is_variable, to_arrow
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import clip
 from lance_core.format.encoding20 import BlobColumn, List
@@ -69,12 +69,16 @@ def _starts(counts: Sequence[int]) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class FieldReader20:
-    """One top-level field; `columns` maps field ids to the columns that the file has of it."""
+    """One top-level field; `columns` maps field ids to the columns that the file has of it.
+
+    `texts`: for strings and bytes that the first releases of 2.0 stored as lists, the column of their bytes.
+    """
 
     path: str
     node: Node
     columns: Mapping[int, PagedColumn]
     file_size: int
+    texts: Mapping[int, PagedColumn] = field(default_factory=dict)
 
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
         """One reader for the whole field: its columns depend on one another."""
@@ -124,6 +128,8 @@ class FieldReader20:
             return pa.Array.from_buffers(node.type, rows.num_rows, [None], children=[])
         if isinstance(node, ListNode) and not node.dimension:
             return (yield from self._read_list(node, column, rows))
+        if node.field.id in self.texts:
+            return (yield from self._read_texts(node, column, self.texts[node.field.id], rows))
         pages = [self._read_page(node, column, *part) for part in column.parts(rows)]
         arrays = yield from together(pages)
         return _checked(concat(arrays, node.type), node, rows)
@@ -157,7 +163,27 @@ class FieldReader20:
         array = pa.Array.from_buffers(node.type, len(offsets) - 1, buffers, children=[values])
         return _checked(array, node, rows)
 
-    def _read_offsets(self, node: ListNode, number: int, page: Page, rows: RowSelection) -> Fetch[ListRows]:
+    def _read_texts(self, node: Node, column: PagedColumn, texts: PagedColumn, rows: RowSelection) -> Fetch[Any]:
+        """Values whose bytes are the items of a list, in the next column."""
+        parts = list(column.parts(rows))
+        found: list[ListRows] = yield from together([self._read_offsets(node, *part) for part in parts])
+        wanted = _item_ranges(found, [int(column.item_starts[number]) for number, _, _ in parts])
+        pages = [self._read_bytes(node, *part) for part in texts.parts(wanted)]
+        data = np.concatenate([np.empty(0, np.uint8), *(yield from together(pages))])
+        lengths = np.concatenate([np.zeros(1, np.int64), *(item.ends - item.starts for item in found)])
+        offsets = np.cumsum(lengths)
+        if len(data) != int(offsets[-1]):
+            raise CorruptFileError(f"{self.path}: values of {int(offsets[-1])} bytes in {len(data)}")
+        return _checked(to_arrow(VariableBlock(offsets, data), node.type, _validity(found)), node, rows)
+
+    def _read_bytes(self, node: Node, number: int, page: Page, rows: RowSelection) -> Fetch[Any]:
+        with located(self.path, column=node.field.name, page=number):
+            leaf: Leaf = yield from read_array(page, rows, zero_is_null=False)
+            if not isinstance(leaf.values, FixedBlock) or leaf.values.bits != 8:
+                raise CorruptFileError("the bytes of values are not bytes")
+            return leaf.values.data[: leaf.values.count]
+
+    def _read_offsets(self, node: Node, number: int, page: Page, rows: RowSelection) -> Fetch[ListRows]:
         with located(self.path, column=node.field.name, page=number):
             return (yield from read_lists(page, rows))
 
@@ -210,7 +236,21 @@ def own_fields(node: Node) -> Iterator[int]:
         yield from own_fields(node.item)
 
 
-def assign_columns20(nodes: Sequence[Node]) -> dict[int, int]:
-    """Field id -> column for a file of these fields."""
+def assign_columns20(nodes: Sequence[Node], num_columns: int | None = None) -> dict[int, int]:
+    """Field id -> column for a file of these fields.
+
+    `num_columns` of a file that exists: in the first files of 2.0 strings and bytes have a column more, of their bytes.
+    """
     order = [field_id for node in nodes for field_id in own_fields(node)]
-    return {field_id: column for column, field_id in enumerate(order)}
+    wide = {leaf.field.id for node in nodes for leaf in leaves(node) if is_variable(leaf.type)}
+    step = 2 if num_columns == len(order) + len(wide) and wide else 1
+    found, column = {}, 0
+    for field_id in order:
+        found[field_id] = column
+        column += step if field_id in wide else 1
+    return found
+
+
+def holds_texts_as_lists(leaf: LeafNode, column: Column) -> bool:
+    """Whether strings or bytes are lists of the bytes in the next column, as release 0.13 wrote them."""
+    return is_variable(leaf.type) and any(isinstance(page.layout, List) for page in column.pages)
