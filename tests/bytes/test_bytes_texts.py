@@ -1,4 +1,4 @@
-"""Strings of 2.0 files by release 0.13: lists whose items are the bytes, in a column of their own (fixtures/make_texts.py)."""
+"""Strings of 2.0 files by release 0.13: lists whose items are the bytes, in the next column (fixtures/make_texts.py)."""
 
 from __future__ import annotations
 
