@@ -1,0 +1,122 @@
+"""Read a whole data file and say what is wrong with it: every page decoded, and compared with what the file claims.
+
+    damages(opened)        Damage("x", "data/a.lance: column 'x', page 2: chunk 7 ends behind the page's data")
+
+One damage for each column at most, so that one bad column does not hide another. Checked are: that every page decodes, that
+the values are sound for their type (text is UTF-8, offsets ascend, dictionary keys are in range), that columns have as
+many rows as the file says, that fields which are not nullable hold no null, and that the statistics of legacy pages hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.arrow.cast import check_nulls
+from lance_core.errors import CorruptFileError, FormatError, SchemaMismatchError
+from lance_core.file.error_location import located
+from lance_core.file.open_file import OpenFile
+from lance_core.file.v1.reader import LegacyFile
+from lance_core.format.schema import Field, Schema
+
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is wrong with one column; `column` is empty when it is the whole file."""
+
+    column: str
+    message: str
+
+
+def damages(opened: OpenFile, schema: Schema | None = None, *, num_rows: int | None = None) -> Iterator[Damage]:
+    """Everything that is wrong with the file, one after the other; nothing for a whole one.
+
+    `schema`: the fields to read, as the table has them; the file's own when None. `num_rows`: what the table says of the
+    file. Bytes that cannot be reached (StoreError, NotFoundError) are no damage of the file: those errors are raised.
+    """
+    try:
+        known, rows = opened.schema if schema is None else schema, opened.num_rows
+    except FormatError as error:
+        yield Damage("", str(error))
+        return
+    if num_rows is not None and rows != num_rows:
+        yield Damage("", f"{opened.path}: the file says that it has {rows} rows, the table says {num_rows}")
+    for field in known.top_level:
+        message = _wrong(opened, known.project([field.id]), field, rows)
+        if message is not None:
+            yield Damage(field.name, message)
+
+
+def check_file(opened: OpenFile, schema: Schema | None = None, *, num_rows: int | None = None) -> None:
+    """CorruptFileError for the first of the `damages`."""
+    for damage in damages(opened, schema, num_rows=num_rows):
+        raise CorruptFileError(damage.message, cure="Restore the file from a copy, or delete its fragment.")
+
+
+def _wrong(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> str | None:
+    try:
+        with located(opened.path, column=field.name):
+            _read(opened, schema, field, num_rows)
+            if isinstance(opened, LegacyFile):
+                _check_statistics(opened, schema, field)
+    except FormatError as error:
+        return str(error)
+    return None
+
+
+def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None:
+    """All rows of one field."""
+    read = 0
+    for batch in opened.read(schema, batch_size=_BATCH_ROWS):
+        column = batch.column(0)
+        last = read + len(column)
+        try:
+            column.validate(full=True)
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"rows {read} to {last} are no sound values of {column.type}: {error}") from error
+        try:
+            check_nulls(column, batch.schema.field(0), path=field.name, first_row=read)
+        except SchemaMismatchError as error:
+            raise CorruptFileError(str(error)) from error
+        read = last
+    if read != num_rows:
+        raise CorruptFileError(f"{read} rows were read, the file says that it has {num_rows}")
+
+
+def _check_statistics(opened: LegacyFile, schema: Schema, field: Field) -> None:
+    """Lowest and highest value of each batch of a legacy file, which readers use to leave batches out."""
+    found = opened.statistics(field.id) if field.id in opened.schema.by_id else None
+    if found is None or len(found) == 0:
+        return
+    starts = opened.tables.metadata.batch_offsets
+    for number, bounds in enumerate(found.to_pylist()):
+        (table,) = [pa.Table.from_batches(opened.read(schema, ranges=[(starts[number], starts[number + 1])]))]
+        values = table.column(0)
+        # Nulls are stored as zeros or empty values, and counted: such values say nothing.
+        if bounds["null_count"] or not _is_ordered(values.type):
+            continue
+        extremes = pc.min_max(values).as_py()
+        for name, is_within in (("min", _is_at_most), ("max", _is_at_least)):
+            bound, value = bounds[f"{name}_value"], extremes[name]
+            if bound is not None and value is not None and not is_within(bound, value):
+                raise CorruptFileError(
+                    f"batch {number} holds {value!r}, its statistics say that {bound!r} is the {name}imum"
+                )
+
+
+def _is_ordered(arrow_type: pa.DataType) -> bool:
+    # Texts may be cut, and floats have NaN and two zeros: bounds of whole numbers are exact.
+    return bool(pa.types.is_integer(arrow_type))
+
+
+def _is_at_most(bound: int, value: int) -> bool:
+    return bound <= value
+
+
+def _is_at_least(bound: int, value: int) -> bool:
+    return bound >= value
