@@ -15,8 +15,9 @@
     │   │   └── IncompatibleConflictError  a retry cannot help
     │   ├── CommitStateUnknownError    it may or may not have landed; settle it by looking, never by retrying
     │   └── GateFailedError            a gate refused the staged data; readers saw nothing
-    ├── StoreError                     retryable: the store failed (network, throttling, permission)
+    ├── StoreError                     retryable: the store failed (network, throttling)
     │   ├── AlreadyExistsError         put_if_absent found the object there
+    │   ├── StoreRefusedError          full, read-only, or no permission: a retry cannot help
     │   └── PreconditionError          the store cannot give the guarantee that was asked for
     └── InputError                     also ValueError and OSError: what the caller passed is wrong
         ├── SourceMissingError         retryable: a file or folder of a source does not exist, or holds nothing yet
@@ -129,6 +130,12 @@ class StoreError(LanceError, OSError):
 
 class AlreadyExistsError(StoreError, FileExistsError, ValueError):
     """`put_if_absent` found something at the path: somebody else won."""
+
+    retryable = False
+
+
+class StoreRefusedError(StoreError):
+    """The store refuses what was asked: the disk is full, it is read-only, or there is no permission."""
 
     retryable = False
 

@@ -12,6 +12,7 @@ middle of a scan.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,12 @@ from lance_core.expr.ast import Expr
 from lance_core.expr.evaluate import type_of
 from lance_core.expr.literals import decode_hex, parse_interval, parse_number
 from lance_core.expr.system import SYSTEM_COLUMNS
+
+MAX_CHARACTERS = 16 << 20
+MAX_DEPTH = 256
+MAX_OPERATORS = 5000
+_PIECES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|[()\[\]]|\b(?:and|or|not|case)\b", re.IGNORECASE)
+_JOIN = "Compare with many values by IN (...), or join with a table of them."
 
 
 def parse_filter(sql: str, schema: pa.Schema) -> Expr:
@@ -48,6 +55,7 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
     """Any SQL expression over the columns of `schema`, for computed columns. Raises FilterError as `parse_filter` does."""
     if not isinstance(sql, str) or not sql.strip():
         raise FilterError(f"expected an SQL expression, got {sql!r}", cure="Leave the filter out to take all rows.")
+    check_size(sql)
     tree = _parse_tree(sql)
     try:
         expr = _Translator(sql, schema).translate(tree)
@@ -59,6 +67,26 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
     except RecursionError:
         raise _too_deep(sql) from None
     return expr
+
+
+def check_size(sql: str) -> None:
+    """FilterError for text that is too long, too deep, or has too many operators; in time that grows with its length."""
+    if len(sql) > MAX_CHARACTERS:
+        raise FilterError(f"the filter has {len(sql):,} characters, at most {MAX_CHARACTERS:,} are read", cure=_JOIN)
+    depth = deepest = operators = 0
+    for match in _PIECES.finditer(sql):
+        piece = match.group()
+        if piece in "([":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif piece in ")]":
+            depth -= 1
+        elif piece[0] not in "'\"`":
+            operators += 1
+    if deepest > MAX_DEPTH:
+        raise _too_deep(sql)
+    if operators > MAX_OPERATORS:
+        raise FilterError(f"the filter has {operators:,} ANDs, ORs and NOTs, at most {MAX_OPERATORS:,} are read", cure=_JOIN)
 
 
 def _parse_tree(sql: str) -> Any:

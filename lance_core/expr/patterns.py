@@ -22,10 +22,15 @@ from lance_core.expr.coerce import Value, is_scalar
 pc: Any = compute  # the stubs know only some of what the kernels take
 
 
+MAX_PATTERN = 1 << 16
+
+
 def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -> Value:
     """`item [I]LIKE pattern`; null when a side is null."""
 
     def match(values: Value, text: str) -> Value:
+        if len(text) > MAX_PATTERN:
+            raise FilterError(f"a LIKE pattern has {len(text):,} characters, at most {MAX_PATTERN:,} are read")
         regex = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
         return pc.match_substring_regex(values, regex)
 
@@ -83,7 +88,8 @@ def like_to_regex(pattern: str, *, escape: str = "\\") -> str:
         if character == escape:
             pieces.append(_quote(next(characters, escape)))
         elif character == "%":
-            pieces.append(".*")
+            if pieces[-1:] != [".*"]:  # many in a row mean what one means
+                pieces.append(".*")
         elif character == "_":
             pieces.append(".")
         else:

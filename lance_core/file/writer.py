@@ -157,8 +157,8 @@ class FileWriter:
         """Encode what waits, write the tables, make the file visible."""
         self._check_open()
         size = self._body.finish(self._metadata, self.num_rows)
+        self._out.close()  # when that fails, `abort` still has the temporary file to remove
         self._finished = True
-        self._out.close()
         major, minor = self.version.data_file_numbers
         entry = DataFile(
             path=self.path.removeprefix("data/"),

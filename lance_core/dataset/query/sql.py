@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.query.sandbox import connect
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan.request import ScanRequest
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -74,7 +75,7 @@ class SqlQuery:
         """The result as a stream."""
         duckdb = _duckdb()
         builder = self.builder
-        connection = duckdb.connect()
+        connection = connect(duckdb)
         try:
             connection.register(builder.name, _view(builder))
             result = connection.sql(builder.text)

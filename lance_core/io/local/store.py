@@ -228,10 +228,11 @@ class LocalStore:
 
     def _walk(self, prefix: str) -> Iterator[StoreEntry]:
         start = os.path.join(self._root, checked_prefix(prefix))
-        for folder, _, names in os.walk(start):
+        # A folder that cannot be read must not count as empty: what is missing from a listing may be deleted.
+        for folder, _, names in os.walk(start, onerror=_raise_unless_gone):
             for name in names:
                 full = os.path.join(folder, name)
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(FileNotFoundError), typed(name):
                     status = os.stat(full)
                     relative = os.path.relpath(full, self._root).replace(os.sep, "/")
                     yield StoreEntry(path=relative, size=status.st_size, modified=status.st_mtime)
@@ -248,6 +249,11 @@ class LocalStore:
             except OSError:
                 return
             folder = os.path.dirname(folder)
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise as_store_error(error, str(error.filename)) from error
 
 
 def _read(fd: int, path: str, item: ByteRange) -> Buffer:

@@ -18,14 +18,32 @@ import errno
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import IO
 
-from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, PreconditionError, StoreError
+from lance_core.errors import (
+    AlreadyExistsError,
+    LanceError,
+    NotFoundError,
+    PreconditionError,
+    StoreError,
+    StoreRefusedError,
+)
 from lance_core.fetch import Buffer
 from lance_core.io.paths import UNFINISHED_SUFFIX
 from lance_core.io.pool import in_io_pool, io_pool
+
+_REFUSALS: Mapping[int, str] = {
+    errno.ENOSPC: "Free space on the disk, then run it again.",
+    errno.EDQUOT: "Free space within the quota, or raise it, then run it again.",
+    errno.EROFS: "Mount the file system for writing.",
+    errno.EACCES: "Give this user the permission.",
+    errno.EPERM: "Give this user the permission.",
+    errno.EFBIG: "Write smaller files (max_bytes_per_file).",
+    errno.ENAMETOOLONG: "Use a shorter path.",
+}
+"""What a retry does not change, and what does."""
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV})
 
@@ -78,6 +96,7 @@ class LocalWriter:
         self._path = path
         folder, name = os.path.split(target)
         self._temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}")
+        self._has_temporary = True
         self._file: IO[bytes] | None = _create(self._temporary)
 
     def write(self, data: Buffer) -> None:
@@ -97,7 +116,7 @@ class LocalWriter:
                 self._finish_later(self._syncs)
                 return
             self._finish(durable=durable)
-            os.replace(self._temporary, self._target)
+            self._rename()
             if durable:
                 sync_folder(os.path.dirname(self._target))
 
@@ -137,12 +156,15 @@ class LocalWriter:
 
     def abort(self) -> None:
         """Remove the temporary file; a no-op after `close`."""
-        if self._file is None:
-            return
-        self._file.close()
-        self._file = None
-        with contextlib.suppress(OSError):
-            os.unlink(self._temporary)
+        if self._file is not None:
+            # Closing flushes, which fails once more on a disk that is full; what counts is that the file goes.
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+        if self._has_temporary:
+            self._has_temporary = False
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary)
 
     def _link(self, target: str, path: str) -> bool:
         try:
@@ -154,13 +176,19 @@ class LocalWriter:
         return True
 
     def _drop_temporary(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        self._has_temporary = False
+        # A name that stays is garbage which `list_unfinished` finds; what was published is published.
+        with contextlib.suppress(OSError):
             os.unlink(self._temporary)
+
+    def _rename(self) -> None:
+        os.replace(self._temporary, self._target)
+        self._has_temporary = False
 
     def _finish_later(self, syncs: Syncs) -> None:
         assert self._file is not None
         self._file.flush()
-        os.replace(self._temporary, self._target)
+        self._rename()
         file, self._file = self._file, None
         syncs.add(file, os.path.dirname(self._target))
 
@@ -235,4 +263,6 @@ def typed(path: str) -> Iterator[None]:
 def as_store_error(error: OSError, path: str) -> NotFoundError | StoreError:
     if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return NotFoundError(f"no object {path!r}")
+    if error.errno in _REFUSALS:
+        return StoreRefusedError(f"{path!r}: {error.strerror or error}", operation="local", cure=_REFUSALS[error.errno])
     return StoreError(f"{path!r}: {error.strerror or error}", operation="local")

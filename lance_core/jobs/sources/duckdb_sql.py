@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.query.sandbox import connect
 from lance_core.errors import InputError
 
 
@@ -25,7 +26,7 @@ def query(
         duckdb: Any = importlib.import_module("duckdb")
     except ImportError:
         raise InputError(f"{what} needs the package duckdb", cure=cure) from None
-    connection = duckdb.connect()
+    connection = connect(duckdb)
     for name, reader in views.items():
         connection.register(name, reader)
     try:

@@ -1,0 +1,34 @@
+"""A DuckDB that sees what is registered with it, and nothing else: no files, no network, no extensions, no settings.
+
+::
+
+    SELECT * FROM read_text('/etc/passwd')     refused
+    COPY t TO '/tmp/x', ATTACH 'x.db'          refused
+    SET enable_external_access = true          refused: the settings are locked
+
+Queries come from DAGs and from users of a table; both may be filled from templates.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+_MEMORY_SHARE = 0.5
+_AT_LEAST = 256 << 20
+
+
+def connect(duckdb: Any) -> Any:
+    """A connection in memory, with at most half of the machine's memory."""
+    connection = duckdb.connect(config={"memory_limit": f"{_memory_limit() >> 20}MiB", "temp_directory": ""})
+    for setting in ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true"):
+        connection.execute(f"SET {setting}")
+    return connection
+
+
+def _memory_limit() -> int:
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        return 2 << 30
+    return max(_AT_LEAST, int(total * _MEMORY_SHARE))

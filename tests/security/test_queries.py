@@ -1,0 +1,74 @@
+"""Queries and filters: no files, no settings, bounded size and linear time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import FilterError, InputError
+from lance_core.expr import parse_filter
+from lance_core.jobs.sources.duckdb_sql import query
+
+SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT * FROM read_text('{0}')", "SELECT * FROM read_csv('{0}')", "SELECT * FROM '{0}'", "COPY t TO '{0}.out'",
+     "ATTACH '{0}.db' AS x", "INSTALL httpfs", "LOAD httpfs", "SET enable_external_access = true",
+     "SET memory_limit = '1TB'",
+     "SELECT getenv('HOME') AS a", "SELECT * FROM secret_table_of_python"],
+)  # fmt: skip
+def test_a_query_sees_its_views_only(tmp_path: Path, sql: str) -> None:
+    secret_table_of_python = pa.table({"a": [1]})
+    place = tmp_path / "secret.csv"
+    place.write_text("a\n1\n")
+    table = pa.table({"a": [1, 2]})
+    with pytest.raises(InputError):
+        query(sql.format(place), {"t": table.to_reader()}, what="q", cure="c", batch_rows=10).read_all()
+    uri = str(tmp_path / "t.lance")
+    lance_core.write_dataset(table, uri)
+    with pytest.raises(InputError):
+        lance_core.dataset(uri).sql(sql.format(place)).build().to_batch_records()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.csv", "t.lance"]
+    assert secret_table_of_python.num_rows == 1
+
+
+def test_a_query_over_its_views_still_works() -> None:
+    reader = query(
+        "SELECT sum(a) AS n FROM t", {"t": pa.table({"a": [1, 2]}).to_reader()}, what="q", cure="c", batch_rows=10
+    )
+    assert reader.read_all().to_pylist() == [{"n": 3}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 500_000 + "a = 1" + ")" * 500_000, " or ".join(["a = 1"] * 100_000), "not " * 100_000 + "a = 1",
+     "a = 1 and (" * 3000 + "a = 1" + ")" * 3000, "x" * (17 << 20)],
+    ids=["parentheses", "1 MB of OR", "NOTs", "nested ANDs", "long"],
+)  # fmt: skip
+def test_a_filter_that_is_too_large_is_refused_at_once(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(FilterError):
+        parse_filter(text, SCHEMA)
+    assert time.process_time() - began < 2.0
+
+
+def test_long_filters_below_the_limits_are_read() -> None:
+    values = ", ".join(str(number) for number in range(3000))
+    assert parse_filter(f"a in ({values})", SCHEMA)
+    assert parse_filter(" or ".join(f"a = {number}" for number in range(500)), SCHEMA)
+    assert parse_filter("s = 'and or not (((((' or s like '%'", SCHEMA)
+
+
+def test_many_percent_signs_cost_what_one_does(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance_core.write_dataset(pa.table({"a": [1, 2], "s": ["xx", "yx"]}), uri)
+    began = time.process_time()
+    found = lance_core.dataset(uri).to_table(filter="s like 'x" + "%" * 20_000 + "'")
+    assert found.to_pylist() == [{"a": 1, "s": "xx"}]
+    assert time.process_time() - began < 5.0
