@@ -263,6 +263,6 @@ def typed(path: str) -> Iterator[None]:
 def as_store_error(error: OSError, path: str) -> NotFoundError | StoreError:
     if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
         return NotFoundError(f"no object {path!r}")
-    if error.errno in _REFUSALS:
+    if error.errno is not None and error.errno in _REFUSALS:
         return StoreRefusedError(f"{path!r}: {error.strerror or error}", operation="local", cure=_REFUSALS[error.errno])
     return StoreError(f"{path!r}: {error.strerror or error}", operation="local")
