@@ -27,8 +27,8 @@ class FragmentDecoder(Protocol):
     def peek_ids(self, raws: Sequence[bytes]) -> Sequence[int]:
         """The ids of many, without decoding the rest."""
 
-    def sum_num_rows(self, raws: Sequence[bytes]) -> int:
-        """The visible rows of many, without decoding the rest."""
+    def peek_num_rows(self, raws: Sequence[bytes]) -> Sequence[int]:
+        """The visible rows of each of many, without decoding the rest."""
 
     def peek_row_ids(self, raws: Sequence[bytes]) -> bool:
         """Whether all of many have stable row ids, without decoding the rest."""
@@ -119,9 +119,17 @@ class FragmentList(Sequence[Fragment]):
     @property
     def num_rows(self) -> int:
         """Visible rows of all fragments."""
-        total = sum(found.num_rows for found in self._decoded if found is not None)
+        return sum(self.row_counts)
+
+    @property
+    def row_counts(self) -> Sequence[int]:
+        """Visible rows of each fragment, in the order of the list."""
         raws = self._undecoded()
-        return total + (self._decoder.sum_num_rows(raws) if raws and self._decoder is not None else 0)
+        peeked = self._decoder.peek_num_rows(raws) if raws and self._decoder is not None else ()
+        if len(raws) == len(self._decoded):
+            return peeked
+        rest = iter(peeked)
+        return [next(rest) if found is None else found.num_rows for found in self._decoded]
 
     @property
     def all_have_row_ids(self) -> bool:
@@ -138,6 +146,11 @@ class FragmentList(Sequence[Fragment]):
         raws = self._undecoded()
         peeked = self._decoder.peek_versions(raws) if raws and self._decoder is not None else ()
         return frozenset(found | {version_of_numbers(*numbers) for numbers in peeked})
+
+    @property
+    def rows_by_id(self) -> dict[int, int]:
+        """Visible rows of each fragment, by its id."""
+        return dict(zip(self.ids, self.row_counts, strict=True))
 
     def each(self, look: Callable[[Fragment], T], known: dict[bytes, T]) -> Iterator[T]:
         """`look(fragment)` of every fragment; equal bytes are looked at once.

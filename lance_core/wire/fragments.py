@@ -217,22 +217,24 @@ class WireFragments:
             ids[number] = _id(raws[number])
         return ids
 
-    def sum_num_rows(self, raws: Sequence[bytes]) -> int:
-        """Field 4 less the deletion file's count, of all entries."""
+    def peek_num_rows(self, raws: Sequence[bytes]) -> Sequence[int]:
+        """Field 4 less the deletion file's count, of each entry."""
         if len(raws) < _FEW:
-            return sum(map(_num_rows, raws))
+            return [*map(_num_rows, raws)]
         data, starts, ends = join_messages(raws)
         rows = peek(data, starts, ends, number=4, inner=3)
         deleting = np.flatnonzero((rows.inner_starts >= 0) & ~rows.is_odd)
         gone = peek(data, rows.inner_starts[deleting], rows.inner_ends[deleting], number=4, inner=3)
         odd = rows.is_odd
         odd[deleting[gone.is_odd]] = True
-        apart = sum(_num_rows(raws[number]) for number in np.flatnonzero(odd).tolist())
         lacking = np.zeros(len(raws), np.int64)
         lacking[deleting[~gone.is_odd]] = gone.values[~gone.is_odd]
         for number in np.flatnonzero(~odd & ((lacking > rows.values) | (rows.values > MAX_FRAGMENT_ROWS))).tolist():
             _living(int(rows.values[number]), int(lacking[number]))
-        return apart + int(rows.values[~odd].sum()) - int(lacking[~odd].sum())
+        counts: list[int] = (rows.values - lacking).tolist()
+        for number in np.flatnonzero(odd).tolist():
+            counts[number] = _num_rows(raws[number])
+        return counts
 
     def peek_versions(self, raws: Sequence[bytes]) -> frozenset[tuple[int, int]]:
         """Fields 4 and 5 of every field 2."""

@@ -189,8 +189,8 @@ class Counting:
     def peek_ids(self, raws: Sequence[bytes]) -> Sequence[int]:
         return [table_pb2.DataFragment.FromString(raw).id for raw in raws]
 
-    def sum_num_rows(self, raws: Sequence[bytes]) -> int:
-        return sum(table_pb2.DataFragment.FromString(raw).physical_rows for raw in raws)
+    def peek_num_rows(self, raws: Sequence[bytes]) -> Sequence[int]:
+        return [table_pb2.DataFragment.FromString(raw).physical_rows for raw in raws]
 
     def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
         return any(table_pb2.DataFragment.FromString(raw).HasField(name) for raw in raws)  # type: ignore[arg-type]

@@ -32,13 +32,15 @@ def test_rows_of_many_fragments(count: int) -> None:
         expected = sum(item.num_rows for item in fragments)
         assert list(listed.ids) == [item.id for item in fragments]
         assert listed.num_rows == expected
+        assert list(listed.row_counts) == [item.num_rows for item in fragments]
         _ = listed[0], listed[count // 2]  # decoded ones are counted as well
         assert listed.num_rows == expected
+        assert list(listed.row_counts) == [item.num_rows for item in fragments]
 
 
 def test_the_last_of_a_repeated_field_counts() -> None:
     entry = encode_field(4, 100) + encode_field(4, 7)
-    assert WireFragments().sum_num_rows([entry] * 100) == 700
+    assert WireFragments().peek_num_rows([entry] * 100) == [7] * 100
 
 
 def test_damaged_entries_are_told() -> None:
@@ -47,10 +49,10 @@ def test_damaged_entries_are_told() -> None:
     for cut in (1, 5, 20):
         entries = [*whole, whole[7][:-cut] if cut > 1 else b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"]
         try:
-            WireFragments().sum_num_rows(entries)
+            WireFragments().peek_num_rows(entries)
         except CorruptFileError:
             continue
     with pytest.raises(CorruptFileError):
-        WireFragments().sum_num_rows([*whole, b"\x12\x20abc"])
+        WireFragments().peek_num_rows([*whole, b"\x12\x20abc"])
     with pytest.raises(CorruptFileError):
-        WireFragments().sum_num_rows([*whole, b"\x20" + b"\xff" * 11])
+        WireFragments().peek_num_rows([*whole, b"\x20" + b"\xff" * 11])

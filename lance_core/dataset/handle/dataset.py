@@ -45,6 +45,7 @@ from lance_core.dataset.versions import history
 from lance_core.dataset.versions.drop import drop_table
 from lance_core.dataset.versions.transaction_log import read_transactions
 from lance_core.errors import InputError
+from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
 from lance_core.table.transaction import Transaction
 
@@ -299,11 +300,13 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         """The fragments of this version."""
         if filter is not None:
             raise InputError("get_fragments(filter=...) is not implemented", cure="Filter the list yourself.")
-        return [LanceFragment(self._snapshot, fragment=fragment) for fragment in self._snapshot.manifest.fragments]
+        fragments = self._snapshot.manifest.fragments
+        return [LanceFragment._at(self._snapshot, fragments, index) for index in range(len(fragments))]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of an id, None when there is none."""
-        return next((fragment for fragment in self.get_fragments() if fragment.fragment_id == fragment_id), None)
+        found = FragmentList.of(self._snapshot.manifest.fragments).get(fragment_id)
+        return None if found is None else LanceFragment(self._snapshot, fragment=found)
 
     def validate(self) -> None:
         """Open every file and compare it with the manifest. Raises CorruptFileError, NotFoundError."""

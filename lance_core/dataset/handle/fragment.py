@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from lance_core.dataset.write.sources import ReaderLike
 from lance_core.dataset.write.stage import Progress
 from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
 
 if TYPE_CHECKING:
@@ -52,11 +54,24 @@ class LanceFragment:
         """The fragment of an id (InputError when there is none), or the one that is described."""
         snapshot = dataset if isinstance(dataset, Snapshot) else dataset.snapshot
         if fragment is None:
-            fragment = next((item for item in snapshot.manifest.fragments if item.id == fragment_id), None)
+            fragment = None if fragment_id is None else FragmentList.of(snapshot.manifest.fragments).get(fragment_id)
         if fragment is None:
             raise InputError(f"{snapshot.uri}: version {snapshot.version} has no fragment {fragment_id}", uri=snapshot.uri)
         self._snapshot = snapshot
-        self._fragment = fragment
+        self._place: tuple[Sequence[Fragment], int] = ((fragment,), 0)
+
+    @classmethod
+    def _at(cls, snapshot: Snapshot, fragments: Sequence[Fragment], index: int) -> LanceFragment:
+        """The fragment at a place of a list, described when somebody asks: a table may have 100,000 of them."""
+        made = cls.__new__(cls)
+        made._snapshot = snapshot
+        made._place = (fragments, index)
+        return made
+
+    @cached_property
+    def _fragment(self) -> Fragment:
+        fragments, index = self._place
+        return fragments[index]
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self._fragment.files]})"

@@ -13,6 +13,7 @@ from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import vector_statistics, vector_title
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
 from lance_core.index.registry import kind_by_details
@@ -68,7 +69,7 @@ def title_of(index: IndexMetadata) -> str:
 
 def _described(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) -> IndexDescription:
     schema, first = snapshot.manifest.schema, segments[0]
-    rows = {fragment.id: fragment.num_rows for fragment in snapshot.manifest.fragments}
+    rows = FragmentList.of(snapshot.manifest.fragments).rows_by_id
     covered = {fragment for index in segments for fragment in index.fragment_bitmap or () if fragment in rows}
     sizes = [_size(index) for index in segments]
     return IndexDescription(
@@ -102,7 +103,7 @@ def _size(index: IndexMetadata) -> int | None:
 def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Figures about one index: what it covers, what it does not, and what its kind tells of each segment."""
     segments = tuple(with_details(snapshot, index) for index in segments_named(snapshot, name))
-    rows = {fragment.id: fragment.num_rows for fragment in snapshot.manifest.fragments}
+    rows = FragmentList.of(snapshot.manifest.fragments).rows_by_id
     covered = [{fragment for fragment in index.fragment_bitmap or () if fragment in rows} for index in segments]
     everything = set().union(*covered)
     told = [_told(snapshot, index) for index in segments]

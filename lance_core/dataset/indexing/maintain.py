@@ -25,6 +25,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.index.base import IndexKind
 from lance_core.index.registry import kind_by_details
@@ -160,7 +161,7 @@ def outdated_indices(
     """(segments of an index, oldest first; the fragments its new segment covers) for each index worth a new segment."""
     for name in names or ():
         segments_named(snapshot, name)
-    live = {fragment.id for fragment in snapshot.manifest.fragments}
+    live = {*FragmentList.of(snapshot.manifest.fragments).ids}
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
         if names is None or index.name in names:

@@ -35,6 +35,7 @@ from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, FilterError
 from lance_core.expr import Expr, ast
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
 from lance_core.index.base import Answer, IndexKind, OpenIndex
@@ -89,7 +90,7 @@ class Segment:
 def usable_segments(snapshot: Snapshot) -> dict[str, list[Segment]]:
     """Column -> segments over live fragments that this release can search. The rest is skipped with a log line."""
     manifest = snapshot.manifest
-    live = frozenset(fragment.id for fragment in manifest.fragments)
+    live = frozenset(FragmentList.of(manifest.fragments).ids)
     deferred = any(index.name == FRAGMENT_REUSE for index in manifest.indices) and moves_of(snapshot) is None
     found: dict[str, list[Segment]] = {}
     for index in manifest.indices:
@@ -213,7 +214,8 @@ class _Search:
             raise CorruptFileError(f"it names a row of fragment {most}, the largest id is {manifest.max_fragment_id}")
 
     def _check(self, rows: AddressSet) -> None:
-        sizes = {fragment.id: fragment.physical_rows for fragment in self.snapshot.manifest.fragments}
+        named = FragmentList.of(self.snapshot.manifest.fragments).pick(rows.fragments.keys())
+        sizes = {number: fragment.physical_rows for number, fragment in named.items()}
         for fragment, here in rows.fragments.items():
             if here is not None and len(here) and here.max() >= sizes[fragment]:
                 raise CorruptFileError(f"it names row {here.max()} of fragment {fragment}, which has {sizes[fragment]}")

@@ -20,6 +20,7 @@ from lance_core.dataset.indexing.vector_search import is_usable
 from lance_core.dataset.indexing.verify import Comparable, Progress, compare, forget
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, LanceError
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
 from lance_core.index.base import IndexFolder
@@ -66,7 +67,7 @@ def _segments(snapshot: Snapshot, names: Sequence[str] | None) -> Iterator[tuple
     for name in names or ():
         segments_named(snapshot, name)
     usable = {segment.index.uuid for found in usable_segments(snapshot).values() for segment in found}
-    live = frozenset(fragment.id for fragment in snapshot.manifest.fragments)
+    live = frozenset(FragmentList.of(snapshot.manifest.fragments).ids)
     for index in snapshot.manifest.indices:
         coverage = live & (index.fragment_bitmap or frozenset())
         wanted = (names is None or index.name in names) and bool(coverage)

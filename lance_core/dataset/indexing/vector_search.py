@@ -34,6 +34,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
 from lance_core.format.schema import column_of
@@ -60,7 +61,7 @@ class VectorSegment:
 def vector_segments(snapshot: Snapshot, column: str, metric: Metric | None) -> tuple[VectorSegment, ...]:
     """The segments of the index to ask: of that metric (None: any), of several the one that covers most fragments."""
     manifest = snapshot.manifest
-    live = frozenset(fragment.id for fragment in manifest.fragments)
+    live = frozenset(FragmentList.of(manifest.fragments).ids)
     deferred = not manifest.uses_stable_row_ids and any(index.name == FRAGMENT_REUSE for index in manifest.indices)
     by_name: dict[str, list[VectorSegment]] = {}
     for index in _indices_on(snapshot, column):
@@ -246,7 +247,7 @@ def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any
 
 def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> None:
     """Read the segments of an index whole, and compare those without checksums, so that the first search need not."""
-    live = frozenset(fragment.id for fragment in snapshot.manifest.fragments)
+    live = frozenset(FragmentList.of(snapshot.manifest.fragments).ids)
     for entry in snapshot.manifest.indices:
         index = with_details(snapshot, entry)
         wanted = index.name == name and (uuids is None or index.uuid in uuids)

@@ -26,6 +26,7 @@ from lance_core.dataset.snapshot.row_offsets import Ints, living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
 
@@ -75,9 +76,10 @@ def take_addresses(snapshot: Snapshot, addresses: npt.ArrayLike, projection: Pro
     unique, order = _distinct(wanted)
     owners = (unique >> np.uint64(32)).astype(np.int64)
     offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    by_id = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+    wanted_ids = np.unique(owners).tolist()
+    by_id = FragmentList.of(snapshot.manifest.fragments).pick(frozenset(wanted_ids))
     parts = []
-    for fragment_id in np.unique(owners).tolist():
+    for fragment_id in wanted_ids:
         reader = reader_of(snapshot, _fragment(by_id, fragment_id, snapshot))
         mine = offsets[owners == fragment_id]
         _require_living(reader, mine)
@@ -100,7 +102,7 @@ def _require_living(reader: FragmentReader, offsets: Ints) -> None:
 
 
 def _row_ends(fragments: Sequence[Fragment]) -> Ints:
-    return np.cumsum([fragment.num_rows for fragment in fragments], dtype=np.int64)
+    return np.cumsum(FragmentList.of(fragments).row_counts, dtype=np.int64)
 
 
 def _distinct(values: npt.NDArray[_Int]) -> tuple[npt.NDArray[_Int], Ints | None]:

@@ -11,7 +11,7 @@ Asked something, it picks pages by their bounds and tests their values one by on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,10 +23,11 @@ from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
+from lance_core.index.base import WRITTEN_ROWS, Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
 from lance_core.index.scalar.bounds import may_match
+from lance_core.index.scalar.external_sort import in_order
 from lance_core.index.scalar.id_lookup import STEP, Once, Places
-from lance_core.index.scalar.order import is_ordered, order_of
+from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.page_ends import PageEnds
 from lance_core.index.scalar.predicates import is_value_test
 from lance_core.index.scalar.verify import not_above, require, require_same_values
@@ -41,19 +42,46 @@ _CACHED_PAGES = 16
 
 
 def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
-    """Sort all values and write both files. Holds values and ids in memory."""
-    values, ids = gather(batches, value_type)
-    order = order_of(values)
-    ordered = values.take(pa.array(order))
+    """Sort all values and write both files. What does not fit the memory that may be used is sorted on disk."""
     data = pa.schema([pa.field("values", value_type), pa.field("ids", pa.uint64(), nullable=False)])
-    pages = pa.Table.from_arrays([ordered, pa.array(ids[order])], schema=data)
-    first = folder.write(DATA, pages, data)
+    pages = _Pages(value_type)
+    first = folder.write(DATA, pages.noted(in_order(batches, value_type), data), data)
     metadata = {"batch_size": str(PAGE_ROWS).encode(), "range_partitioned": b"false"}
-    lookup = _lookup(ordered)
+    lookup = pages.table()
     return first, folder.write(LOOKUP, lookup, lookup.schema, metadata=metadata)
 
 
-def _lookup(ordered: Any) -> pa.Table:
+class _Pages:
+    """The table of pages, as their rows pass by."""
+
+    def __init__(self, value_type: pa.DataType) -> None:
+        self._type = value_type
+        self._rest: Any = pa.nulls(0, value_type)
+        self._tables: list[pa.Table] = []
+        self._num_pages = 0
+
+    def noted(self, parts: Iterable[tuple[Any, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows as batches; whole pages among them are noted."""
+        for values, ids in parts:
+            table = pa.Table.from_arrays([values, pa.array(ids)], schema=schema)
+            yield from table.to_batches(max_chunksize=WRITTEN_ROWS)
+            joined = pa.concat_arrays([self._rest, values]) if len(self._rest) else values
+            whole = len(joined) // PAGE_ROWS * PAGE_ROWS
+            self._note(joined.slice(0, whole))
+            self._rest = joined.slice(whole)
+        self._note(self._rest)
+
+    def _note(self, ordered: Any) -> None:
+        # An array that was sliced counts its nulls anew.
+        self._tables.append(_lookup(ordered, first_page=self._num_pages))
+        self._num_pages += self._tables[-1].num_rows
+
+    def table(self) -> pa.Table:
+        """All pages."""
+        return pa.concat_tables(self._tables).combine_chunks()
+
+
+def _lookup(ordered: Any, *, first_page: int) -> pa.Table:
     starts = np.arange(0, len(ordered), PAGE_ROWS)
     ends = np.minimum(starts + PAGE_ROWS, len(ordered))
     null_before = np.minimum(ends, ordered.null_count) - np.minimum(starts, ordered.null_count)
@@ -65,7 +93,8 @@ def _lookup(ordered: Any) -> pa.Table:
             pa.field("page_idx", pa.uint32(), nullable=False),
         ]
     )
-    counts, numbers = pa.array(null_before.astype(np.uint32)), pa.array(np.arange(len(starts), dtype=np.uint32))
+    numbers = pa.array(np.arange(first_page, first_page + len(starts), dtype=np.uint32))
+    counts = pa.array(null_before.astype(np.uint32))
     return pa.Table.from_arrays(
         [ordered.take(pa.array(starts)), ordered.take(pa.array(ends - 1)), counts, numbers], schema=schema
     )
