@@ -2,9 +2,11 @@
 
 ::
 
-    properties["airflow_lance.identity.5d2c…"] = '{"attempt":"00ff…","operation":"append","rows":25000}'
+    properties["lance_core.identity.5d2c…"]  = '{"attempt":"00ff…","digest":"9a…","operation":"append","rows":25000}'
+    properties["lance_core.withdrawn.5d2c…"] = '{"attempt":"00ff…"}'       a fence version: that attempt is given up
 
-A folded transaction has one property per member, so any reader of the history sees who wrote a version.
+A folded transaction has one property per member, so any reader of the history sees who wrote a version. The name that
+releases before this one used, `airflow_lance.identity.…`, is read for good.
 """
 
 from __future__ import annotations
@@ -13,32 +15,84 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lance_core.commit.model import IDENTITY_PREFIX
+from lance_core.commit.model import (
+    ASSUMES_PROPERTY,
+    CREATES_PROPERTY,
+    FORMER_CREATES_PROPERTY,
+    FORMER_IDENTITY_PREFIX,
+    IDENTITY_PREFIX,
+    WITHDRAWN_PREFIX,
+)
 from lance_core.table.transaction import Transaction
+
+_STAGED_ONLY = frozenset({CREATES_PROPERTY, FORMER_CREATES_PROPERTY, ASSUMES_PROPERTY})
+_FORMER_KEYS = ("attempt", "operation", "rows")
 
 
 def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
     """The identities a transaction carries in its properties, each with what is noted about it."""
+    properties = transaction.properties
     found = {}
-    for name, text in transaction.properties.items():
-        if name.startswith(IDENTITY_PREFIX):
-            found[name[len(IDENTITY_PREFIX) :]] = _note(text)
+    for prefix in (FORMER_IDENTITY_PREFIX, IDENTITY_PREFIX):
+        for name, text in properties.items():
+            if name.startswith(prefix):
+                found[name[len(prefix) :]] = _note(text)
     return found
 
 
 def carries(transaction: Transaction, identity: str) -> bool:
     """Whether a transaction is the landing of an identity."""
-    return transaction.uuid == identity or IDENTITY_PREFIX + identity in transaction.properties
+    properties = transaction.properties
+    return (
+        transaction.uuid == identity
+        or IDENTITY_PREFIX + identity in properties
+        or FORMER_IDENTITY_PREFIX + identity in properties
+    )
 
 
-def identity_property(identity: str, note: Mapping[str, Any]) -> tuple[str, str]:
-    """Name and value of the transaction property that records an identity."""
-    return IDENTITY_PREFIX + identity, json.dumps(note, separators=(",", ":"), sort_keys=True)
+def identity_properties(identity: str, note: Mapping[str, Any]) -> dict[str, str]:
+    """The transaction properties that record an identity: ours, and the short form for workers of the release before."""
+    former = {name: note[name] for name in _FORMER_KEYS if name in note}
+    return {IDENTITY_PREFIX + identity: _text(note), FORMER_IDENTITY_PREFIX + identity: _text(former)}
+
+
+def withdrawals_of(transaction: Transaction) -> Mapping[str, str]:
+    """The attempts that a fence version withdraws, by identity."""
+    return {
+        name[len(WITHDRAWN_PREFIX) :]: str(_note(text).get("attempt", ""))
+        for name, text in transaction.properties.items()
+        if name.startswith(WITHDRAWN_PREFIX)
+    }
+
+
+def withdrawal_property(identity: str, attempt: str) -> tuple[str, str]:
+    """Name and value of the property by which a fence version withdraws an attempt."""
+    return WITHDRAWN_PREFIX + identity, _text({"attempt": attempt})
+
+
+def creates(properties: Mapping[str, str]) -> str:
+    """What a staged creation becomes when the table exists by then; "" for anything else."""
+    return properties.get(CREATES_PROPERTY) or properties.get(FORMER_CREATES_PROPERTY) or ""
+
+
+def creation_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Both names of the mark of a creation, where it has one."""
+    kind = creates(properties)
+    return {CREATES_PROPERTY: kind, FORMER_CREATES_PROPERTY: kind} if kind else {}
+
+
+def published(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a staged transaction that go into the log."""
+    return {name: text for name, text in properties.items() if name not in _STAGED_ONLY}
+
+
+def _text(note: Mapping[str, Any]) -> str:
+    return json.dumps(note, separators=(",", ":"), sort_keys=True)
 
 
 def _note(text: str) -> Mapping[str, Any]:
     try:
         note = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return note if isinstance(note, dict) else {}

@@ -11,20 +11,30 @@ Never row data, never fragment lists: those lie in the transaction file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
+from lance_core.commit.record_types import checked_fields
 from lance_core.errors import InputError
 
 LANDED = "landed"
 ALREADY_LANDED = "already_landed"
 Outcome = Literal["landed", "already_landed"]
 
-IDENTITY_PREFIX = "airflow_lance.identity."
-"""A transaction property per identity: `airflow_lance.identity.<uuid>` = small JSON; a folded transaction has many."""
+IDENTITY_PREFIX = "lance_core.identity."
+"""A transaction property per identity: `lance_core.identity.<uuid>` = small JSON; a folded transaction has many."""
+FORMER_IDENTITY_PREFIX = "airflow_lance.identity."
+"""What releases before this one wrote: read for good, and written beside it as long as their workers are supported."""
 
-CREATES_PROPERTY = "airflow_lance.creates"
+WITHDRAWN_PREFIX = "lance_core.withdrawn."
+"""On a fence version: `lance_core.withdrawn.<identity>` = JSON with the attempt that nobody may publish any more."""
+
+CREATES_PROPERTY = "lance_core.creates"
 """On a staged Overwrite of version 0: what it becomes when the table exists by then ("append")."""
+FORMER_CREATES_PROPERTY = "airflow_lance.creates"
+
+ASSUMES_PROPERTY = "lance_core.assumes"
+"""On a staged replacement or merge: JSON that says which rows it must have known: `{"predicate": …}` or `{"keys": […]}`."""
 
 T = TypeVar("T")
 
@@ -43,10 +53,12 @@ class Attempt:
     started: float
     lease_seconds: float
     spec_digest: str = ""
+    digest: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
-        return {**asdict(self), "spec": dict(self.spec)}
+        return {**asdict(self), "spec": dict(self.spec), "asked": dict(self.asked)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Attempt:
@@ -59,7 +71,8 @@ class StagedTransaction:
     """A reference to a staged transaction: written, invisible, waiting for its commit.
 
     `uuid` is the identity. `rows`, `bytes` and `fragments` are what it adds. `creates` says that the table did not exist.
-    `digest` is the whole SHA-256 of the work, `spec_digest` its first digits, which releases before this one compare.
+    `digest` is the whole SHA-256 of the work, `spec_digest` its first digits (all that releases before this one know).
+    `refreshed`: it was brought up to a newer version, so the attempt wrote files that its transaction does not name.
     """
 
     uri: str
@@ -75,6 +88,7 @@ class StagedTransaction:
     spec_digest: str = ""
     rows_deleted: int = 0
     digest: str = ""
+    refreshed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom."""
@@ -106,6 +120,7 @@ class CommitResult:
 
     `version` is the newest version that holds all identities; `num_versions` how many versions this call added (0 when
     everything had landed before). `rows_added`, `rows_deleted`, `fragments_added`, `bytes_added` count this call only.
+    `refused`: identities that a partial commit left out, with the reason.
     """
 
     version: int
@@ -118,10 +133,12 @@ class CommitResult:
     conflicts_rebased: int = 0
     re_executed: int = 0
     seconds: float = 0.0
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
-        return {**asdict(self), "identities": dict(self.identities)}
+        plain = {**asdict(self), "identities": dict(self.identities), "refused": dict(self.refused)}
+        return plain if self.refused else {name: value for name, value in plain.items() if name != "refused"}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> CommitResult:
@@ -144,11 +161,10 @@ class GarbageReport:
 
 
 def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:
-    names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
     try:
-        return kind(**{name: plain[name] for name in names if name in plain})
-    except TypeError as error:
+        return kind(**checked_fields(kind, plain))
+    except ValueError as error:
         raise InputError(
-            f"{sorted(plain)} are not the fields of a {kind.__name__}",
+            f"{sorted(plain)} are not the fields of a {kind.__name__}: {error}",
             cure="Pass what `to_dict` returned, for example the XCom of a staging task.",
         ) from error

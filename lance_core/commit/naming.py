@@ -139,18 +139,29 @@ def index_uuid(attempt: str | None = None) -> str:
 
 def is_of_attempt(path: str, attempt: str) -> bool:
     """Whether a path below the table is a file that this attempt wrote (temporary names count), judged by the name alone."""
+    return attempt.startswith(attempt_prefix(path) or "-")
+
+
+def attempt_prefix(path: str) -> str:
+    """The first digits of the attempt that wrote a file, as its name has them; "" when it has none.
+
+    16 in names of data files and staged transactions, 12 in index folders, 10 in deletion files.
+    """
     folder, _, rest = path.partition("/")
     rest = _finished_name(rest)
     if folder == DATA:
-        return rest[24:40] == attempt and set(rest[:24]) <= {"0", "1"}
+        digits = rest[24:40]
+        return digits if set(rest[:24]) <= {"0", "1"} and _ATTEMPT.fullmatch(digits) else ""
     if folder == TRANSACTIONS:
-        return rest.endswith(f".{attempt}.txn")
+        digits = rest[-20:-4]
+        return digits if rest.endswith(".txn") and rest[-21:-20] == "." and _ATTEMPT.fullmatch(digits) else ""
     if folder == DELETIONS:
         found = _DELETION.fullmatch(rest)
-        return found is not None and int(found.group(3)) >> 24 == int(attempt[:_DELETION_DIGITS], 16)
+        return f"{int(found.group(3)) >> 24:0{_DELETION_DIGITS}x}" if found is not None else ""
     if folder == INDICES:
-        return rest.partition("/")[0].endswith(attempt[:_INDEX_DIGITS])
-    return False
+        digits = rest.partition("/")[0][-_INDEX_DIGITS:]
+        return digits if len(digits) == _INDEX_DIGITS else ""
+    return ""
 
 
 def _finished_name(rest: str) -> str:

@@ -38,10 +38,10 @@ def commit_clone(store: Store, operation: Clone, source: Manifest) -> Manifest:
     manifest = build(None, transaction, timestamp_ns=time.time_ns(), writer_version=WRITER_VERSION, source=source)
     data = encode_transaction(transaction)
     store.put(naming.transaction_path(manifest.transaction_file), data)
-    outcome = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
-    if outcome is not PutOutcome.OURS:
-        store.delete(naming.transaction_path(manifest.transaction_file))
-        if outcome is PutOutcome.LOST:
+    put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
+    if put.outcome is not PutOutcome.OURS:
+        if put.outcome is PutOutcome.LOST:
+            store.delete(naming.transaction_path(manifest.transaction_file))
             raise _exists(store)
         raise StoreError(f"{store.uri}: the store did not take the manifest of a clone", uri=store.uri)
     write_hint(store, manifest.version)

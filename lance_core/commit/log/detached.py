@@ -40,7 +40,7 @@ def commit_detached(store: Store, transaction: Transaction) -> Manifest:
     data = encode_transaction(transaction)
     if manifest.transaction_file:
         store.put(naming.transaction_path(manifest.transaction_file), data)
-    outcome = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
-    if outcome is not PutOutcome.OURS:
+    put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
+    if put.outcome is not PutOutcome.OURS:
         raise StoreError(f"{store.uri}: the store did not take a detached version", uri=store.uri)
     return manifest

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.identities import carries, identities_of
+from lance_core.commit.log.judgement import conflict, history_gone, is_fence, moved, refuse_withdrawn, remove_stray
+from lance_core.commit.log.lineage import is_ancestor
 from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_version, write_hint
-from lance_core.commit.log.put_manifest import PutOutcome, put_manifest, require_put_if_absent
+from lance_core.commit.log.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.log.rebase import Rebased, rebase
 from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.records import each
+from lance_core.commit.references import fragment_paths, named_fragments
 from lance_core.errors import (
     CommitError,
     CommitStateUnknownError,
-    IncompatibleConflictError,
     LanceError,
     NotFoundError,
     RetryableConflictError,
@@ -53,13 +55,20 @@ releases to work around old bugs."""
 DEFAULT_MAX_RETRIES = 20
 
 
+AlsoJudge = Callable[[Transaction, OpenVersion], None]
+"""Looks at a version of others: its transaction and its manifest."""
+
+
 class PartlyLandedError(RetryableConflictError):
     """Another commit published some of the identities that this transaction carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """How a commit went. `num_rebased`: versions of others that asked for a rebase. `already`: it had landed before."""
+    """How a commit went. `num_rebased`: versions of others that asked for a rebase. `already`: it had landed before.
+
+    `transaction` is the one in the log: an earlier try's, when its put landed late.
+    """
 
     manifest: Manifest
     transaction: Transaction
@@ -100,10 +109,16 @@ def commit_in_detail(
     strict: bool = False,
     attempt: str | None = None,
     before_put: Callable[[], None] = lambda: None,
+    also_judge: AlsoJudge | None = None,
 ) -> Committed:
-    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise."""
+    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
+
+    `also_judge` is called once for each version of others between the one that was read and the one that is written, in
+    order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
+    """
     require_put_if_absent(store)
     run = _Run(store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put)
+    run.also_judge = also_judge
     try:
         return run.until_landed(max_retries)
     except CommitStateUnknownError:
@@ -116,12 +131,20 @@ def commit_in_detail(
         raise
 
 
-def fit(store: Store, transaction: Transaction, newest: OpenVersion, *, attempt: str | None = None) -> Rebased:
+def fit(
+    store: Store,
+    transaction: Transaction,
+    newest: OpenVersion,
+    *,
+    attempt: str | None = None,
+    also_judge: AlsoJudge | None = None,
+) -> Rebased:
     """A planned transaction brought up to `newest`: judged against everything in between and rebased where that is asked.
 
     Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
     """
     run = _Run(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
+    run.also_judge = also_judge
     return run.fitted(newest)
 
 
@@ -153,6 +176,9 @@ class _Run:
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
         self._in_doubt = False
+        self._doubtful_version = 0
+        self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
+        self.also_judge: AlsoJudge | None = None
 
     def until_landed(self, max_retries: int) -> Committed:
         backoff = Backoff()
@@ -199,7 +225,7 @@ class _Run:
         if newest is not None:
             landed = self._judge_until(newest)
             if landed is not None:
-                return Committed(landed, self._planned, len(self._to_rebase), already=True)
+                return self._committed(landed, already=True)
             check_writable(newest.manifest, uri=self._store.uri)
         rebased = self._rebase(newest)
         manifest = build(
@@ -211,13 +237,27 @@ class _Run:
             source=self._source_manifest(),
             transaction_file=self._transaction_file(newest, rebased.transaction),
         )
-        outcome = self._put(manifest, rebased.transaction, newest)
-        if outcome is PutOutcome.OURS:
-            self._keep_only(rebased, manifest)
-            write_hint(self._store, manifest.version)
-            return Committed(manifest, rebased.transaction, len(self._to_rebase))
-        self._in_doubt = self._in_doubt or outcome is PutOutcome.NOT_THERE
+        put = self._put(manifest, rebased.transaction, newest)
+        if put.outcome is PutOutcome.OURS:
+            done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
+            self._require_lineage(done)
+            self._keep_only(done)
+            write_hint(self._store, done.manifest.version)
+            return replace(done, num_rebased=len(self._to_rebase))
+        if put.outcome is PutOutcome.NOT_THERE:
+            self._in_doubt, self._doubtful_version = True, manifest.version
         return None
+
+    def _committed(self, opened: OpenVersion, *, already: bool = False) -> Committed:
+        """What lies in the log as ours: an earlier try may have written it, with other files than the latest one."""
+        found = transaction_of(self._store, opened) or self._planned
+        return Committed(opened.manifest, found, len(self._to_rebase), already)
+
+    def _require_lineage(self, done: Committed) -> None:
+        """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
+        if not is_ancestor(self._store, done.manifest, done.transaction):
+            remove_stray(self._store, done.manifest)
+            raise history_gone(self._store, self._planned, done.manifest.version)
 
     def _newest(self) -> OpenVersion | None:
         newest = open_newest(self._store)
@@ -232,21 +272,28 @@ class _Run:
             cure="Check the uri, or create the table by writing to it.",
         )
 
-    def _judge_until(self, newest: OpenVersion) -> Manifest | None:
-        """Judge every version not judged yet. The manifest of our own earlier landing, if that is what we find."""
+    def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
+        """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
         numbers = range(self._judged + 1, newest.manifest.version + 1)
         opened = [*each(self._store, numbers[:-1], _open_or_none), newest] if numbers else []
-        conflicts: list[tuple[Transaction, Verdict, int]] = []
+        conflicts: list[tuple[Transaction, OpenVersion]] = []
         for number, item in zip(numbers, opened, strict=True):
             theirs = None if item is None else transaction_of(self._store, item)
             if item is None or theirs is None:
-                raise self._history_gone(number)
+                raise history_gone(self._store, self._planned, number)
             if theirs.uuid == self._planned.uuid or self._is_carried_by(theirs, number):
-                return item.manifest
-            conflicts.append((theirs, self._verdict(theirs), number))
+                self._require_lineage(self._committed(item))
+                return item
+            conflicts.append((theirs, item))
         # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
-        for theirs, verdict, number in conflicts:
-            self._accept(theirs, verdict, number)
+        if newest.manifest.version >= self._doubtful_version:
+            self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
+        for theirs, item in conflicts:
+            refuse_withdrawn(self._store, self._attempts, theirs, item.manifest.version)
+        for theirs, item in conflicts:
+            self._accept(theirs, self._verdict(theirs), item.manifest.version)
+            if self.also_judge is not None:
+                self.also_judge(theirs, item)
         self._judged = newest.manifest.version
         return None
 
@@ -279,42 +326,12 @@ class _Run:
         return bool(landed)
 
     def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
-        mine, other = self._planned.operation.name, theirs.operation.name
-        where = (
-            f"{self._store.uri}: {mine} planned on version {self._planned.read_version} meets {other} of version {number}"
-        )
-        facts = {"uri": self._store.uri, "version": self._planned.read_version, "other_version": number, "operation": mine}
-        if self._strict:
-            raise IncompatibleConflictError(
-                f"{where}, and was asked to fail if the table moved",
-                **facts,  # type: ignore[arg-type]
-                cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace what came in between.',
-            )
-        if verdict.outcome is Outcome.NEVER:
-            raise IncompatibleConflictError(
-                f"{where}: {verdict.reason}",
-                **facts,  # type: ignore[arg-type]
-                cure="Plan the work again on the newest version, if it is still wanted.",
-            )
-        if verdict.outcome is Outcome.RETRY:
-            raise RetryableConflictError(
-                f"{where}: {verdict.reason}",
-                **facts,  # type: ignore[arg-type]
-                cure="Plan it again on the newest version and commit again.",
-            )
+        if self._strict and not is_fence(theirs):
+            raise moved(self._store, self._planned, theirs, number)
+        if verdict.outcome in (Outcome.NEVER, Outcome.RETRY):
+            raise conflict(self._store, self._planned, theirs, verdict, number)
         if verdict.outcome is Outcome.REBASE:
             self._to_rebase.append(theirs)
-
-    def _history_gone(self, number: int) -> RetryableConflictError:
-        return RetryableConflictError(
-            f"{self._store.uri}: {self._planned.operation.name} was planned on version {self._planned.read_version}, "
-            f"and what happened in version {number} cannot be read any more",
-            uri=self._store.uri,
-            version=self._planned.read_version,
-            other_version=number,
-            operation=self._planned.operation.name,
-            cure="Plan it again on the newest version; keep versions for longer than work takes.",
-        )
 
     def _rebase(self, newest: OpenVersion | None) -> Rebased:
         if newest is None or not self._to_rebase:
@@ -343,7 +360,7 @@ class _Run:
             without = self._options is not None and self._options.no_transaction_file
         return "" if without else transaction.file_name
 
-    def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutOutcome:
+    def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
         data = encode_transaction(transaction)
         if manifest.transaction_file:
             path = naming.transaction_path(manifest.transaction_file)
@@ -354,9 +371,10 @@ class _Run:
         scheme = _scheme_of(newest, self._options)
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
-    def _keep_only(self, rebased: Rebased, manifest: Manifest) -> None:
-        # Earlier tries left files that this version does not use.
-        needed = {*rebased.files, naming.transaction_path(manifest.transaction_file)}
+    def _keep_only(self, done: Committed) -> None:
+        # Earlier tries left files that this version does not use; their puts have lost, for their numbers are taken.
+        needed = set(fragment_paths(named_fragments(done.transaction.operation)))
+        needed.add(naming.transaction_path(done.manifest.transaction_file))
         for path in self._written - needed:
             _delete_quietly(self._store, path)
 

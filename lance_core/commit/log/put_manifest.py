@@ -2,20 +2,22 @@
 
 ::
 
-    put_manifest(store, manifest 7)     -> OURS     it lies there, and it is ours
+    put_manifest(store, manifest 7)     -> OURS     it lies there, and it is ours; perhaps as an earlier try wrote it
                                         -> LOST     somebody else's version 7 lies there
                                         -> NOT_THERE  the store failed, and looking shows that nothing came of it
 
 A failed put says little: the request may have been lost, or only its answer. So the target is read before anything is said;
-when even that fails, the outcome is unknown and CommitStateUnknownError says so.
+when even that fails, the outcome is unknown and CommitStateUnknownError says so. NOT_THERE is no end either: the request may
+still arrive. What it would publish must not be deleted, and a later try may find that it has landed.
 """
 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import open_path
+from lance_core.commit.log.manifests import OpenVersion, open_path
 from lance_core.commit.log.transactions import transaction_of
 from lance_core.errors import (
     AlreadyExistsError,
@@ -38,6 +40,14 @@ class PutOutcome(enum.Enum):
     NOT_THERE = "not there"
 
 
+@dataclass(frozen=True, slots=True)
+class PutResult:
+    """What became of a put; `found` is what lies there as ours when an earlier try of the same transaction wrote it."""
+
+    outcome: PutOutcome
+    found: OpenVersion | None = None
+
+
 def require_put_if_absent(store: Store) -> None:
     """Refuse a store on which two writers could both win."""
     if not store.has_put_if_absent:
@@ -50,7 +60,7 @@ def require_put_if_absent(store: Store) -> None:
 
 def put_manifest(
     store: Store, manifest: Manifest, *, uuid: str, transaction: bytes | None, scheme: naming.NamingScheme
-) -> PutOutcome:
+) -> PutResult:
     """Publish a manifest as its version, with the serialized transaction inline; `uuid` is that transaction's.
 
     Raises PreconditionError; CommitStateUnknownError when neither the put nor a look at the target gives an answer.
@@ -59,9 +69,9 @@ def put_manifest(
     data = encode_manifest_file(manifest, transaction=transaction)
     try:
         store.put_if_absent(path, data)
-        return PutOutcome.OURS
+        return PutResult(PutOutcome.OURS)
     except AlreadyExistsError:
-        # A retry inside the store's client may have found its own first try there.
+        # A retry inside the store's client may have found its own first try there; or an earlier put of ours came late.
         return _settle(store, path, version=manifest.version, uuid=uuid)
     except PreconditionError:
         raise
@@ -69,11 +79,12 @@ def put_manifest(
         return _settle(store, path, version=manifest.version, uuid=uuid, cause=error)
 
 
-def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreError | None = None) -> PutOutcome:
+def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreError | None = None) -> PutResult:
     try:
-        found = transaction_of(store, open_path(store, version, path))
+        opened = open_path(store, version, path)
+        found = transaction_of(store, opened)
     except NotFoundError:
-        return PutOutcome.NOT_THERE
+        return PutResult(PutOutcome.NOT_THERE)
     except LanceError as error:
         raise CommitStateUnknownError(
             f"{store.uri}: version {version} may or may not be ours: the put failed ({cause or 'it exists'}), "
@@ -82,4 +93,5 @@ def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreErr
             version=version,
             cure=f"Read the transaction of version {version}: it landed if its uuid is {uuid}.",
         ) from error
-    return PutOutcome.OURS if found is not None and found.uuid == uuid else PutOutcome.LOST
+    is_ours = found is not None and found.uuid == uuid
+    return PutResult(PutOutcome.OURS, opened) if is_ours else PutResult(PutOutcome.LOST)

@@ -1,28 +1,32 @@
-"""The registry's records: which attempts there are, which one of an identity counts, which are being withdrawn.
+"""The registry's records: which attempts there are, and which one of an identity counts.
 
 ::
 
     _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
     _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
-    _lance_core/staged/{identity}.{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
+    _lance_core/staged/{identity}.{attempt}.fence.json       who may go on with the attempt (see `fences`)
+    _lance_core/staged/{identity}.{attempt}.withdrawn.json   given up, in the words of releases before this one
 
 All in one folder: a folder for each identity would have to be made and removed again, which costs a local disk more than the
-records do.
-
-What the records mean, and in which order they are written, is the business of `staged`, `abort`, `service` and `garbage`.
+records do. A damaged record is named and left out of lists; nothing is concluded from a record that is not there.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
-from lance_core.commit.record_types import SHORT_DIGEST, work_digest
-from lance_core.commit.records import Record, each, read_record, write_record
+from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
+from lance_core.commit.records import FORMAT, Record, each, read_record, write_record
+from lance_core.commit.registry.fences import read_fence, remove_fence
+from lance_core.errors import CorruptFileError
 from lance_core.io.store import Store
+
+log = logging.getLogger(__name__)
 
 STARTED = "started"
 WITHDRAWN = "withdrawn"
@@ -39,30 +43,61 @@ def list_staged(store: Store, *, now: float | None = None, identity: str | None 
     at = time.time() if now is None else now
     started, finished = _read_registry(store, identity)
     entries = []
-    for record in started:
-        attempt = Attempt.from_dict(record["attempt"])
+    for attempt, renewed in started:
         staged = finished.pop(attempt.identity, None) if _counts(finished, attempt) else None
-        entries.append(_entry(attempt, staged, lease_until=float(record["renewed"]) + attempt.lease_seconds, now=at))
+        entries.append(_entry(attempt, staged, lease_until=renewed + attempt.lease_seconds, now=at))
     entries.extend(_orphan_entry(staged) for staged in finished.values())
     return sorted(entries, key=lambda entry: entry.started)
 
 
 def read_finished(store: Store, identity: str) -> StagedTransaction | None:
-    """The record of the attempt that counts, as it stands."""
-    record = read_record(store, finished_path(identity))
-    return None if record is None else StagedTransaction.from_dict(record)
+    """The record of the attempt that counts, as it stands. CorruptFileError when it is damaged."""
+    path = finished_path(identity)
+    record = read_record(store, path)
+    return None if record is None else _staged_of(record, identity, path)
+
+
+def find_finished(store: Store, identity: str) -> StagedTransaction | None:
+    """`read_finished`, where a damaged record is logged and counts as none."""
+    try:
+        return read_finished(store, identity)
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+
+
+def read_started(store: Store, identity: str, attempt: str) -> Attempt | None:
+    """What an attempt was begun with; None when its record is gone or damaged."""
+    try:
+        found = _read_started(store, record_path(identity, attempt, STARTED))
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+    return None if found is None else found[0]
 
 
 def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
-    """Whether an abort of this attempt has begun."""
-    return read_record(store, record_path(identity, attempt, WITHDRAWN)) is not None
+    """Whether an attempt was given up, or is being given up unless it has finished."""
+    fence = read_fence(store, identity, attempt)
+    if fence is not None and fence.outcome == WITHDRAW:
+        return True
+    return _mark_of(store, identity, attempt) is not None
 
 
-def withdrawn_attempts(store: Store, attempts: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which of these (identity, attempt) an abort has begun of."""
-    if len(attempts) <= _FEW:
-        return {item for item in attempts if is_withdrawn(store, *item)}
-    return set(_of_kind(store.list_names(f"{naming.STAGED}/"), WITHDRAWN)).intersection(attempts)
+def marked_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Which of these (identity, attempt) a release before this one is giving up: it knows the mark only, and no fence."""
+    found = list(attempts)
+    if len(found) > _FEW:
+        found = [*set(_of_kind(store.list_names(f"{naming.STAGED}/"), WITHDRAWN)).intersection(attempts)]
+    marks = {item: _mark_of(store, *item) for item in found}
+    return {item for item, mark in marks.items() if mark is not None and mark.get("format") is None}
+
+
+def _mark_of(store: Store, identity: str, attempt: str) -> Record | None:
+    try:
+        return read_record(store, record_path(identity, attempt, WITHDRAWN))
+    except CorruptFileError:
+        return {}
 
 
 def started_attempts(store: Store, identity: str) -> list[str]:
@@ -71,27 +106,11 @@ def started_attempts(store: Store, identity: str) -> list[str]:
     return [attempt for owner, attempt in found if owner == identity]
 
 
-def stale_marks(store: Store) -> list[str]:
-    """Withdrawal marks of an abort that was killed after all else was gone; without its record an attempt cannot finish."""
+def stale_marks(store: Store) -> list[tuple[str, str]]:
+    """Attempts of which only a withdrawal mark is left: its abort was killed after all else was gone."""
     names = store.list_names(f"{naming.STAGED}/")
     started = set(_of_kind(names, STARTED))
-    return [record_path(*item, WITHDRAWN) for item in _of_kind(names, WITHDRAWN) if item not in started]
-
-
-def is_at_work(store: Store, identity: str, attempt: str) -> bool:
-    """Whether an attempt is neither given up nor settled: its tasks still count."""
-    started = read_record(store, record_path(identity, attempt, STARTED))
-    return started is not None and not is_withdrawn(store, identity, attempt)
-
-
-def remove_files(store: Store, attempt: str, *, keep: frozenset[str] = frozenset()) -> list[str]:
-    """Delete every file whose name says that this attempt wrote it, but those in `keep`. Returns their paths."""
-    removed = []
-    for entry in attempt_files(store):
-        if naming.is_of_attempt(entry, attempt) and entry not in keep:
-            store.delete(entry)
-            removed.append(entry)
-    return removed
+    return [item for item in _of_kind(names, WITHDRAWN) if item not in started]
 
 
 def attempt_files(store: Store) -> list[str]:
@@ -102,13 +121,24 @@ def attempt_files(store: Store) -> list[str]:
     return found
 
 
-def forget_attempt(store: Store, identity: str, attempt: str) -> None:
+def forget_attempt(store: Store, identity: str, attempt: str, *, keep_fence: bool = False) -> None:
     """Remove the records of an attempt whose files are settled; `finished.json` only when it is this attempt's."""
-    finished = read_finished(store, identity)
-    if finished is not None and finished.attempt == attempt:
-        store.delete(finished_path(identity))
+    drop_finished(store, identity, attempt)
     store.delete(record_path(identity, attempt, STARTED))
     store.delete(record_path(identity, attempt, WITHDRAWN))
+    if not keep_fence:
+        remove_fence(store, identity, attempt)
+
+
+def drop_finished(store: Store, identity: str, attempt: str) -> None:
+    """Make an attempt count no longer. A damaged record of the identity goes, too: nobody could commit it."""
+    try:
+        finished = read_finished(store, identity)
+    except CorruptFileError:
+        store.delete(finished_path(identity))
+        return
+    if finished is not None and finished.attempt == attempt:
+        store.delete(finished_path(identity))
 
 
 def finished_path(identity: str) -> str:
@@ -128,38 +158,63 @@ def staged_transaction_path(attempt: Attempt) -> str:
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:
-    """A short text that is the same for the same spec: the first digits of `record_types.work_digest`."""
+    """The first digits of a spec's digest, which is what releases before this one compare."""
     return work_digest(spec)[:SHORT_DIGEST]
 
 
 def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
     path = record_path(attempt.identity, attempt.attempt, STARTED)
-    write_record(store, path, {"attempt": attempt.to_dict(), "renewed": renewed})
+    write_record(store, path, {"format": FORMAT, "attempt": attempt.to_dict(), "renewed": renewed})
 
 
 def _of_kind(names: Sequence[str], kind: str) -> list[tuple[str, str]]:
     return [found for name in names if (found := naming.parse_attempt_record(name, kind)) is not None]
 
 
-def _read_registry(store: Store, identity: str | None) -> tuple[list[Record], dict[str, StagedTransaction]]:
+def _read_registry(store: Store, identity: str | None) -> tuple[list[tuple[Attempt, float]], dict[str, StagedTransaction]]:
     names = store.list_names(f"{naming.STAGED}/")
     attempts = {name: found for name in names if (found := naming.parse_attempt_record(name, STARTED)) is not None}
+    suffix = f".{_FINISHED}.json"
     if identity is None:
-        wanted = [name for name in names if name in attempts or name.endswith(f".{_FINISHED}.json")]
+        wanted = [name for name in names if name in attempts or name.endswith(suffix)]
     else:
         wanted = [name for name in names if name in attempts and attempts[name][0] == identity]
-        wanted += [name for name in names if name == f"{identity}.{_FINISHED}.json"]
-    paths = [f"{naming.STAGED}/{name}" for name in wanted]
-    started, finished = [], {}
-    for name, record in zip(wanted, each(store, paths, read_record), strict=True):
-        if record is None:
-            continue
-        if name in attempts:
-            started.append(record)
-        else:
-            staged = StagedTransaction.from_dict(record)
-            finished[staged.uuid] = staged
-    return started, finished
+        wanted += [name for name in names if name == f"{identity}{suffix}"]
+
+    def read(store: Store, name: str) -> tuple[Attempt, float] | StagedTransaction | None:
+        path = f"{naming.STAGED}/{name}"
+        try:
+            if name in attempts:
+                return _read_started(store, path)
+            record = read_record(store, path)
+            return None if record is None else _staged_of(record, name.removesuffix(suffix), path)
+        except CorruptFileError as error:
+            log.warning("%s: set aside: %s", store.uri, error)
+            return None
+
+    found = each(store, wanted, read)
+    staged = [item for item in found if isinstance(item, StagedTransaction)]
+    return [item for item in found if isinstance(item, tuple)], {item.uuid: item for item in staged}
+
+
+def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
+    record = read_record(store, path)
+    if record is None:
+        return None
+    plain, renewed = record.get("attempt"), record.get("renewed")
+    if not isinstance(plain, Mapping) or isinstance(renewed, bool) or not isinstance(renewed, (int, float)):
+        raise CorruptFileError(f"{path}: attempt and renewed are missing or of another type")
+    attempt = parse_record(Attempt, plain, where=path)
+    if record_path(attempt.identity, attempt.attempt, STARTED) != path:
+        raise CorruptFileError(f"{path}: the record is one of attempt {attempt.attempt} of {attempt.identity}")
+    return attempt, float(renewed)
+
+
+def _staged_of(record: Record, identity: str, path: str) -> StagedTransaction:
+    staged = parse_record(StagedTransaction, record, where=path)
+    if staged.uuid != identity:
+        raise CorruptFileError(f"{path}: the record is one of {staged.uuid}")
+    return staged
 
 
 def _counts(finished: Mapping[str, StagedTransaction], attempt: Attempt) -> bool:

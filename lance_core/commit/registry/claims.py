@@ -1,26 +1,29 @@
-"""Commits at work: who is publishing which identities right now. A claim is what keeps an abort from pulling files away.
+"""Commits at work: which files, transactions and identities a commit is about, so that what it leaves can be found by name.
 
 ::
 
-    _lance_core/commits/{commit}.json   {"commit": "9c…", "uuids": ["…"], "identities": ["5d2c…"], "since": 1700000000}
+    _lance_core/commits/{commit}.json   {"commit": "9c…", "uuids": ["…"], "attempts": {"5d2c…": "00ff…"}, "since": 1.7e9}
 
-Both sides raise their flag first and look at the other's afterwards, so at least one of them sees the other:
-
-    commit   puts its claim      then reads the withdrawal marks of what it publishes
-    abort    puts its mark       then reads the claims
-
-A claim outlives a killed commit; after its lease it counts for nothing and `collect_garbage` clears it away.
+Whether a commit may publish an attempt is decided by the attempt's fence, not here, and no lease of a claim is believed; but
+claims of releases before this one (without `format`) come from commits that know no fence: those count until their lease is
+over. A claim goes with the end of its commit, or later by `collect_garbage`, when all its identities are settled.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from lance_core.commit import naming
-from lance_core.commit.records import read_records, write_record
+from lance_core.commit.record_types import parse_record
+from lance_core.commit.records import FORMAT, each, encode_record, read_record
+from lance_core.errors import CorruptFileError
 from lance_core.io.store import Store
+
+log = logging.getLogger(__name__)
 
 COMMIT_LEASE_SECONDS = 3600.0
 """How long a silent commit may still be alive. A commit takes seconds; conflicts and re-execution take minutes."""
@@ -36,6 +39,13 @@ class Claim:
     identities: tuple[str, ...]
     since: float
     lease_seconds: float = COMMIT_LEASE_SECONDS
+    attempts: Mapping[str, Any] = field(default_factory=dict)
+    format: int = 0
+
+    @property
+    def is_former(self) -> bool:
+        """Whether a release before this one wrote it."""
+        return self.format < FORMAT
 
     @property
     def path(self) -> str:
@@ -47,20 +57,30 @@ class Claim:
         return now < self.since + self.lease_seconds
 
 
-def put_claim(store: Store, *, uuids: Sequence[str], identities: Sequence[str], commit: str) -> Claim:
-    """Announce a commit."""
-    claim = Claim(commit=commit, uuids=tuple(uuids), identities=tuple(identities), since=time.time())
+def put_claim(store: Store, *, uuids: Sequence[str], attempts: Mapping[str, str], commit: str) -> Claim:
+    """Announce a commit of these attempts (by identity)."""
+    claim = Claim(
+        commit=commit,
+        uuids=tuple(uuids),
+        identities=tuple(attempts),
+        since=time.time(),
+        attempts=dict(attempts),
+        format=FORMAT,
+    )
     _write(store, claim)
     return claim
 
 
-def renew_claim(store: Store, claim: Claim, *, uuids: Iterable[str]) -> Claim:
-    """Say that the commit is alive; add transactions it may publish. Writes only when there is something to say."""
+def renew_claim(
+    store: Store, claim: Claim, *, uuids: Iterable[str] = (), attempts: Mapping[str, str] | None = None
+) -> Claim:
+    """Say that the commit is alive; add what it may publish. Writes only when there is something to say."""
     known = dict.fromkeys((*claim.uuids, *uuids))
+    members = {**claim.attempts, **(attempts or {})}
     now = time.time()
-    if len(known) == len(claim.uuids) and now < claim.since + claim.lease_seconds / 10:
+    if len(known) == len(claim.uuids) and members == claim.attempts and now < claim.since + claim.lease_seconds / 10:
         return claim
-    renewed = replace(claim, uuids=tuple(known), since=now)
+    renewed = replace(claim, uuids=tuple(known), identities=tuple(members), attempts=members, since=now)
     _write(store, renewed)
     return renewed
 
@@ -71,21 +91,24 @@ def drop_claim(store: Store, claim: Claim) -> None:
 
 
 def list_claims(store: Store) -> list[Claim]:
-    """All announced commits, dead ones included."""
+    """All announced commits, dead ones included. A damaged record is named in the log and left out."""
     names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
-    records = read_records(store, [f"{naming.COMMITS}/{name}" for name in names])
-    return [
-        Claim(
-            commit=str(record["commit"]),
-            uuids=tuple(str(item) for item in record["uuids"]),
-            identities=tuple(str(item) for item in record["identities"]),
-            since=float(record["since"]),
-            lease_seconds=float(record["lease_seconds"]),
-        )
-        for record in records
-        if record is not None
-    ]
+    found = each(store, [f"{naming.COMMITS}/{name}" for name in names], _read)
+    return [claim for claim in found if claim is not None]
+
+
+def _read(store: Store, path: str) -> Claim | None:
+    try:
+        record = read_record(store, path)
+        claim = None if record is None else parse_record(Claim, record, where=path)
+        if claim is not None and claim.path != path:
+            raise CorruptFileError(f"{path}: the record is one of commit {claim.commit}")
+        return claim
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
 
 
 def _write(store: Store, claim: Claim) -> None:
-    write_record(store, claim.path, asdict(claim))
+    # Not forced to the disk: when this machine dies, the commit dies as well.
+    store.put(claim.path, encode_record(asdict(claim)), durable=False)

@@ -2,13 +2,15 @@
 
 ::
 
-    claim                say what is being published, so that no abort pulls files away meanwhile
+    claim                which files are this commit's, so that what it leaves can be found by name
     ledger, log          leave out what has landed
-    load                 each staged transaction: counts, not withdrawn, every file there
-    fold -> check -> commit -> ledger            once per version to be
+    load                 each staged transaction: counts, not given up, every file there
+    fold -> check -> judge -> fence -> put -> ledger            once per version to be
     drain                records and staged transaction files of what has landed; then the claim
 
-Killed between any two steps, the same call again finishes the work: what landed is found in the ledger or the log.
+The fence of each member is put right before the first manifest that may carry it, and its files are looked at once more
+behind it. Killed between any two steps, the same call again, or another commit, finishes the work at once: what landed is
+found in the ledger or the log.
 """
 
 from __future__ import annotations
@@ -17,27 +19,33 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial as partial_of
 from typing import Literal
 
 from lance_core.commit import naming
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, Committed, PartlyLandedError, commit_in_detail, fit
-from lance_core.commit.log.manifests import find_latest_version, open_version
+from lance_core.commit.log.judgement import is_fence
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, AlsoJudge, Committed, PartlyLandedError, commit_in_detail, fit
+from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
+from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.registry.attempts import drop_finished
 from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, renew_claim
-from lance_core.commit.registry.ledger import find_landed_many, record_fold
+from lance_core.commit.registry.fences import remove_fence
+from lance_core.commit.registry.landings import find_landed_many
+from lance_core.commit.registry.ledger import landing_of, record_fold
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.drain import Loaded, drain_landed, drain_published, load_staged
+from lance_core.commit.staging.drain import Loaded, drain_landed, drain_published, load_staged, require_whole
+from lance_core.commit.staging.remove import remove_attempt
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
     InputError,
     LanceError,
+    NotFoundError,
     RetryableConflictError,
     StoreError,
 )
@@ -53,10 +61,11 @@ Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | No
 """Called with what is about to be published and the newest version, before every publication; raises to refuse."""
 ReExecute = Callable[[StagedTransaction], StagedTransaction]
 """Plans and stages one identity's work again on the newest version; called while the commit holds the table's lane."""
+Concerns = Callable[[Loaded, Transaction, OpenVersion], bool]
+"""Whether a version of others (its transaction, its manifest) brought rows that a staged transaction should have known."""
 Withdraw = Callable[[StagedTransaction, str], None]
 """Gives up what is staged, before it is staged again; the second argument names the commit that asks."""
 
-_LEASE_MARGIN_SECONDS = 60.0
 _MAX_ROUNDS = 40
 _MAX_RE_EXECUTIONS = 15
 """New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
@@ -74,13 +83,18 @@ def commit_staged(
     may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True,
     withdraw: Withdraw | None = None,
     max_retries: int = DEFAULT_MAX_RETRIES,
+    concerns: Concerns | None = None,
+    partial: bool = False,
 ) -> CommitResult:
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
     `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
     was planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
     invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised. `withdraw` gives the
-    former attempt up before that; without it, the attempt is aborted.
+    former attempt up before that; without it, the attempt is aborted. `concerns` is asked about each version between the one
+    a member was planned on and the one that is written, right before it is written: if one brought rows that the member
+    should have known, that is a conflict. With `partial`, members that cannot be committed are named in the result
+    (`refused`), and the others land; if none can, the first refusal is raised.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
@@ -95,16 +109,17 @@ def commit_staged(
     claim = put_claim(
         store,
         uuids=[fold_uuid(wanted.values())],
-        identities=[*wanted],
+        attempts={ref.uuid: ref.attempt for ref in wanted.values()},
         commit=naming.new_attempt(),
     )
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
     try:
         service.may_re_execute = may_re_execute
-        service.withdraw = withdraw or partial(_abort, store)
+        service.concerns, service.partial = concerns, partial
+        service.withdraw = withdraw or partial_of(_give_up, store)
         result = service.run(check, re_execute)
-    except _InDoubtError:
-        raise  # the claim stays: nobody may pull files away while the outcome is open
+    except (_InDoubtError, LedgerError):
+        raise  # the claim stays, for what this commit wrote may be in use
     except Exception:
         _quietly(lambda: drop_claim(store, service.claim))
         raise
@@ -113,6 +128,10 @@ def commit_staged(
 
 class _InDoubtError(StoreError):
     """The store gave no answer about a publication; making the same commit again settles it."""
+
+
+class LedgerError(StoreError):
+    """The work has landed, and the ledger could not be told; making the same commit again tells it."""
 
 
 @dataclass
@@ -125,6 +144,9 @@ class _Tally:
     landed: list[StagedTransaction] = field(default_factory=list)
     rebased: int = 0
     re_executed: int = 0
+    published: dict[int, Transaction] = field(default_factory=dict)
+    withdrawn: list[StagedTransaction] = field(default_factory=list)
+    refused: dict[str, LanceError] = field(default_factory=dict)
 
 
 class _Service:
@@ -148,8 +170,12 @@ class _Service:
         self._repeated: set[str] = set()
         self._held: set[str] = set()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
-        self.withdraw: Withdraw = partial(_abort, store)
+        self.withdraw: Withdraw = partial_of(_give_up, store)
+        self.concerns: Concerns | None = None
+        self.partial = False
         self._loaded: dict[str, Loaded] = {}
+        self._fenced: set[tuple[str, str]] = set()
+        self._whole: set[tuple[str, str]] = set()
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS):
@@ -163,16 +189,22 @@ class _Service:
                 uri=self._store.uri,
                 cure="Commit again, or let one commit task hold the table's lane.",
             )
+        if not self._tally.versions and self._tally.refused:
+            raise next(iter(self._tally.refused.values()))
         self._drain()
         return self._result()
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
         first = [ref for uuid, ref in self._pending.items() if uuid not in self._held]
-        found = load_staged(self._store, first or [*self._pending.values()])
-        loaded = [item for item in found if item is not None]
+        wanted = first or [*self._pending.values()]
+        found = load_staged(self._store, wanted)
+        for ref, item in zip(wanted, found, strict=True):
+            if isinstance(item, LanceError):
+                self._refuse(ref.uuid, item)
+        loaded = [item for item in found if isinstance(item, Loaded)]
         if len(loaded) < len(found):
-            return  # some landed since we looked, by another commit's hand
+            return  # some landed since we looked, by another commit's hand, or were left out
         version = find_latest_version(self._store)
         newest = None if version is None else open_version(self._store, version).manifest
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
@@ -191,10 +223,18 @@ class _Service:
             except RetryableConflictError as error:
                 self._execute_again(fold.members, re_execute, error)
                 return
-            except IncompatibleConflictError:
+            except _NotWholeError as error:
+                for uuid, refusal in error.refusals.items():
+                    if landing_of(self._store, uuid) is None:  # else another commit landed and cleared it
+                        self._refuse(uuid, refusal)
+                return
+            except IncompatibleConflictError as error:
                 if _lost_creation(fold, self._store):
                     return
-                raise
+                if len(fold.members) > 1 or not self.partial:
+                    raise
+                self._refuse(fold.members[0].ref.uuid, error)
+                return
             if done.already:
                 return  # somebody else published it just now; the next round finds it in the log
             self._note(fold, done)
@@ -204,8 +244,11 @@ class _Service:
             return self._publish(fold, fold.transaction)
         newest = open_version(self._store)
 
+        by_uuid = {item.ref.uuid: item for item in fold.members}
+
         def bring_up(transaction: Transaction) -> Rebased:
-            return fit(self._store, transaction, newest, attempt=self.claim.commit)
+            judge = self._judge_for([by_uuid[transaction.uuid]])
+            return fit(self._store, transaction, newest, attempt=self.claim.commit, also_judge=judge)
 
         merged = merge_rows(
             self._store,
@@ -228,7 +271,7 @@ class _Service:
 
     def _delete(self, paths: Iterable[str]) -> None:
         for path in paths:
-            _quietly(partial(self._store.delete, path))
+            _quietly(partial_of(self._store.delete, path))
 
     def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
         try:
@@ -239,7 +282,8 @@ class _Service:
                 options=self._options,
                 strict=fold.strict,
                 attempt=self.claim.commit,
-                before_put=self._require_lease,
+                before_put=lambda: self._require_whole(fold),
+                also_judge=self._judge_for(fold.members),
             )
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
@@ -250,18 +294,46 @@ class _Service:
             ) from error
 
     def _renew_claim(self, uuids: Iterable[str]) -> None:
-        self.claim = renew_claim(self._store, self.claim, uuids=uuids)
+        members = {ref.uuid: ref.attempt for ref in self._pending.values()}
+        self.claim = renew_claim(self._store, self.claim, uuids=uuids, attempts=members)
 
-    def _require_lease(self) -> None:
-        # A process that slept through its lease must not publish: its files may have been collected.
-        if not self.claim.is_alive(time.time() + _LEASE_MARGIN_SECONDS):
-            raise RetryableConflictError(
-                f"{self._store.uri}: commit {self.claim.commit} took longer than its lease", uri=self._store.uri
-            )
+    def _require_whole(self, fold: Fold) -> None:
+        """Before the first put that may carry them: decide for publication, and see that all is there."""
+        fresh = [item for item in fold.members if (item.ref.uuid, item.ref.attempt) not in self._whole]
+        if not fresh:
+            return
+        refusals = require_whole(self._store, fresh, commit=self.claim.commit)
+        self._fenced.update((item.ref.uuid, item.ref.attempt) for item in fresh)
+        self._whole.update((item.ref.uuid, item.ref.attempt) for item in fresh if item.ref.uuid not in refusals)
+        if refusals:
+            raise _NotWholeError(refusals)
+
+    def _judge_for(self, members: Sequence[Loaded]) -> AlsoJudge | None:
+        if self.concerns is None:
+            return None
+        concerns = self.concerns
+
+        def judge(theirs: Transaction, opened: OpenVersion) -> None:
+            for number, item in enumerate(members):
+                if opened.manifest.version > item.ref.read_version and concerns(item, theirs, opened):
+                    raise _outdated(self._store, item, number, theirs, opened.manifest.version)
+
+        return judge
+
+    def _refuse(self, uuid: str, error: LanceError) -> None:
+        """A member that cannot be committed: left out and named, or raised."""
+        if not self.partial:
+            raise error
+        log.warning("left out: %s", error)
+        self._tally.refused[uuid] = error
+        self._pending.pop(uuid, None)
 
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
-        found = find_landed_many(self._store, since, own_commit=self.claim.commit)
+        unknown: dict[str, CommitStateUnknownError] = {}
+        found = find_landed_many(self._store, since, own_commit=self.claim.commit, unknown=unknown)
+        for uuid, error in unknown.items():
+            self._refuse(uuid, error)
         for uuid, version in found.items():
             if version is not None:
                 self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
@@ -270,9 +342,18 @@ class _Service:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
         version = done.manifest.version
         uuids = [item.ref.uuid for item in fold.members]
-        record_fold(self._store, uuids, version=version, transaction=fold.transaction)
+        try:
+            record_fold(self._store, uuids, version=version, transaction=done.transaction)
+        except StoreError as error:
+            raise LedgerError(
+                f"{self._store.uri}: version {version} has landed, but the ledger could not be told: {error}",
+                uri=self._store.uri,
+                version=version,
+                cure="Make the same commit again: it finds the version and tells the ledger.",
+            ) from error
         self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased
+        self._tally.published[version] = done.transaction
         for item in fold.members:
             self._settle(self._pending.pop(item.ref.uuid), version, LANDED)
             self._loaded[item.ref.uuid] = item
@@ -287,7 +368,7 @@ class _Service:
         # Told before anything is published, not halfway through the folds.
         for fold in folds:
             read_version = fold.transaction.read_version
-            if fold.strict and newest is not None and newest.version != read_version:
+            if fold.strict and newest is not None and self._has_moved(read_version, newest.version):
                 raise IncompatibleConflictError(
                     f"{self._store.uri}: {fold.transaction.operation.name} was planned on version {read_version}, "
                     f"the newest is {newest.version}",
@@ -298,6 +379,16 @@ class _Service:
                     cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
                 )
 
+    def _has_moved(self, read_version: int, newest: int) -> bool:
+        """Whether anything but fence versions came since."""
+        if newest == read_version:
+            return False
+        try:
+            between = [load_transaction(self._store, number) for number in range(read_version + 1, newest + 1)]
+        except NotFoundError:
+            return True
+        return not all(item is not None and is_fence(item) for item in between)
+
     def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
         if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(members):
             raise error
@@ -306,6 +397,7 @@ class _Service:
         log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in members))
         for item in members:
             self.withdraw(item.ref, self.claim.commit)
+            self._tally.withdrawn.append(item.ref)
             self._pending[item.ref.uuid] = re_execute(item.ref)
             self._renew_claim(())
             self._tally.re_executed += 1
@@ -327,9 +419,17 @@ class _Service:
             known.setdefault(self._tally.versions[ref.uuid], []).append(self._loaded[ref.uuid])
         rest = [uuid for uuid in self._tally.outcome if uuid not in self._loaded]
         for version, items in known.items():
-            _quietly(partial(drain_published, self._store, items, version))
+            _quietly(partial_of(drain_published, self._store, items, self._tally.published[version]))
         _quietly(lambda: each(self._store, rest, drain_landed))
-        _quietly(lambda: drop_claim(self._store, self.claim))
+        kept = {ref.attempt for ref in self._tally.landed}
+        for key in self._fenced:
+            if self._tally.outcome.get(key[0]) == ALREADY_LANDED:
+                _quietly(partial_of(remove_fence, self._store, *key))
+        for ref in self._tally.withdrawn:
+            if ref.uuid in self._tally.outcome and ref.attempt not in kept:
+                _quietly(partial_of(_clear, self._store, ref))
+        if not self._tally.refused:
+            _quietly(lambda: drop_claim(self._store, self.claim))
 
     def _result(self) -> CommitResult:
         tally = self._tally
@@ -343,11 +443,45 @@ class _Service:
             bytes_added=sum(ref.bytes for ref in tally.landed),
             conflicts_rebased=tally.rebased,
             re_executed=tally.re_executed,
+            refused={uuid: str(error) for uuid, error in tally.refused.items()},
         )
 
 
-def _abort(store: Store, ref: StagedTransaction, own_commit: str) -> None:
-    abort_attempt(store, ref.uuid, ref.attempt, own_commit=own_commit)
+class _NotWholeError(LanceError):
+    """Members that were given up, or lost files, since they were loaded."""
+
+    def __init__(self, refusals: Mapping[str, LanceError]) -> None:
+        super().__init__("; ".join(str(error) for error in refusals.values()))
+        self.refusals = refusals
+
+
+def _give_up(store: Store, ref: StagedTransaction, own_commit: str) -> None:
+    give_up_for_another(store, ref, own_commit=own_commit)
+
+
+def give_up_for_another(store: Store, ref: StagedTransaction, *, own_commit: str | None) -> None:
+    """Make room for another attempt of the same work. Where a put of this one may still be on its way its files stay until
+    the identity has landed: that landing is what makes the put lose."""
+    removal = remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", own_commit=own_commit, landed_too=True)
+    if removal.left:
+        drop_finished(store, ref.uuid, ref.attempt)
+
+
+def _clear(store: Store, ref: StagedTransaction) -> None:
+    remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", landed_too=True)
+
+
+def _outdated(store: Store, item: Loaded, number: int, theirs: Transaction, version: int) -> MemberConflictError:
+    error = MemberConflictError(
+        f"{store.uri}: {item.ref.operation} {item.ref.uuid} was planned on version {item.ref.read_version}, "
+        f"and {theirs.operation.name} of version {version} brought rows that concern it",
+        uri=store.uri,
+        version=item.ref.read_version,
+        other_version=version,
+        cure="Clear its staging task, or commit with re_execute=True.",
+    )
+    error.member = number
+    return error
 
 
 def _distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:

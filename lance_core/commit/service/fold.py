@@ -15,10 +15,12 @@ The uuid of a folded transaction follows from its members, so that two commits o
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
+from lance_core.commit import identities
+from lance_core.commit.identities import published
+from lance_core.commit.model import StagedTransaction
 from lance_core.commit.service.adopt import adopt_fragments
 from lance_core.commit.staging.drain import Loaded
 from lance_core.format.fragment import Fragment
@@ -56,7 +58,7 @@ def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: st
 
 def creates(transaction: Transaction) -> bool:
     """Whether a staged Overwrite is an append that found no table."""
-    return CREATES_PROPERTY in transaction.properties
+    return bool(identities.creates(transaction.properties))
 
 
 def fold_uuid(members: Iterable[StagedTransaction]) -> str:
@@ -70,7 +72,7 @@ def _settle_creation(item: Loaded, newest: Manifest | None) -> Loaded:
     if newest is None or not creates(item.transaction) or not isinstance(operation, Overwrite):
         return item
     fragments = adopt_fragments(operation.fragments, staged=operation.schema, table=newest.schema)
-    properties = {name: text for name, text in item.transaction.properties.items() if name != CREATES_PROPERTY}
+    properties = published(item.transaction.properties)
     # Judged from here on: the schema was checked against this very version.
     append = Transaction(newest.version, item.transaction.uuid, Append(fragments), properties=properties)
     return Loaded(item.ref, append)
@@ -124,7 +126,7 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
     else:
         strict = False
     if len(members) == 1:
-        return Fold(replace(first, properties=_published(first.properties)), tuple(members), strict)
+        return Fold(replace(first, properties=published(first.properties)), tuple(members), strict)
     if any(_takes_rows(item.transaction) for item in members):
         return Fold(_joined(members, operation), tuple(members), merges_rows=True)
     if isinstance(operation, Append):
@@ -152,11 +154,7 @@ def _all_fragments(members: Iterable[Loaded]) -> Iterator[Fragment]:
 def _joined(members: Sequence[Loaded], operation: object) -> Transaction:
     properties: dict[str, str] = {}
     for item in members:
-        properties.update(_published(item.transaction.properties))
+        properties.update(published(item.transaction.properties))
     # Whatever happened since the oldest of them was planned concerns the fold.
     read_version = min(item.transaction.read_version for item in members)
     return Transaction(read_version, fold_uuid(item.ref for item in members), operation, properties=properties)  # type: ignore[arg-type]
-
-
-def _published(properties: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in properties.items() if name != CREATES_PROPERTY}

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lance_core.commit.identities import published
 from lance_core.commit.log.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
 from lance_core.commit.log.loop import PartlyLandedError
 from lance_core.commit.log.rebase import Rebased, affected_rows, deletion_store
@@ -57,7 +58,7 @@ def merge_rows(store: Store, members: Sequence[Loaded], newest: Manifest, *, uui
         except BaseException:
             merge.undo()
             raise
-    properties = {name: text for item in members for name, text in item.transaction.properties.items()}
+    properties = {name: text for item in members for name, text in published(item.transaction.properties).items()}
     transaction = Transaction(newest.version, uuid, merge.operation(), properties=properties)
     return Rebased(transaction, tuple(merge.files))
 

@@ -2,110 +2,30 @@
 
 ::
 
-    load_staged    finished record of this very attempt, no withdrawal mark, transaction file, every data file
-    drain_landed   superseded deletion files, the staged transaction, records; the ledger keeps the memory
+    load_staged      the staged transaction of each reference
+    require_whole    fenced for this commit; still the one that counts; every file there: nothing may be published before that
+    drain_landed     superseded deletion files, the staged transaction, records; the ledger keeps the memory
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_all, delete_groups
-from lance_core.commit.log.manifests import load_manifest
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
-from lance_core.commit.references import data_paths, referenced_files
+from lance_core.commit.references import data_paths, fragment_paths, named_fragments
 from lance_core.commit.registry import attempts as registry
+from lance_core.commit.registry.fences import fence_for_publishing, fence_path
 from lance_core.commit.registry.ledger import landing_of
-from lance_core.commit.staging.abort import remove_attempt
+from lance_core.commit.staging.remove import remove_attempt
 from lance_core.commit.staging.staged import missing_files
-from lance_core.errors import IncompatibleConflictError, NotFoundError
+from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
-
-
-def load_staged(store: Store, refs: Sequence[StagedTransaction]) -> list[Loaded | None]:
-    """What references refer to, checked to be whole; None for one that has landed meanwhile.
-
-    Called when the commit's claim is there: marks are looked at after that, never before (see `claims`).
-    """
-    withdrawn = registry.withdrawn_attempts(store, [(ref.uuid, ref.attempt) for ref in refs])
-    return each(store, refs, lambda place, ref: _load_one(place, ref, is_withdrawn=(ref.uuid, ref.attempt) in withdrawn))
-
-
-def _load_one(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> Loaded | None:
-    try:
-        return _load_whole(store, ref, is_withdrawn=is_withdrawn)
-    except IncompatibleConflictError:
-        # The ledger is written before records are cleared away, so what another commit cleared is found there.
-        if landing_of(store, ref.uuid) is None:
-            raise
-        return None
-
-
-def _load_whole(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> Loaded:
-    finished = registry.read_finished(store, ref.uuid)
-    if finished is None or finished.attempt != ref.attempt or is_withdrawn:
-        now = "nothing is staged" if finished is None else f"attempt {finished.attempt} is what counts"
-        raise IncompatibleConflictError(
-            f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
-            uri=store.uri,
-            cure="Run the staging task again and commit what it returns.",
-        )
-    transaction = read_transaction_file(store, ref.transaction_path)
-    missing = [ref.transaction_path] if transaction is None else missing_files(store, transaction, attempt=ref.attempt)
-    if transaction is None or missing:
-        raise IncompatibleConflictError(
-            f"{store.uri}: {len(missing)} staged files of {ref.uuid} are gone, {missing[0]} for one",
-            uri=store.uri,
-            cure="Another library's cleanup removed them before the commit; run the staging task again.",
-        )
-    return Loaded(ref, transaction)
-
-
-def drain_landed(store: Store, identity: str) -> None:
-    """Remove the records of a landed identity; files of attempts other than the landed one go, too."""
-    landing = landing_of(store, identity)
-    if landing is None:
-        return
-    finished = registry.read_finished(store, identity)
-    if finished is None:
-        return
-    if landing.attempt and finished.attempt != landing.attempt:
-        remove_attempt(store, identity, finished.attempt)
-        return
-    transaction = read_transaction_file(store, finished.transaction_path)
-    if transaction is None:
-        registry.forget_attempt(store, identity, finished.attempt)
-    else:
-        drain_published(store, [Loaded(finished, transaction)], landing.version)
-
-
-def drain_published(store: Store, items: Sequence[Loaded], version: int) -> None:
-    """Remove what staged transactions left that landed as `version`: the records go last, so a killed drain is resumed."""
-    delete_all(store, _superseded(store, items, version))
-    delete_groups(store, [_records(item.ref) for item in items])
-
-
-def _records(ref: StagedTransaction) -> list[str]:
-    started = registry.record_path(ref.uuid, ref.attempt, registry.STARTED)
-    return [ref.transaction_path, registry.finished_path(ref.uuid), started]
-
-
-def _superseded(store: Store, items: Sequence[Loaded], version: int) -> list[str]:
-    """Deletion files of landed attempts that a rebase or a fold replaced by others."""
-    staged = [path for item in items for path in data_paths(item.transaction, attempt=item.ref.attempt)]
-    deletions = [path for path in staged if path.startswith(f"{naming.DELETIONS}/")]
-    if not deletions:
-        return []
-    try:
-        used = frozenset(referenced_files(load_manifest(store, version)))
-    except NotFoundError:
-        return []
-    return [path for path in deletions if path not in used]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +34,102 @@ class Loaded:
 
     ref: StagedTransaction
     transaction: Transaction
+
+
+def load_staged(store: Store, refs: Sequence[StagedTransaction]) -> list[Loaded | LanceError | None]:
+    """What references refer to; None for one that has landed meanwhile, the refusal for one that cannot be committed."""
+    return each(store, refs, _load_one)
+
+
+def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> dict[str, LanceError]:
+    """Decide for publication, then see that each attempt is still what counts and has its files; refusals by identity.
+
+    In this order: whoever gave an attempt up before had won its fence, and deletes everything before the fence goes again;
+    whoever wants to give it up from now on finds this commit's.
+    """
+    fences = fence_for_publishing(store, [(item.ref.uuid, item.ref.attempt) for item in items], commit=commit)
+    marked = registry.marked_attempts(store, [*fences])
+
+    def check(store: Store, item: Loaded) -> LanceError | None:
+        key = (item.ref.uuid, item.ref.attempt)
+        try:
+            _require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)
+            _require_files(store, item)
+        except LanceError as error:
+            return error
+        return None
+
+    found = each(store, items, check)
+    return {item.ref.uuid: error for item, error in zip(items, found, strict=True) if error is not None}
+
+
+def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | None:
+    # Whether it still counts and is whole is asked behind its fence; before that, an answer would be worth nothing.
+    try:
+        transaction = read_transaction_file(store, ref.transaction_path) if ref.transaction_path else None
+        if transaction is not None:
+            return Loaded(ref, transaction)
+        _require_counts(store, ref, is_withdrawn=registry.is_withdrawn(store, ref.uuid, ref.attempt))
+        raise _files_gone(store, ref, [ref.transaction_path])
+    except LanceError as error:
+        if error.retryable:
+            raise
+        # The ledger is written before records are cleared away, so what another commit cleared is found there.
+        return None if landing_of(store, ref.uuid) is not None else error
+
+
+def _require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> None:
+    finished = registry.read_finished(store, ref.uuid)
+    if finished is None or finished.attempt != ref.attempt or is_withdrawn:
+        is_other = finished is not None and finished.attempt != ref.attempt
+        now = f"attempt {finished.attempt} is what counts" if finished is not None and is_other else "nothing is staged"
+        raise IncompatibleConflictError(
+            f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
+            uri=store.uri,
+            cure="Run the staging task again and commit what it returns.",
+        )
+
+
+def _require_files(store: Store, item: Loaded) -> None:
+    missing = missing_files(store, item.transaction, attempt=item.ref.attempt)
+    if missing:
+        raise _files_gone(store, item.ref, missing)
+
+
+def _files_gone(store: Store, ref: StagedTransaction, missing: Sequence[str]) -> IncompatibleConflictError:
+    return IncompatibleConflictError(
+        f"{store.uri}: {len(missing)} staged files of {ref.uuid} are gone, {missing[0]} for one",
+        uri=store.uri,
+        cure="Another library's cleanup removed them before the commit; run the staging task again.",
+    )
+
+
+def drain_landed(store: Store, identity: str) -> None:
+    """Clear away every attempt of a landed identity; what a version names stays, and the ledger keeps the memory."""
+    if landing_of(store, identity) is None:
+        return
+    finished = registry.find_finished(store, identity)
+    attempts = [] if finished is None else [finished.attempt]
+    for attempt in dict.fromkeys(attempts):
+        remove_attempt(store, identity, attempt, by="its landing", landed_too=True)
+
+
+def drain_published(store: Store, items: Sequence[Loaded], published: Transaction) -> None:
+    """Remove what staged transactions left that landed in `published`: records go last, so a killed drain is resumed."""
+    delete_all(store, _superseded(items, published))
+    refreshed = [item.ref for item in items if item.ref.refreshed]
+    for ref in refreshed:
+        remove_attempt(store, ref.uuid, ref.attempt, by="its landing", landed_too=True)
+    delete_groups(store, [_records(item.ref) for item in items if item.ref not in refreshed])
+
+
+def _records(ref: StagedTransaction) -> list[str]:
+    started = registry.record_path(ref.uuid, ref.attempt, registry.STARTED)
+    return [ref.transaction_path, registry.finished_path(ref.uuid), started, fence_path(ref.uuid, ref.attempt)]
+
+
+def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:
+    """Deletion files of landed attempts that a rebase or a fold replaced by others: what landed does not name them."""
+    staged = [path for item in items for path in data_paths(item.transaction, attempt=item.ref.attempt)]
+    used = frozenset(fragment_paths(named_fragments(published.operation)))
+    return [path for path in staged if path.startswith(f"{naming.DELETIONS}/") and path not in used]

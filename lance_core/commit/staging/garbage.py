@@ -3,36 +3,44 @@
 ::
 
     attempt started, lease over, never finished     its files, its records
-    attempt marked as withdrawn (a killed abort)    its files, its records
+    attempt that was given up (a killed abort)      its files, its records; files that a zombie wrote since
     identity has landed                             its records, its staged transaction, files no version refers to
     finished, not landed                            wanted: nothing is touched
-    commit lease over, or its work landed           its deletion and transaction files that no version refers to
+    commit all of whose work is settled             its deletion and transaction files that no version refers to
     unfinished write, untouched for long            itself
 
-Never removed: a file that any version, tag or branch refers to, a file of a wanted staged transaction, a file of an attempt
-or commit within its lease, and any file whose name says of no attempt of ours that it is dead.
+A lease says whom to suspect. What may go is decided by `staging.remove`, like every other removal; an attempt that a commit
+was about to publish stays, unless it counts no longer and its lease is long over: then a version that changes no row
+settles it.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_all
-from lance_core.commit.log.manifests import list_versions, open_path
+from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import GarbageReport, StagedEntry
-from lance_core.commit.records import each, write_record
-from lance_core.commit.references import is_referenced, referenced_files
+from lance_core.commit.record_types import Fence
+from lance_core.commit.records import each
+from lance_core.commit.references import is_referenced
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
-from lance_core.commit.registry.ledger import find_landed, landing_of
-from lance_core.errors import CommitStateUnknownError, NotFoundError
+from lance_core.commit.registry.fences import list_fences, remove_fence
+from lance_core.commit.registry.landings import find_landed_many
+from lance_core.commit.registry.ledger import landing_of
+from lance_core.commit.staging.remove import Key, Owners, Removal, files_in_use, remove_attempts
+from lance_core.commit.staging.staged import missing_files
+from lance_core.errors import CommitStateUnknownError
 from lance_core.io.store import Store, StoreEntry
 
-_BRANCHES = "tree"
 _LONG_WRITE_SECONDS = 7 * 24 * 3600.0
 """A data file may be written for long; records, transactions and manifests are written at once."""
+_ZOMBIE_SECONDS = 7 * 24 * 3600.0
+"""So long the withdrawal of an attempt stays on record, for files that it writes late. Only tidiness depends on it."""
 
 
 def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = None) -> GarbageReport:
@@ -41,35 +49,106 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     `now` (seconds since the epoch) decides which leases are over. Safe to run at any time and to be killed at any point.
     """
     at = time.time() if now is None else now
-    dead = _find_dead(store, at)
+    found = _find(store, at)
+    sizes = _Sizes(store)
+    removals = [
+        remove_attempts(store, found.landed, by="gc", landed_too=True, dry_run=dry_run),
+        remove_attempts(store, found.dead, by="gc", landed_too=True, keep_fence=True, unfinished_only=True, dry_run=dry_run),
+        remove_attempts(store, found.wrecks, by="gc", landed_too=True, dry_run=dry_run),
+        remove_attempts(store, found.zombies, by="gc", landed_too=True, keep_fence=True, dry_run=dry_run),
+        remove_attempts(store, found.superseded, by="gc", doubt="fence", landed_too=True, dry_run=dry_run),
+    ]
+    claims = _settled_claims(store, found, at)
+    left = _left_by(store, claims)
+    unfinished = [entry.path for entry in _abandoned(store, at)]
     if not dry_run:
-        dead = _fence(store, dead)
-    doomed = [*_left_by(store, dead), *_abandoned(store, at)]
-    doomed = [*{entry.path: entry for entry in doomed}.values()]
-    if not dry_run:
-        delete_all(store, [entry.path for entry in doomed])
-        _forget(store, dead)
-        delete_all(store, [*_stale_progress(store), *registry.stale_marks(store)])
+        delete_all(store, [*left, *unfinished])
+        for claim in claims:
+            drop_claim(store, claim)
+        _tidy(store, found.fences, at)
+    files = [*dict.fromkeys([path for removal in removals for path in removal.files] + left + unfinished)]
+    over = {attempt for _, attempt in found.everybody()} - {key[1] for removal in removals for key in _spared(removal)}
     return GarbageReport(
         dry_run=dry_run,
-        files=tuple(sorted(entry.path for entry in doomed)),
-        bytes=sum(entry.size for entry in doomed),
-        attempts=tuple(sorted({*(entry.attempt for entry in dead.attempts), *(claim.commit for claim in dead.commits)})),
+        files=tuple(sorted(files)),
+        bytes=sizes.of(files),
+        attempts=tuple(sorted({*over, *(claim.commit for claim in claims)})),
     )
 
 
-def _left_by(store: Store, dead: _Dead) -> list[StoreEntry]:
-    if not dead.attempts and not dead.commits:
-        return []
-    referenced = _referenced(store)
-    return [entry for entry in _candidates(store) if dead.owns(entry.path) and not is_referenced(entry.path, referenced)]
+class _Sizes:
+    """Sizes of files as they were before the collection; looked up when the first is asked for."""
+
+    def __init__(self, store: Store) -> None:
+        folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+        self._store = store
+        self._entries = [*(entry for folder in folders for entry in store.list(f"{folder}/")), *store.list_unfinished("")]
+
+    def of(self, paths: Iterable[str]) -> int:
+        """Bytes of some files together."""
+        known = {entry.path: entry.size for entry in self._entries}
+        return sum(known.get(path, 0) for path in paths)
 
 
-def _stale_progress(store: Store) -> list[str]:
-    """Progress notes of attempts that nothing is recorded of any more. Notes first: a record precedes its first note."""
-    notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
-    known = {entry.attempt for entry in registry.list_staged(store)} if notes else set()
-    return [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in known]
+@dataclass(frozen=True)
+class _Found:
+    """Attempts that are over, by the way they are to be treated."""
+
+    landed: list[Key] = field(default_factory=list)
+    dead: list[Key] = field(default_factory=list)
+    wrecks: list[Key] = field(default_factory=list)
+    zombies: list[Key] = field(default_factory=list)
+    superseded: list[Key] = field(default_factory=list)
+    fences: dict[Key, Fence] = field(default_factory=dict)
+
+    def everybody(self) -> list[Key]:
+        """All of them."""
+        return [*self.landed, *self.dead, *self.wrecks, *self.zombies, *self.superseded]
+
+
+def _spared(removal: Removal) -> list[Key]:
+    return [*removal.left, *removal.refusals]
+
+
+def _find(store: Store, now: float) -> _Found:
+    entries = registry.list_staged(store, now=now)
+    fences = list_fences(store)
+    landed = _landed(store, entries)
+    found = _Found(fences=fences)
+    for entry in entries:
+        key = (entry.identity, entry.attempt)
+        fence = fences.get(key)
+        if entry.identity in landed:
+            found.landed.append(key)
+        elif fence is not None and fence.withdraws:
+            found.wrecks.append(key)
+        elif entry.state == "expired":
+            (found.dead if fence is None else found.superseded).append(key)
+        elif entry.state == "finished" and _is_wreck(store, entry):
+            found.wrecks.append(key)
+    known = {(entry.identity, entry.attempt) for entry in entries}
+    marked = registry.stale_marks(store)
+    zombies = [key for key, fence in fences.items() if fence.withdraws and key not in known]
+    found.zombies.extend(dict.fromkeys([*zombies, *(key for key in marked if key not in known)]))
+    return found
+
+
+def _landed(store: Store, entries: Sequence[StagedEntry]) -> frozenset[str]:
+    """Identities that have landed, told or not: a commit that was killed before it told the ledger is found in the log."""
+    since: dict[str, int] = {}
+    for entry in entries:
+        since[entry.identity] = min(entry.read_version, since.get(entry.identity, entry.read_version))
+    unknown: dict[str, CommitStateUnknownError] = {}
+    found = find_landed_many(store, since, unknown=unknown)
+    return frozenset(identity for identity, version in found.items() if version is not None)
+
+
+def _is_wreck(store: Store, entry: StagedEntry) -> bool:
+    """Whether a finished record has neither the record of its attempt nor its files: it was written after its end."""
+    if entry.staged is None or entry.started:
+        return False
+    transaction = read_transaction_file(store, entry.staged.transaction_path)
+    return transaction is None or bool(missing_files(store, transaction, attempt=entry.attempt))
 
 
 def _abandoned(store: Store, now: float) -> list[StoreEntry]:
@@ -82,156 +161,69 @@ def _abandoned(store: Store, now: float) -> list[StoreEntry]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Dead:
-    """Attempts (never finished, withdrawn, or landed) and commits whose leftovers may go."""
-
-    attempts: list[StagedEntry] = field(default_factory=list)
-    commits: list[Claim] = field(default_factory=list)
-
-    def owns(self, path: str) -> bool:
-        if any(naming.is_of_attempt(path, entry.attempt) for entry in self.attempts):
-            return True
-        return any(naming.is_of_attempt(path, claim.commit) or _is_published_by(claim, path) for claim in self.commits)
-
-
-def _find_dead(store: Store, now: float) -> _Dead:
+def _settled_claims(store: Store, found: _Found, now: float) -> list[Claim]:
+    """Claims of which no put can land any more: each identity has landed, or its attempt was withdrawn."""
     claims = list_claims(store)
-    alive = {identity for claim in claims if claim.is_alive(now) for identity in claim.identities}
-    entries = registry.list_staged(store, now=now)
-    attempts = [entry for entry in entries if _is_dead(store, entry, claimed=entry.identity in alive)]
-    landed: dict[str, bool] = {}
+    identities = dict.fromkeys(identity for claim in claims for identity in claim.identities)
+    landed = {item for item in identities if landing_of(store, item) is not None}
+    settled = []
     for claim in claims:
-        for identity in claim.identities:
-            landed[identity] = landed.get(identity, False) or landing_of(store, identity) is not None
-    commits = [claim for claim in claims if all(landed[item] for item in claim.identities)]
-    commits.extend(
-        claim for claim in claims if claim not in commits and not claim.is_alive(now) and _is_settled(store, claim)
-    )
-    return _Dead(attempts, commits)
+        open_ends = [item for item in claim.identities if item not in landed]
+        if not claim.is_former:
+            fences = [found.fences.get((item, str(claim.attempts.get(item, "")))) for item in open_ends]
+            is_settled = all(fence is not None and fence.withdraws for fence in fences)
+        else:
+            is_settled = not open_ends or (not claim.is_alive(now) and not _is_unknown(store, open_ends))
+        if is_settled:
+            settled.append(claim)
+    return settled
 
 
-def _is_settled(store: Store, claim: Claim) -> bool:
-    """Whether it is known of all its identities if they landed. If not, the claim is the only witness and stays."""
-    try:
-        for identity in claim.identities:
-            finished = registry.read_finished(store, identity)
-            if finished is not None:
-                find_landed(store, identity, finished.read_version)
-    except CommitStateUnknownError:
-        return False
-    return True
+def _is_unknown(store: Store, identities: Sequence[str]) -> bool:
+    """Whether of one of these nobody can tell if it landed: then the claim of a former release is the only witness."""
+    staged = {item: registry.find_finished(store, item) for item in identities}
+    unknown: dict[str, CommitStateUnknownError] = {}
+    since = {item: ref.read_version for item, ref in staged.items() if ref is not None}
+    find_landed_many(store, since, unknown=unknown)
+    return bool(unknown)
 
 
-def _is_dead(store: Store, entry: StagedEntry, *, claimed: bool) -> bool:
-    if landing_of(store, entry.identity) is not None:
-        return True
-    if claimed:
-        return False
-    if registry.is_withdrawn(store, entry.identity, entry.attempt):
-        return entry.staged is None or not _may_have_landed(store, entry)
-    if entry.state == "expired":
-        return True
-    # A commit that was killed before it told the ledger: the log knows.
-    return entry.state == "finished" and _has_landed(store, entry)
+def _left_by(store: Store, claims: Sequence[Claim]) -> list[str]:
+    """Deletion and transaction files of commits that no version needs."""
+    if not claims:
+        return []
+    owners = Owners(claim.commit for claim in claims)
+    names = {uuid for claim in claims for uuid in (*claim.uuids, *claim.identities)}
+    paths = registry.attempt_files(store)
+    left = [path for path in paths if owners.has(path) or _published_uuid(path) in names]
+    if not left:
+        return []
+    needed = files_in_use(store, owners, since=0, transactions=True)
+    return [path for path in left if not is_referenced(path, needed)]
 
 
-def _may_have_landed(store: Store, entry: StagedEntry) -> bool:
-    try:
-        return find_landed(store, entry.identity, entry.read_version) is not None
-    except CommitStateUnknownError:
-        return True
-
-
-def _has_landed(store: Store, entry: StagedEntry) -> bool:
-    try:
-        return find_landed(store, entry.identity, entry.read_version) is not None
-    except CommitStateUnknownError:
-        return False
-
-
-def _fence(store: Store, dead: _Dead) -> _Dead:
-    """Mark what is about to go as withdrawn, then look again: what finished or is being published by now is wanted.
-
-    The marks come first and the second look afterwards, as `claims` explains.
-    """
-    open_ends = [entry for entry in dead.attempts if landing_of(store, entry.identity) is None]
-    fresh = [entry for entry in open_ends if not registry.is_withdrawn(store, entry.identity, entry.attempt)]
-    for entry in fresh:
-        mark = registry.record_path(entry.identity, entry.attempt, registry.WITHDRAWN)
-        write_record(store, mark, {"attempt": entry.attempt, "since": time.time()})
-    at = time.time()
-    claimed = {identity for claim in list_claims(store) if claim.is_alive(at) for identity in claim.identities}
-    spared = set()
-    for entry in open_ends:
-        finished = registry.read_finished(store, entry.identity)
-        finished_since = entry.staged is None and finished is not None and finished.attempt == entry.attempt
-        if finished_since or entry.identity in claimed:
-            spared.add(entry.attempt)
-    for entry in fresh:
-        if entry.attempt in spared:
-            store.delete(registry.record_path(entry.identity, entry.attempt, registry.WITHDRAWN))
-    return _Dead([entry for entry in dead.attempts if entry.attempt not in spared], dead.commits)
-
-
-def _candidates(store: Store) -> list[StoreEntry]:
-    folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
-    found = [entry for folder in folders for entry in store.list(f"{folder}/")]
-    found.extend(entry for folder in folders for entry in store.list_unfinished(f"{folder}/"))
-    return found
-
-
-def _is_published_by(claim: Claim, path: str) -> bool:
+def _published_uuid(path: str) -> str:
     folder, _, name = path.partition("/")
     if folder != naming.TRANSACTIONS or not name.endswith(".txn"):
-        return False
-    _, _, uuid = name[: -len(".txn")].partition("-")
-    return uuid in claim.uuids or uuid in claim.identities
+        return ""
+    return name[: -len(".txn")].partition("-")[2]
 
 
-def _referenced(store: Store) -> frozenset[str]:
-    """Every file that any version of the table or of one of its branches needs.
-
-    Tags name versions, and a version that a tag names is still listed, so tags add nothing.
-    """
-    places = [store, *(store.child(folder) for folder in _branch_folders(store))]
-    found: set[str] = set()
-    for place in places:
-        for files in each(place, [(entry.version, entry.path) for entry in list_versions(place)], _files_of):
-            found.update(files)
-        for name in place.list_names(f"{naming.VERSIONS}/"):
-            detached = naming.parse_detached_name(name)
-            if detached is not None:
-                found.update(_files_of(place, (detached, naming.manifest_path(detached))))
-    return frozenset(found)
-
-
-def _files_of(store: Store, version: tuple[int, str]) -> frozenset[str]:
-    try:
-        return frozenset(referenced_files(open_path(store, *version).manifest))
-    except NotFoundError:
-        return frozenset()  # cleaned up while we looked
-
-
-def _branch_folders(store: Store) -> set[str]:
-    marker = f"/{naming.VERSIONS}/"
-    paths = [entry.path for entry in store.list(f"{_BRANCHES}/")]
-    return {path.split(marker, 1)[0] for path in paths if marker in path}
-
-
-def _forget(store: Store, dead: _Dead) -> None:
-    for entry in dead.attempts:
-        registry.forget_attempt(store, entry.identity, entry.attempt)
-    for claim in dead.commits:
-        drop_claim(store, claim)
-
-
-def wanted_files(store: Store) -> frozenset[str]:
-    """Files that other cleanups must leave alone: those of every attempt that is running, or staged and not landed."""
-    now = time.time()
-    dead = {entry.attempt for entry in _find_dead(store, now).attempts}
-    attempts = [entry.attempt for entry in registry.list_staged(store, now=now) if entry.attempt not in dead]
-    commits = [claim.commit for claim in list_claims(store) if claim.is_alive(now)]
-    owners = [*attempts, *commits]
-    paths = [entry.path for entry in _candidates(store)]
-    return frozenset(path for path in paths if any(naming.is_of_attempt(path, owner) for owner in owners))
+def _tidy(store: Store, before: Mapping[Key, Fence], now: float) -> None:
+    """Notes that nobody needs any more: progress of attempts without a record, decisions about attempts that are over."""
+    known = {(entry.identity, entry.attempt) for entry in registry.list_staged(store)}
+    claimed = {item for claim in list_claims(store) for item in claim.identities}
+    over = []
+    for key, fence in list_fences(store).items():
+        if key in known or key[0] in claimed:
+            continue
+        if fence.withdraws:
+            is_over = key in before and fence.since + _ZOMBIE_SECONDS < now
+        else:
+            is_over = landing_of(store, key[0]) is not None
+        if is_over:
+            over.append(key)
+    each(store, over, lambda place, key: remove_fence(place, *key))
+    attempts = {attempt for _, attempt in known}
+    notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
+    delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

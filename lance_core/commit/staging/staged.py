@@ -4,44 +4,53 @@
 
     _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
     _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
-    _lance_core/staged/{identity}.{attempt}.withdrawn.json   the attempt is being aborted: do not publish it
+    _lance_core/staged/{identity}.{attempt}.fence.json       who may go on with it: a commit, or whoever gives it up
     _transactions/{V}-{identity}.{attempt}.txn               the staged transaction itself
 
     begin_attempt -> write data files named after the attempt -> finish_attempt -> commit_staged | abort_attempt
 
 Two attempts of one identity may run at once (a zombie and its retry). `finished.json` is put-if-absent, so one of them
-counts; the other removes its own files and returns the winner's reference.
+counts; the other removes its own files and returns the winner's reference. An attempt concludes that it was given up from
+its fence only, never from a record that is not there: that may just as well mean that it has landed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import missing
-from lance_core.commit.identities import identity_property
+from lance_core.commit.identities import creates, creation_properties, identity_properties
+from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.log.transactions import read_transaction_file, write_transaction
-from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedEntry, StagedTransaction
-from lance_core.commit.record_types import work_digest
-from lance_core.commit.records import add_record, write_record
+from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
+from lance_core.commit.record_types import Asked, is_same_work, work_digest
+from lance_core.commit.records import FORMAT, add_record, write_record
 from lance_core.commit.references import data_paths, named_fragments
 from lance_core.commit.registry.attempts import (
+    drop_finished,
+    find_finished,
     finished_path,
-    forget_attempt,
-    is_at_work,
     is_withdrawn,
     list_staged,
-    read_finished,
-    remove_files,
+    read_started,
     spec_digest,
     staged_transaction_path,
     write_started,
 )
+from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.errors import InputError, RetryableConflictError
+from lance_core.commit.staging.remove import remove_attempt
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    InputError,
+    RetryableConflictError,
+)
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -70,6 +79,7 @@ def begin_attempt(
     spec: Mapping[str, Any],
     read_version: int,
     lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    asked: Asked | None = None,
 ) -> Attempt:
     """Register a try at staging, before its first data file.
 
@@ -78,7 +88,8 @@ def begin_attempt(
     collection leaves the attempt's files alone. A staged transaction of this identity for another spec, or whose files are
     gone, is aborted first (see `abort_attempt` for what it raises when that one may have landed).
     """
-    _make_room(store, naming.checked_identity(identity), spec=spec)
+    who = asked or Asked()
+    _make_room(store, naming.checked_identity(identity), spec=spec, asked=who)
     attempt = Attempt(
         identity=identity,
         attempt=naming.new_attempt(),
@@ -87,6 +98,8 @@ def begin_attempt(
         started=time.time(),
         lease_seconds=float(lease_seconds),
         spec_digest=spec_digest(spec),
+        digest=work_digest(spec),
+        asked=who.to_dict(),
     )
     write_started(store, attempt, renewed=attempt.started)
     return attempt
@@ -94,7 +107,8 @@ def begin_attempt(
 
 def renew_lease(store: Store, attempt: Attempt) -> None:
     """Say that the attempt is alive; RetryableConflictError when it was given up meanwhile."""
-    _require_alive(store, attempt)
+    if is_withdrawn(store, attempt.identity, attempt.attempt):
+        raise _given_up(store, attempt)
     write_started(store, attempt, renewed=time.time())
 
 
@@ -121,27 +135,25 @@ def finish_attempt(
         uuid=attempt.identity,
         attempt=attempt.attempt,
         read_version=transaction.read_version,
-        operation=transaction.properties.get(CREATES_PROPERTY) or operation_name(transaction),
+        operation=creates(transaction.properties) or operation_name(transaction),
         rows=rows,
         bytes=bytes,
         fragments=_num_new_fragments(transaction) if fragments is None else fragments,
         transaction_path=path,
-        creates=CREATES_PROPERTY in transaction.properties,
+        creates=bool(creates(transaction.properties)),
         spec_digest=attempt.spec_digest,
         rows_deleted=rows_deleted,
-        digest=work_digest(attempt.spec),
+        digest=attempt.digest,
     )
     write_transaction(store, transaction, path=path)
-    found = add_record(store, finished_path(attempt.identity), staged.to_dict())
-    if found is not None:
+    record = {"format": FORMAT, "asked": dict(attempt.asked), **staged.to_dict()}
+    found = add_record(store, finished_path(attempt.identity), record)
+    if found is not None and found.get("attempt") != attempt.attempt:
         return _yield_to(store, attempt, StagedTransaction.from_dict(found))
-    try:
-        _require_alive(store, attempt)
-    except RetryableConflictError:
-        # Whoever gave the attempt up looked for this record before it was there; without it nobody can commit.
-        store.delete(finished_path(attempt.identity))
-        remove_files(store, attempt.attempt)
-        raise
+    if is_withdrawn(store, attempt.identity, attempt.attempt):
+        # Whoever gave it up decided before this record was there, so no commit can have begun with it.
+        _remove_own(store, attempt)
+        raise _given_up(store, attempt)
     return staged
 
 
@@ -157,11 +169,14 @@ def refinish_attempt(
     """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
 
     For the commit that holds the table's lane and has seen that the identity has not landed. Files that both transactions
-    name stay; those of the former one that the new one does not name are left for `remove_files` after the landing, for a
+    name stay; those of the former one that the new one does not name are removed after the landing, for a
     commit that was thought dead may still publish the former.
     """
-    name, text = identity_property(ref.uuid, {"attempt": ref.attempt, "operation": ref.operation, "rows": rows})
-    signed = replace(transaction, uuid=ref.uuid, properties={**transaction.properties, name: text})
+    started = read_started(store, ref.uuid, ref.attempt)
+    note = _note(ref.attempt, ref.operation, rows, ref.digest, {} if started is None else started.asked)
+    signed = replace(
+        transaction, uuid=ref.uuid, properties={**transaction.properties, **identity_properties(ref.uuid, note)}
+    )
     path = naming.transaction_path(naming.transaction_name(transaction.read_version, f"{ref.uuid}.{ref.attempt}"))
     write_transaction(store, signed, path=path)
     staged = replace(
@@ -171,8 +186,9 @@ def refinish_attempt(
         bytes=bytes,
         fragments=fragments,
         transaction_path=path,
+        refreshed=True,
     )
-    write_record(store, finished_path(ref.uuid), staged.to_dict())
+    write_record(store, finished_path(ref.uuid), {"format": FORMAT, **staged.to_dict()})
     if path != ref.transaction_path:
         store.delete(ref.transaction_path)
     return staged
@@ -183,10 +199,10 @@ def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None =
 
     With `spec`, one that was staged for another spec is None as well.
     """
-    staged = read_finished(store, identity)
+    staged = find_finished(store, identity)
     if staged is None or is_withdrawn(store, identity, staged.attempt):
         return None
-    if spec is not None and staged.spec_digest != spec_digest(spec):
+    if spec is not None and not is_same_work(staged.digest or staged.spec_digest, work_digest(spec)):
         return None
     transaction = read_transaction_file(store, staged.transaction_path)
     if transaction is None or missing_files(store, transaction, attempt=staged.attempt):
@@ -211,26 +227,35 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
             f"the transaction was made on version {transaction.read_version}, the attempt began on {attempt.read_version}",
             cure="The read version is fixed when the work is planned and travels with it.",
         )
-    note = {"attempt": attempt.attempt, "operation": operation_name(transaction), "rows": rows}
-    name, text = identity_property(attempt.identity, note)
-    return replace(transaction, uuid=attempt.identity, properties={**transaction.properties, name: text})
+    note = _note(attempt.attempt, operation_name(transaction), rows, attempt.digest, attempt.asked)
+    properties = {**transaction.properties, **creation_properties(transaction.properties)}
+    return replace(
+        transaction, uuid=attempt.identity, properties={**properties, **identity_properties(attempt.identity, note)}
+    )
 
 
-def _require_alive(store: Store, attempt: Attempt) -> None:
-    if not is_at_work(store, attempt.identity, attempt.attempt):
-        raise RetryableConflictError(
-            f"attempt {attempt.attempt} of {attempt.identity} was given up while it ran",
-            uri=store.uri,
-            cure="Its lease was over or it was aborted; stage again, with a longer lease for longer work.",
-        )
+def _note(attempt: str, operation: str, rows: int, digest: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    note = {"attempt": attempt, "operation": operation, "rows": rows, "digest": digest, "asked": dict(asked)}
+    return {name: value for name, value in note.items() if value not in ("", {})}
+
+
+def _given_up(store: Store, attempt: Attempt) -> RetryableConflictError:
+    return RetryableConflictError(
+        f"attempt {attempt.attempt} of {attempt.identity} was given up while it ran",
+        uri=store.uri,
+        cure="Its lease was over or it was aborted; stage again, with a longer lease for longer work.",
+    )
+
+
+def _remove_own(store: Store, attempt: Attempt) -> None:
+    """The caller's attempt is over; where nobody can tell whether it landed nothing is touched."""
+    with suppress(CommitStateUnknownError):
+        remove_attempt(store, attempt.identity, attempt.attempt, by="itself", landed_too=True)
 
 
 def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> StagedTransaction:
-    if winner.attempt == attempt.attempt:
-        return winner
-    remove_files(store, attempt.attempt)
-    forget_attempt(store, attempt.identity, attempt.attempt)
-    if winner.spec_digest != attempt.spec_digest:
+    _remove_own(store, attempt)
+    if not is_same_work(winner.digest or winner.spec_digest, attempt.digest):
         raise RetryableConflictError(
             f"{attempt.identity} is staged already, by attempt {winner.attempt}, for another spec",
             uri=store.uri,
@@ -239,10 +264,27 @@ def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> Stag
     return winner
 
 
-def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any]) -> None:
-    staged = read_finished(store, identity)
-    if staged is not None and find_staged(store, identity, spec=spec) is None:
-        abort_attempt(store, identity, staged.attempt)
+def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: Asked) -> None:
+    """What is staged for another spec, or has lost files, gives way; another task's work under this identity does not."""
+    staged = find_finished(store, identity)
+    if staged is None or find_staged(store, identity, spec=spec) is not None:
+        return
+    started = read_started(store, identity, staged.attempt)
+    before = Asked.from_dict({} if started is None else started.asked)
+    if before.task_id and asked.task_id and before.task != asked.task:
+        raise IncompatibleConflictError(
+            f"{store.uri}: {identity} is staged by {before} (digest {staged.digest or staged.spec_digest}); "
+            f"{asked} asks for other work (digest {work_digest(spec)}) under the same identity",
+            uri=store.uri,
+            cure="Two tasks with one idempotency key must ask for the same work; give one of them another key.",
+        )
+    try:
+        abort_attempt(store, identity, staged.attempt, by="a new attempt")
+    except CommitStateUnknownError:
+        if landing_of(store, identity) is not None or find_latest_version(store) is not None:
+            raise
+        # No table yet, and a commit was about to create it with this attempt: its files stay until somebody has created it.
+        drop_finished(store, identity, staged.attempt)
 
 
 def _num_new_fragments(transaction: Transaction) -> int:

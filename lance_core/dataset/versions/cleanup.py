@@ -30,7 +30,8 @@ from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, is_referenced, named_fragments
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.registry.ledger import landing_of, record_history
+from lance_core.commit.registry.history import record_history
+from lance_core.commit.registry.ledger import landing_of
 from lance_core.dataset.refs.branches import MAIN, TREE, list_branches
 from lance_core.dataset.refs.clones import cloned_versions, places_of, unnamed
 from lance_core.dataset.refs.tags import list_tags
@@ -241,7 +242,7 @@ def _held(store: Store, main: Store, newest: Manifest, storage_options: Mapping[
 
 def _at_work(place: Store, now: float, staged: Sequence[StagedEntry]) -> list[str]:
     """Attempts and commits that may still be writing, or have staged what is wanted."""
-    commits = [claim.commit for claim in list_claims(place) if claim.is_alive(now)]
+    commits = [claim.commit for claim in list_claims(place) if not claim.is_former or claim.is_alive(now)]
     return [*(entry.attempt for entry in staged), *commits]
 
 

@@ -12,26 +12,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from lance_core.commit.identities import carries
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.manifests import find_latest_version
-from lance_core.commit.log.transactions import load_transaction
-from lance_core.commit.model import LANDED, CommitResult, StagedTransaction
-from lance_core.commit.records import each, read_record
-from lance_core.commit.references import data_paths
-from lance_core.commit.registry.attempts import STARTED, list_staged, read_finished, record_path, remove_files
-from lance_core.commit.registry.ledger import recorded_version
+from lance_core.commit.model import CommitResult, StagedTransaction
+from lance_core.commit.records import each
+from lance_core.commit.registry.attempts import list_staged, read_finished, read_started
+from lance_core.commit.registry.landings import known_landing
 from lance_core.commit.service.commit_staged import IfMoved, ReExecute, commit_staged
 from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.publish.gates import make_check
 from lance_core.jobs.publish.reexecute import (
-    BROUGHT_UP,
     find_interrupted,
     list_interrupted,
     may_repeat,
@@ -40,7 +35,7 @@ from lance_core.jobs.publish.reexecute import (
     why_not,
     withdraw,
 )
-from lance_core.jobs.publish.staleness import is_outdated
+from lance_core.jobs.publish.staleness import make_concerns
 from lance_core.jobs.runtime.landed_reference import landed_reference
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner
@@ -85,8 +80,7 @@ class CommitJob:
         again = _again(store, spec, records, runner)
         results = []
         for if_moved, group in _groups(waiting):
-            # Right before its turn: what an earlier group of this very commit added counts as well.
-            current = [_brought_up(store, spec, item, runner) for item in group]
+            current = [_resumed(store, spec, item, runner) for item in group]
             try:
                 result = commit_staged(
                     store,
@@ -98,10 +92,11 @@ class CommitJob:
                     may_re_execute=lambda ref: may_repeat(spec, ref.uuid, records[ref.uuid]),
                     withdraw=lambda ref, own: withdraw(store, ref, records[ref.uuid], own_commit=own),
                     max_retries=retries,
+                    concerns=make_concerns(store, records, options),
+                    partial=spec.partial,
                 )
             except RetryableConflictError as error:
                 raise _explained(error, current, spec) from error
-            _tidy(store, current, result)
             results.append(result)
         result = _sum(results)
         log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
@@ -115,23 +110,11 @@ def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, An
     return run
 
 
-def _brought_up(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> Waiting:
-    """What is to be published of it: as it was staged, or staged again when it was interrupted or came too early."""
-    interrupted = item.ref.transaction_path == "" and item.ref.operation == _INTERRUPTED
-    if not interrupted and not is_outdated(store, item.ref, item.spec, spec.resolved_options()):
+def _resumed(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> Waiting:
+    """What is to be published of it: as it was staged, or staged again when a killed commit was about to do so."""
+    if item.ref.transaction_path != "" or item.ref.operation != _INTERRUPTED:
         return item
-    if not interrupted:
-        if not spec.re_execute:
-            error = RetryableConflictError(
-                f"{store.uri}: {item.spec.get('kind')} {item.ref.uuid} was planned on version {item.ref.read_version}, "
-                "and rows that concern it came since",
-                uri=store.uri,
-                version=item.ref.read_version,
-                cure="Clear its staging task, or commit with re_execute=True.",
-            )
-            raise _explained(error, [item], spec)
-        require_may_repeat(store, spec, item.ref.uuid, item.spec)
-        withdraw(store, item.ref, item.spec)
+    require_may_repeat(store, spec, item.ref.uuid, item.spec)
     return replace(item, ref=stage_again(store, spec, item.ref.uuid, item.spec, runner))
 
 
@@ -148,17 +131,6 @@ def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: Co
         other_version=error.other_version,
         operation=error.operation,
     )
-
-
-def _tidy(store: Store, items: Sequence[Waiting], result: CommitResult) -> None:
-    """Files of work that was brought up, which what landed does not name. Best effort: garbage collection does it, too."""
-    for item in items:
-        if item.spec.get("kind") not in BROUGHT_UP or result.identities.get(item.ref.uuid) != LANDED:
-            continue
-        with suppress(LanceError, OSError):
-            landed = load_transaction(store, result.version)
-            if landed is not None and carries(landed, item.ref.uuid) and result.re_executed:
-                remove_files(store, item.ref.attempt, keep=frozenset(data_paths(landed, attempt=item.ref.attempt)))
 
 
 def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
@@ -185,11 +157,11 @@ def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
 def _find(store: Store, identity: str) -> Waiting:
     finished = read_finished(store, identity)
     if finished is not None:
-        started = read_record(store, record_path(identity, finished.attempt, STARTED))
-        return Waiting(finished, {} if started is None else started["attempt"].get("spec", {}))
-    version = recorded_version(store, identity)
-    if version is not None:
-        return Waiting(landed_reference(store.uri, identity, version), {})
+        started = read_started(store, identity, finished.attempt)
+        return Waiting(finished, {} if started is None else started.spec)
+    landing = known_landing(store, identity)
+    if landing is not None:
+        return Waiting(landed_reference(store.uri, identity, landing.version), {})
     record = find_interrupted(store, identity)
     if record is not None:
         return Waiting(landed_reference(store.uri, identity, 0, operation=_INTERRUPTED), record)
@@ -246,6 +218,7 @@ def _sum(results: Sequence[CommitResult]) -> CommitResult:
             bytes_added=total.bytes_added + result.bytes_added,
             conflicts_rebased=total.conflicts_rebased + result.conflicts_rebased,
             re_executed=total.re_executed + result.re_executed,
+            refused={**total.refused, **result.refused},
             seconds=total.seconds + result.seconds,
         )
     return total

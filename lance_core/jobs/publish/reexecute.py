@@ -7,7 +7,7 @@
     columns staged on version 3, rows appended as version 4      -> computed for the new fragments, the others are kept
 
 Everything a job needs is in the record its attempt left; it is noted once more before the attempt is withdrawn
-(`_lance_core/staged/{identity}/repeat.json`), so that a commit killed in between finds what it was about to do. What hid
+(`_lance_core/staged/{identity}/reexecute.json`), so that a commit killed in between finds what it was about to do. What hid
 secrets in that record cannot be run from it: such work is left to its own staging task.
 
 A record is data from whoever may write below the table. It is run when its SHA-256 is the one that the commit's own spec
@@ -17,20 +17,19 @@ carries (`CommitSpec.digests`), or when `trust.is_plain` says that it can do no 
 from __future__ import annotations
 
 import importlib
-import json
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.naming import STAGED, staged_folder
-from lance_core.commit.record_types import work_digest
-from lance_core.commit.records import read_record, write_record
-from lance_core.commit.registry.attempts import read_finished
-from lance_core.commit.registry.ledger import recorded_version
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.errors import IncompatibleConflictError, LanceError
+from lance_core.commit.record_types import Reexecution, parse_record, work_digest
+from lance_core.commit.records import FORMAT, read_record, write_record
+from lance_core.commit.registry.attempts import find_finished
+from lance_core.commit.registry.landings import known_landing
+from lance_core.commit.service.commit_staged import give_up_for_another
+from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.registry import job_of, spec_from_plain
@@ -55,7 +54,8 @@ _BRING_UP: Mapping[str, str] = {
 
 BROUGHT_UP = frozenset(_BRING_UP)
 
-_REPEAT = "repeat.json"
+_NAMES = ("reexecute.json", "repeat.json")
+"""What is written, and what releases before this one wrote."""
 _DIGEST_DIGITS = 64
 
 
@@ -124,7 +124,7 @@ def stage_again(
     """Plan and stage one identity's work on the newest version; `withdraw` has been called."""
     require_may_repeat(store, commit, identity, record)
     spec = _spec_of(commit, identity, record)
-    ref = read_finished(store, identity)
+    ref = find_finished(store, identity)
     module = _BRING_UP.get(spec.kind)
     if ref is not None and module is not None:
         log.info("bringing %s %s up to the newest version", spec.kind, identity)
@@ -134,35 +134,44 @@ def stage_again(
         staged = job_of(spec).run(spec, runner)
     if not isinstance(staged, StagedTransaction):
         raise LanceError(f"a {spec.kind} job staged nothing to commit")
-    store.delete(_repeat_path(identity))
+    for name in _NAMES:
+        store.delete(f"{staged_folder(identity)}/{name}")
     return staged
 
 
 def withdraw(store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None) -> None:
     """Give up an attempt that is about to be staged again, or keep it where its work is brought up."""
-    write_record(store, _repeat_path(ref.uuid), {"identity": ref.uuid, "spec": dict(record)})
+    note = Reexecution(ref.uuid, dict(record), work_digest(record))
+    write_record(store, f"{staged_folder(ref.uuid)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
     if record.get("kind") not in _BRING_UP:
-        abort_attempt(store, ref.uuid, ref.attempt, own_commit=own_commit)
+        give_up_for_another(store, ref, own_commit=own_commit)
 
 
 def find_interrupted(store: Store, identity: str) -> Mapping[str, Any] | None:
     """The record of work that a killed commit was about to stage again; None when there is none."""
-    found = read_record(store, _repeat_path(identity))
-    if found is None or read_finished(store, identity) is not None or recorded_version(store, identity) is not None:
+    found = _read(store, identity)
+    if found is None or find_finished(store, identity) is not None or known_landing(store, identity) is not None:
         return None
-    spec: Mapping[str, Any] = json.loads(json.dumps(found["spec"]))
-    return spec
+    return found.spec
+
+
+def _read(store: Store, identity: str) -> Reexecution | None:
+    for name in _NAMES:
+        path = f"{staged_folder(identity)}/{name}"
+        try:
+            record = read_record(store, path)
+            if record is not None:
+                return parse_record(Reexecution, record, where=path)
+        except CorruptFileError as error:
+            log.warning("%s: set aside: %s", store.uri, error)
+    return None
 
 
 def list_interrupted(store: Store) -> list[str]:
     """Identities whose work a killed commit was about to stage again."""
     paths = [entry.path for entry in store.list(f"{STAGED}/")]
-    names = [path.split("/")[-2] for path in paths if path.endswith(f"/{_REPEAT}")]
+    names = dict.fromkeys(path.split("/")[-2] for path in paths if path.endswith(tuple(f"/{name}" for name in _NAMES)))
     return [name for name in names if find_interrupted(store, name) is not None]
-
-
-def _repeat_path(identity: str) -> str:
-    return f"{staged_folder(identity)}/{_REPEAT}"
 
 
 def _spec_of(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> JobSpec:

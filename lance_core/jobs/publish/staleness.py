@@ -1,64 +1,93 @@
-"""Staged work that came too early: rows appeared since it was planned that it should have known.
+"""Staged work that came too early: a version of others brought rows that it should have known.
 
 ::
 
     replace_where of a day, and somebody appended to that day    -> staged again, so that those rows go as well
     merge by id, and somebody inserted one of its ids            -> staged again, so that the id is there once
 
-To the format an append and such an Update do not conflict.
+To the format an append and such an Update do not conflict. The commit asks for each version between the one that the work
+was planned on and the one it writes, right before it writes: so two commits at once are as right as one after the other.
+Only what a version brought is read; what a compaction wrote again is not new.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lance_core.commit.log.manifests import find_latest_version, load_manifest
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.registry.ledger import find_landed
+from lance_core.commit.log.manifests import OpenVersion
+from lance_core.commit.model import ASSUMES_PROPERTY
+from lance_core.commit.service.commit_staged import Concerns
+from lance_core.commit.staging.drain import Loaded
 from lance_core.dataset.scan.count import count_matching
+from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.to_table import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import NotFoundError
 from lance_core.format.fragment import Fragment
-from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
-from lance_core.jobs.staging.edit_fragments import part_of
+from lance_core.table.operations import Append, Overwrite, Update, UpdateMode
+from lance_core.table.transaction import Transaction
 
 
-def is_outdated(store: Store, ref: StagedTransaction, record: Mapping[str, Any], options: Mapping[str, str]) -> bool:
-    """Whether staged work misses rows that came after it was planned. False when it has landed."""
-    look = _LOOKS.get(str(record.get("kind")))
-    newest = find_latest_version(store)
-    if look is None or newest is None or newest == ref.read_version:
-        return False
-    if find_landed(store, ref.uuid, ref.read_version) is not None:
-        return False
-    snapshot = Snapshot(store, load_manifest(store, newest), options)
-    known = _fragments_of(_manifest_at(store, ref.read_version))
-    added = [fragment.id for fragment in snapshot.manifest.fragments if fragment.id not in known]
-    return bool(added) and look(part_of(snapshot, added), ref, record)
+def make_concerns(store: Store, records: Mapping[str, Mapping[str, Any]], options: Mapping[str, str]) -> Concerns:
+    """What the commit service asks about versions of others. `records`: specs by identity, for work of releases before."""
+    mine: dict[str, pa.Table] = {}
+
+    def concerns(item: Loaded, theirs: Transaction, opened: OpenVersion) -> bool:
+        assumed = _assumed(item, records.get(item.ref.uuid, {}))
+        if not assumed:
+            return False
+        added = _brought(theirs)
+        if not added:
+            return False
+        snapshot = _snapshot_of(store, opened, added, options)
+        if "predicate" in assumed:
+            return count_matching(snapshot, str(assumed["predicate"])) > 0
+        keys = [str(name) for name in assumed.get("keys", ())]
+        if assumed.get("all_rows") or item.ref.creates:
+            return True
+        if item.ref.uuid not in mine:
+            written = _snapshot_of(store, opened, _new_fragments(item.transaction.operation), options)
+            schema = written.manifest.schema
+            plan = plan_scan(schema, written.manifest.fragments, plan_projection(schema, keys))
+            mine[item.ref.uuid] = scan_table(written, plan)
+        return _meets(mine[item.ref.uuid], snapshot, keys)
+
+    return concerns
 
 
-def _matches_predicate(added: Snapshot, ref: StagedTransaction, record: Mapping[str, Any]) -> bool:
-    return count_matching(added, str(record["predicate"])) > 0
+def _assumed(item: Loaded, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    text = item.transaction.properties.get(ASSUMES_PROPERTY)
+    if text is not None:
+        found = json.loads(text)
+        return found if isinstance(found, Mapping) else {}
+    look = _FORMER.get(str(record.get("kind")))
+    return {} if look is None else look(record)
 
 
-def _meets_keys(added: Snapshot, ref: StagedTransaction, record: Mapping[str, Any]) -> bool:
-    transaction = read_transaction_file(added.store, ref.transaction_path)
-    if transaction is None or ref.creates:
-        return True
-    fragments = tuple(replace(item, id=number) for number, item in enumerate(_new_fragments(transaction.operation)))
-    mine = Snapshot(added.store, replace(added.manifest, fragments=fragments), added.storage_options)
-    keys = [str(name) for name in record["on"]]
-    ours, theirs = (_columns(side, keys) for side in (mine, added))
-    return bool(ours.join(theirs, keys=keys, join_type="inner").num_rows)
+_FORMER: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "replace_where": lambda record: {"predicate": record["predicate"]},
+    "merge": lambda record: {"keys": record["on"], "all_rows": record.get("when_not_matched_by_source") == "delete"},
+}
+"""Releases before this one said in the attempt's record only what the work assumed."""
+
+
+def _brought(theirs: Transaction) -> Sequence[Fragment]:
+    """Fragments whose rows, or whose values, a version brought. A Rewrite holds the rows that were there."""
+    operation = theirs.operation
+    if isinstance(operation, (Append, Overwrite)):
+        return operation.fragments
+    if isinstance(operation, Update):
+        changed = operation.updated_fragments if operation.update_mode is UpdateMode.REWRITE_COLUMNS else ()
+        return (*operation.new_fragments, *changed)
+    return ()
 
 
 def _new_fragments(operation: object) -> Sequence[Fragment]:
@@ -66,24 +95,28 @@ def _new_fragments(operation: object) -> Sequence[Fragment]:
     return found
 
 
-def _columns(snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
-    schema = snapshot.manifest.schema
-    return scan_table(snapshot, plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*names])))
+def _snapshot_of(store: Store, opened: OpenVersion, fragments: Sequence[Fragment], options: Mapping[str, str]) -> Snapshot:
+    numbered = tuple(
+        item if item.deletion_file is not None else replace(item, id=_FREE + number) for number, item in enumerate(fragments)
+    )
+    return Snapshot(store, replace(opened.manifest, fragments=numbered), options)
 
 
-_LOOKS: Mapping[str, Callable[[Snapshot, StagedTransaction, Mapping[str, Any]], bool]] = {
-    "replace_where": _matches_predicate,
-    "merge": _meets_keys,
-}
-"""Whether fragments that came later hold rows that the staged work should have known."""
+_FREE = 1 << 31
+"""New fragments have no ids yet; they get some that no fragment with a deletion file has."""
 
 
-def _manifest_at(store: Store, version: int) -> Manifest | None:
-    try:
-        return load_manifest(store, version) if version else None
-    except NotFoundError:
-        return None
-
-
-def _fragments_of(manifest: Manifest | None) -> frozenset[int]:
-    return frozenset() if manifest is None else frozenset(fragment.id for fragment in manifest.fragments)
+def _meets(mine: pa.Table, theirs: Snapshot, keys: Sequence[str]) -> bool:
+    """Whether a key of mine is among the rows of theirs, which are read batch by batch."""
+    if not mine.num_rows:
+        return False
+    schema = theirs.manifest.schema
+    plan = plan_scan(schema, theirs.manifest.fragments, plan_projection(schema, [*keys]))
+    for batch in scan(theirs, plan, batch_size=LARGE_BATCH_ROWS):
+        table = pa.Table.from_batches([batch])
+        if len(keys) == 1:
+            if pc.any(pc.is_in(table.column(keys[0]), value_set=mine.column(keys[0]), skip_nulls=True)).as_py():
+                return True
+        elif table.join(mine, keys=[*keys], join_type="inner").num_rows:
+            return True
+    return False

@@ -23,9 +23,11 @@ from typing import Any, TypeVar
 from lance_core.commit.log.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.references import data_paths
-from lance_core.commit.registry.attempts import read_finished, remove_files, started_attempts
-from lance_core.commit.registry.ledger import find_landed, record_landed, recorded_version
+from lance_core.commit.registry.attempts import find_finished, started_attempts
+from lance_core.commit.registry.landings import find_landed, known_landing
+from lance_core.commit.registry.ledger import record_landed
 from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.remove import remove_attempt, remove_unused
 from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -74,8 +76,9 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
     """
     if not spec.identity:
         return None
-    version = recorded_version(store, spec.identity)
-    finished = read_finished(store, spec.identity)
+    landing = known_landing(store, spec.identity)
+    version = None if landing is None else landing.version
+    finished = find_finished(store, spec.identity)
     if version is None and finished is not None:
         # Only a finished attempt can have been committed, so only then may the log know more than the ledger.
         version = find_landed(store, spec.identity, finished.read_version)
@@ -101,13 +104,16 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
     A zombie of such an attempt that still runs is refused when it tries to finish, or handed the reference of its retry.
     """
     removed: list[str] = []
-    finished = read_finished(store, identity)
+    finished = find_finished(store, identity)
     for attempt in started_attempts(store, identity):
         if attempt == spare or (finished is not None and finished.attempt == attempt):
             continue
         # First: once the attempt's records are gone, nobody would find them any more.
         clear_progress(store, attempt)
-        files = abort_attempt(store, identity, attempt)
+        # One that a commit was about to publish stays until its identity has landed. A zombie may still write.
+        files = remove_attempt(
+            store, identity, attempt, by="a new attempt", landed_too=True, keep_fence=True, unfinished_only=True
+        ).files
         log.info("attempt %s of %s had died: %d of its files removed", attempt, identity, len(files))
         removed += files
     return removed
@@ -212,7 +218,7 @@ def _close(
     kept = data_paths(transaction, attempt=attempt.attempt)
     notes = None
     if spooled:
-        remove_files(store, attempt.attempt, keep=frozenset(kept))
+        remove_unused(store, attempt.attempt, keep=frozenset(kept))
     else:
         notes = list_notes(store, attempt.attempt)
         _remove_losers(store, attempt, results, notes, kept=kept)
@@ -269,7 +275,7 @@ def _remove_losers(
     counted = {(result.partition, result.task_attempt) for result in results}
     losers = started_tasks(notes) - counted
     if losers:
-        removed = remove_files(store, attempt.attempt, keep=frozenset(kept))
+        removed = remove_unused(store, attempt.attempt, keep=frozenset(kept))
         log.info("%d tasks began in vain; %d of their files removed", len(losers), len(removed))
 
 

@@ -166,7 +166,8 @@ class CommitSpec(JobSpec):
     """Publish staged transactions: those of `identities`, or all that wait when it is empty.
 
     `gates` are looked at before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
-    compactions that another writer made invalid are staged again, in this process, and then published.
+    compactions that another writer made invalid are staged again, in this process, and then published. `partial`: members
+    that cannot be committed are named in the result, and the others land.
 
     `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Whoever may write below
     the table may change the record of a spec, so a record is run only when its digest is this one. Without a digest only
@@ -180,6 +181,7 @@ class CommitSpec(JobSpec):
     max_attempts: int | None = None
     gates: tuple[GateSpec, ...] = ()
     re_execute: bool = True
+    partial: bool = False
 
     @classmethod
     def of(cls, references: Iterable[Any], **fields: Any) -> CommitSpec:

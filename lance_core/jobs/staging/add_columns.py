@@ -25,9 +25,10 @@ from lance_core.commit.log.manifests import load_manifest, version_numbers
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.naming import data_path, is_of_attempt
-from lance_core.commit.records import read_record
+from lance_core.commit.record_types import is_same_work, work_digest
 from lance_core.commit.references import data_paths
-from lance_core.commit.registry.attempts import STARTED, is_withdrawn, list_staged, record_path, remove_files, spec_digest
+from lance_core.commit.registry.attempts import is_withdrawn, list_staged, read_started
+from lance_core.commit.staging.remove import remove_unused
 from lance_core.commit.staging.staged import finish_attempt, refinish_attempt, renew_lease
 from lance_core.dataset.columns.column_files import FirstId, append_fields, next_field_id
 from lance_core.dataset.columns.evolve import NewColumns
@@ -159,7 +160,7 @@ def _stage(
         finished = read_parts(store, attempt.attempt)
     operation = _merge(manifest.fragments, target, finished)
     transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=dict(spec.properties))
-    remove_files(store, attempt.attempt, keep=frozenset(data_paths(transaction, attempt=attempt.attempt)))
+    remove_unused(store, attempt.attempt, keep=frozenset(data_paths(transaction, attempt=attempt.attempt)))
     size = sum(file.file_size_bytes or 0 for file in finished.values())
     staged = finish_attempt(store, attempt, transaction, rows=0, bytes=size, fragments=0)
     clear_progress(store, attempt.attempt)
@@ -286,13 +287,13 @@ def _rows_of(source: Source) -> pa.Table:
 
 def _find_unfinished(store: Store, spec: AddColumnsSpec) -> Attempt | None:
     """The newest attempt of this very work that never finished, on a version that can still be read."""
-    digest = spec_digest(work_of(spec))
+    digest = work_digest(work_of(spec))
     for entry in reversed(list_staged(store, identity=spec.identity)):
-        record = read_record(store, record_path(entry.identity, entry.attempt, STARTED))
-        if record is None or entry.staged is not None or is_withdrawn(store, entry.identity, entry.attempt):
+        attempt = read_started(store, entry.identity, entry.attempt)
+        if attempt is None or entry.staged is not None or is_withdrawn(store, entry.identity, entry.attempt):
             continue
-        attempt = Attempt.from_dict(record["attempt"])
-        if attempt.spec_digest == digest and attempt.read_version in version_numbers(store):
+        is_same = is_same_work(attempt.digest or attempt.spec_digest, digest)
+        if is_same and attempt.read_version in version_numbers(store):
             log.info("add_columns %s: going on with attempt %s", spec.uri, attempt.attempt)
             return attempt
     return None

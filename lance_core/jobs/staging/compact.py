@@ -23,7 +23,8 @@ from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.service.commit_staged import commit_staged
-from lance_core.commit.staging.abort import abort_attempt, remove_attempt
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.remove import remove_attempt
 from lance_core.commit.staging.staged import refinish_attempt
 from lance_core.dataset.maintain.compact import rewrite_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
@@ -140,7 +141,7 @@ def bring_up(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Ru
     if not kept:
         # Noted first: a kill in between leaves what garbage collection knows as landed.
         nothing = note_nothing_to_do(store, spec)
-        remove_attempt(store, ref.uuid, ref.attempt)
+        remove_attempt(store, ref.uuid, ref.attempt, by="nothing to do", landed_too=True)
         return nothing
     new_fragments = [fragment for group in kept for fragment in group.new_fragments]
     return refinish_attempt(

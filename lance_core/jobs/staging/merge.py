@@ -39,6 +39,7 @@ from lance_core.jobs.runtime.protocols import Outcome, Pass, Plan, Runner, Sourc
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.jobs.staging.assumptions import assumes_keys
 from lance_core.jobs.staging.edit_fragments import count_taken, existing, group_fragments, part_of
 from lance_core.jobs.staging.new_table import plan_new_contents
 from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
@@ -226,7 +227,10 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: Source, runner: Run
             external=KEEP,  # the files put aside are read again, and judged, by the tasks that insert
         ),
         conclude=Merges(manifest),
-        properties=spec.properties,
+        properties={
+            **spec.properties,
+            **assumes_keys(spec.on, all_rows=spec.when_not_matched_by_source == "delete"),
+        },
         then=(Pass(match), Pass(insert)),
         spools=True,
     )

@@ -25,6 +25,7 @@ from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
 from lance_core.jobs.runtime.protocols import Outcome, Pass, Plan, Runner, Source, TableState, TaskResult
 from lance_core.jobs.sources.conform import check_schema
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
+from lance_core.jobs.staging.assumptions import assumes_predicate
 from lance_core.jobs.staging.delete import StageDelete
 from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
 from lance_core.jobs.staging.new_table import plan_new_contents
@@ -106,6 +107,6 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: Source, ru
             spec, attempt, schema=manifest.schema, target=target, version=version, bases=manifest.base_paths
         ),
         conclude=ReplacesRows(manifest),
-        properties=spec.properties,
+        properties={**spec.properties, **assumes_predicate(spec.predicate)},
         then=(second,),
     )

@@ -20,7 +20,8 @@ import pyarrow as pa
 from lance_core.commit.model import Attempt
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths
-from lance_core.commit.registry.attempts import is_at_work
+from lance_core.commit.registry.attempts import is_withdrawn, read_started
+from lance_core.commit.registry.landings import known_landing
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
@@ -90,13 +91,20 @@ class WriteWork:
     def _give_back_if_given_up(self, store: Store, fragments: Sequence[Fragment]) -> None:
         # Looked at after the files are there: an abort that marked the attempt earlier is seen here, a later one sees them.
         # The result still goes to the driver, which refuses to finish such an attempt or has the reference of its retry.
-        if not fragments or not self.identity or is_at_work(store, self.identity, self.attempt):
+        if not fragments or not self.identity or not _is_over(store, self.identity, self.attempt):
             return
         each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
         log.warning("attempt %s of %s was given up: what its task wrote is taken away again", self.attempt, self.identity)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
+
+
+def _is_over(store: Store, identity: str, attempt: str) -> bool:
+    """Whether an attempt was given up, or its identity has landed without what a task has only just written."""
+    if is_withdrawn(store, identity, attempt):
+        return True
+    return read_started(store, identity, attempt) is None and known_landing(store, identity) is not None
 
 
 def make_work(

@@ -11,7 +11,7 @@ import pytest
 from lance_core.commit import bulk, naming
 from lance_core.commit.records import read_record
 from lance_core.commit.registry.attempts import finished_path, list_staged, started_attempts
-from lance_core.commit.registry.ledger import landing_of, record_landed, recorded_versions
+from lance_core.commit.registry.ledger import landing_of, landings_of, record_landed
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.staged import begin_attempt
@@ -50,7 +50,7 @@ def test_a_store_without_links_has_a_record_for_each() -> None:
         record = read_record(store, naming.ledger_path(ref.uuid))
         assert record is not None
         assert (record["identity"], record["version"], record["attempt"]) == (ref.uuid, 2, ref.attempt)
-    assert recorded_versions(store, [ref.uuid for ref in refs]) == [2, 2, 2]
+    assert [item and item.version for item in landings_of(store, [ref.uuid for ref in refs])] == [2, 2, 2]
 
 
 def test_identities_that_look_like_attempts_keep_apart() -> None:
@@ -82,7 +82,9 @@ def test_one_of_many_that_was_withdrawn_is_told() -> None:
 
 
 def test_a_commit_of_many_asks_little_for_each(tmp_path: Path) -> None:
-    """Of each: its record, its transaction, its file, a ledger record, three removals (and a look-up that finds nothing)."""
+    """Of each: its record, its transaction, its file, its fence, a ledger record, four removals, a look-up that finds
+    nothing.
+    """
     inner = LocalStore(tmp_path / "t")
     create(inner)
     counted: list[int] = []
@@ -92,7 +94,7 @@ def test_a_commit_of_many_asks_little_for_each(tmp_path: Path) -> None:
         commit_staged(store, refs)
         counted.append(store.counts.calls)
         append(inner, (8,))
-    assert counted[1] - counted[0] == 20 * 7
+    assert counted[1] - counted[0] == 20 * 9
 
 
 def test_slow_removals_are_shared_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

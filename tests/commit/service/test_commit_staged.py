@@ -56,7 +56,8 @@ def test_100_appends_are_one_version(tmp_path: Path) -> None:
     assert transaction is not None
     found = identities_of(transaction)
     assert set(found) == {item.uuid for item in staged}
-    assert found[staged[0].uuid] == {"attempt": staged[0].attempt, "operation": "append", "rows": 1}
+    note = {"attempt": staged[0].attempt, "digest": staged[0].digest, "operation": "append", "rows": 1}
+    assert found[staged[0].uuid] == note
     dataset = lance.dataset(store.uri)
     dataset.validate()
     assert sorted(dataset.to_table()["a"].to_pylist()) == [1, 2, 3, *range(100, 200)]

@@ -17,10 +17,12 @@ import pytest
 from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
-from lance_core.commit.registry import ledger
+from lance_core.commit.registry import landings
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.registry.ledger import find_landed, record_history, record_landed, recorded_version
+from lance_core.commit.registry.history import record_history
+from lance_core.commit.registry.landings import find_landed
+from lance_core.commit.registry.ledger import record_landed, recorded_version
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
@@ -290,7 +292,7 @@ def test_abort_refuses_what_landed() -> None:
     staged = stage(store, (7,))
     with contextlib.suppress(Killed):
         commit_staged(FaultyStore(store, fail_at=1, error=Killed, matches=_is_ledger_write), [staged])
-    with pytest.raises(CommitStateUnknownError, match="is publishing"):
+    with pytest.raises(IncompatibleConflictError, match="has landed"):
         abort_attempt(store, staged.uuid, staged.attempt)
     commit_staged(store, [staged])
     assert live_rows(store) == [1, 2, 3, 7]
@@ -420,7 +422,7 @@ def test_a_person_settles_what_nobody_can_know(landed: bool, monkeypatch: pytest
     """Killed around the publication, history pruned: refused, until somebody looks and says."""
     store = memory()
     # As if a compaction had rewritten its rows meanwhile: no file of the attempt is in use any more.
-    monkeypatch.setattr(ledger, "_in_use", lambda store, identities: {})
+    monkeypatch.setattr(landings, "_in_use", lambda store, identities: {})
     staged = _killed_at_publication(store, when="after" if landed else "before")
     for refused in (
         lambda: commit_staged(store, [staged]),

@@ -1,0 +1,94 @@
+"""What a commit says of a version that others published meanwhile: the refusals, and what counts as nothing.
+
+::
+
+    theirs withdraws our attempt       IncompatibleConflictError: it was given up while we were at it
+    theirs is a fence version          no row changed: the table has not moved
+    theirs cannot be read any more     RetryableConflictError: plan again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lance_core.commit import naming
+from lance_core.commit.identities import withdrawals_of
+from lance_core.errors import CommitError, IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.table.conflicts import Outcome, Verdict
+from lance_core.table.operations import ReserveFragments
+from lance_core.table.transaction import Transaction
+
+
+def is_fence(transaction: Transaction) -> bool:
+    """Whether a version only withdraws attempts."""
+    return isinstance(transaction.operation, ReserveFragments) and bool(withdrawals_of(transaction))
+
+
+def refuse_withdrawn(store: Store, attempts: Mapping[str, str], theirs: Transaction, number: int) -> None:
+    """Raise IncompatibleConflictError when a version withdraws one of these attempts (by identity)."""
+    for identity, attempt in withdrawals_of(theirs).items():
+        if attempt and attempts.get(identity) == attempt:
+            raise IncompatibleConflictError(
+                f"{store.uri}: attempt {attempt} of {identity} was withdrawn in version {number}, while a commit was at it",
+                uri=store.uri,
+                other_version=number,
+                cure="Run the staging task again and commit what it returns.",
+            )
+
+
+def moved(store: Store, planned: Transaction, theirs: Transaction, number: int) -> IncompatibleConflictError:
+    """The refusal of a strict transaction."""
+    return IncompatibleConflictError(
+        f"{_where(store, planned, theirs, number)}, and was asked to fail if the table moved",
+        uri=store.uri,
+        version=planned.read_version,
+        other_version=number,
+        operation=planned.operation.name,
+        cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace what came in between.',
+    )
+
+
+def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: Verdict, number: int) -> CommitError:
+    """The refusal that a verdict asks for."""
+    is_final = verdict.outcome is Outcome.NEVER
+    kind = IncompatibleConflictError if is_final else RetryableConflictError
+    return kind(
+        f"{_where(store, planned, theirs, number)}: {verdict.reason}",
+        uri=store.uri,
+        version=planned.read_version,
+        other_version=number,
+        operation=planned.operation.name,
+        cure="Plan the work again on the newest version, if it is still wanted."
+        if is_final
+        else "Plan it again on the newest version and commit again.",
+    )
+
+
+def history_gone(store: Store, planned: Transaction, number: int) -> RetryableConflictError:
+    """What happened in a version cannot be judged."""
+    return RetryableConflictError(
+        f"{store.uri}: {planned.operation.name} was planned on version {planned.read_version}, "
+        f"and what happened in version {number} cannot be read any more",
+        uri=store.uri,
+        version=planned.read_version,
+        other_version=number,
+        operation=planned.operation.name,
+        cure="Plan it again on the newest version; keep versions for longer than work takes.",
+    )
+
+
+def remove_stray(store: Store, manifest: Manifest) -> None:
+    """Take back a manifest of ours that no later version comes from. Best effort: look-ups judge it again."""
+    for scheme in naming.NamingScheme:
+        with suppress(LanceError):
+            store.delete(naming.manifest_path(manifest.version, scheme))
+
+
+def _where(store: Store, planned: Transaction, theirs: Transaction, number: int) -> str:
+    return (
+        f"{store.uri}: {planned.operation.name} planned on version {planned.read_version} meets "
+        f"{theirs.operation.name} of version {number}"
+    )

@@ -1,0 +1,97 @@
+"""Is a version that was just put an ancestor of the newest? A number that another library pruned may be free again.
+
+::
+
+    a commit reads version 4 and pauses; others commit 5, 6, 7 and prune 4, 5, 6; the commit puts "its" version 5
+    version 6 or 7 does not come from that 5     -> the put published nothing: it is a stray manifest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version, version_numbers
+from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
+from lance_core.format.manifest import Manifest, WriterVersion
+from lance_core.io.store import Store
+from lance_core.table.build import build
+from lance_core.table.operations import Clone, CreateIndex, Overwrite, Restore
+from lance_core.table.transaction import Transaction
+
+_MAX_LOOKS = 5
+_ANYBODY = WriterVersion("lance_core", "0.0.0")
+
+
+def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
+    """Whether the version `mine`, which is listed, is the newest or one that the newest comes from.
+
+    `transaction` made it. CommitStateUnknownError when that cannot be told.
+    """
+    if find_latest_version(store) == mine.version:
+        return True
+    for _ in range(_MAX_LOOKS):
+        later = [number for number in version_numbers(store) if number > mine.version]
+        if not later:
+            return True
+        try:
+            child = open_version(store, later[0])
+            return _comes_from(store, child, mine, transaction)
+        except NotFoundError:
+            continue  # pruned while we looked
+    raise _unknown(store, mine)
+
+
+def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction) -> bool:
+    theirs = transaction_of(store, child)
+    if child.manifest.version != mine.version + 1 or theirs is None:
+        if _named(mine) & _named(child.manifest) - _before(mine, transaction):
+            return True
+        raise _unknown(store, mine)
+    if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
+        return True  # whatever was before is not in it
+    if isinstance(transaction.operation, CreateIndex):
+        added = {index.uuid for index in transaction.operation.new_indices}
+        there = {index.uuid for index in child.manifest.indices}
+        return bool(added & there) or isinstance(theirs.operation, CreateIndex) or not added
+    try:
+        expected = build(mine, theirs, timestamp_ns=0, writer_version=_ANYBODY)
+    except LanceError:
+        return False  # it speaks of what is not in mine
+    return _named(expected) == _named(child.manifest)
+
+
+def _named(manifest: Manifest) -> frozenset[str]:
+    """Data and deletion files with the fragments they belong to."""
+    found = set()
+    for fragment in manifest.fragments:
+        found.update(f"{fragment.id}:{file.path}" for file in fragment.files)
+        if fragment.deletion_file is not None:
+            found.add(f"{fragment.id}:{fragment.deletion_file.read_version}-{fragment.deletion_file.id}")
+    return frozenset(found)
+
+
+def _before(mine: Manifest, transaction: Transaction) -> frozenset[str]:
+    """What was in the version before: all but the files that the transaction brought."""
+    brought = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in _files_of(transaction)}
+    return frozenset(item for item in _named(mine) if not _is_one_of(item, brought))
+
+
+def _files_of(transaction: Transaction) -> Iterator[str]:
+    return fragment_paths(named_fragments(transaction.operation))
+
+
+def _is_one_of(item: str, brought: set[str]) -> bool:
+    number, _, name = item.partition(":")
+    return name in brought or f"{number}-{name}" in brought
+
+
+def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"{store.uri}: version {mine.version} was published, and nobody can tell whether the newest version comes from it: "
+        "the versions between them are gone",
+        uri=store.uri,
+        version=mine.version,
+        cure="Look whether its rows are in the table; `lance staged settle` or `lance staged abort --certain` records it.",
+    )

@@ -1,0 +1,106 @@
+"""The one key that decides about an attempt: publish it, or give it up. Written only if absent; the first writer wins.
+
+::
+
+    _lance_core/staged/{identity}.{attempt}.fence.json   {"outcome": "publish", "commit": "9c…"}   before its first manifest
+                                                         {"outcome": "withdraw", "by": "gc"}        before its first deletion
+
+No lease and no clock has a say. A commit that finds "withdraw" refuses the attempt; whoever wants to give up an attempt that
+is fenced for "publish" has to make such a publication lose first (see `staging.remove`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from lance_core.commit import naming
+from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence, parse_record
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record, write_record
+from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
+from lance_core.io.store import Store
+
+_KIND = "fence"
+_MAX_TRIES = 5
+_DAMAGED = Fence(PUBLISH, by="damaged record")
+
+
+def fence_path(identity: str, attempt: str) -> str:
+    """Where the fence of an attempt lies."""
+    return naming.staged_path(identity, _KIND, attempt=attempt)
+
+
+def read_fence(store: Store, identity: str, attempt: str) -> Fence | None:
+    """The decision about an attempt, None while there is none. A damaged one counts as "publish": hands off."""
+    path = fence_path(identity, attempt)
+    try:
+        data = bytes(store.get(path))
+    except NotFoundError:
+        return None
+    try:
+        fence = parse_record(Fence, decode_record(data, where=path), where=path)
+    except CorruptFileError:
+        return _DAMAGED
+    return fence if fence.outcome in (PUBLISH, WITHDRAW) else _DAMAGED
+
+
+def fence_for_publishing(store: Store, attempts: Sequence[tuple[str, str]], *, commit: str) -> dict[tuple[str, str], Fence]:
+    """Decide for publication; what stands now for each (identity, attempt), which may be a withdrawal."""
+
+    def put(store: Store, item: tuple[str, str]) -> Fence:
+        return _put(store, *item, Fence(PUBLISH, commit=commit, since=time.time()))
+
+    return dict(zip(attempts, each(store, attempts, put), strict=True))
+
+
+def fence_for_withdrawal(store: Store, identity: str, attempt: str, *, by: str) -> tuple[Fence, bool]:
+    """Decide to give an attempt up: what stands now, and whether it was this call that decided."""
+    mine = Fence(WITHDRAW, by=by, since=time.time())
+    found = _put(store, identity, attempt, mine)
+    return found, found is mine
+
+
+def note_fence_version(store: Store, identity: str, attempt: str, *, by: str, version: int) -> None:
+    """A fence version stands in the log: the attempt is withdrawn, whatever was decided before."""
+    _write(store, identity, attempt, Fence(WITHDRAW, by=by, since=time.time(), version=version))
+
+
+def remove_fence(store: Store, identity: str, attempt: str) -> None:
+    """The last step of an attempt's end."""
+    store.delete(fence_path(identity, attempt))
+
+
+def list_fences(store: Store) -> dict[tuple[str, str], Fence]:
+    """Every decision on record, by (identity, attempt)."""
+    names = store.list_names(f"{naming.STAGED}/")
+    keys = [key for name in names if (key := naming.parse_attempt_record(name, _KIND)) is not None]
+    found = zip(keys, each(store, keys, lambda place, key: read_fence(place, *key)), strict=True)
+    return {key: fence for key, fence in found if fence is not None}
+
+
+def _put(store: Store, identity: str, attempt: str, fence: Fence) -> Fence:
+    """`fence` itself when it stands now, else the one that does."""
+    path, data = fence_path(identity, attempt), encode_record(_plain(fence))
+    for _ in range(_MAX_TRIES):
+        try:
+            # Not forced to the disk: when this machine dies, whoever it protects from dies as well.
+            store.put_if_absent(path, data, durable=False)
+            return fence
+        except StoreError as error:
+            found = read_fence(store, identity, attempt)
+            if found == fence:
+                return fence  # only the reply was lost
+            if found is not None:
+                return found
+            if not isinstance(error, AlreadyExistsError):
+                raise
+    raise StoreError(f"{store.uri}: {path} is made and removed by others all the time", uri=store.uri)
+
+
+def _write(store: Store, identity: str, attempt: str, fence: Fence) -> None:
+    write_record(store, fence_path(identity, attempt), _plain(fence))
+
+
+def _plain(fence: Fence) -> dict[str, object]:
+    return {"format": FORMAT, **asdict(fence)}

@@ -1,0 +1,198 @@
+"""Has this identity landed? The ledger says where to look, the log decides, and where both are silent nobody guesses.
+
+::
+
+    ledger record       counts if the log does not contradict it: its version is not beyond the newest, and, where that
+                        version is still there, it carries the identity; else the record is void (a table made again)
+    log                 the transaction of every version after the one the work was staged on
+    log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells whether a
+                        commit was ever about to publish it: if none was, it has not landed; if one was, nobody can know
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lance_core.commit import naming
+from lance_core.commit.identities import carries
+from lance_core.commit.log.lineage import is_ancestor
+from lance_core.commit.log.manifests import load_manifest, version_numbers
+from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.records import each
+from lance_core.commit.references import referenced_files
+from lance_core.commit.registry.attempts import read_finished
+from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.fences import read_fence
+from lance_core.commit.registry.ledger import Landing, complete_version, landing_of, landings_of, record_fold, record_landed
+from lance_core.errors import CommitStateUnknownError, NotFoundError
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+def find_landed(store: Store, identity: str, since_version: int, *, own_commit: str | None = None) -> int | None:
+    """The version at which an identity landed, None when it certainly has not.
+
+    Looks at the ledger, then at the transaction of every version after `since_version` (0: from the beginning). Raises
+    CommitStateUnknownError when some of those are gone, the ledger is silent, and a commit was about to publish it.
+    `own_commit` names the caller's own commit, which says nothing.
+    """
+    return find_landed_many(store, {identity: since_version}, own_commit=own_commit)[identity]
+
+
+def find_landed_many(
+    store: Store,
+    since: Mapping[str, int],
+    *,
+    own_commit: str | None = None,
+    unknown: dict[str, CommitStateUnknownError] | None = None,
+) -> dict[str, int | None]:
+    """`find_landed` for many identities, each with the version it was staged on; the log is read once.
+
+    With `unknown`, those of which nobody can tell are put there instead of being raised.
+    """
+    present = version_numbers(store)
+    known = landings_of(store, list(since))
+    void = void_landings(store, [item for item in known if item is not None], present)
+    found: dict[str, int | None] = {
+        identity: None if landing is None or identity in void else landing.version
+        for identity, landing in zip(since, known, strict=True)
+    }
+    silent = {identity: since[identity] for identity, version in found.items() if version is None}
+    if silent and present:
+        found.update(_look_in_log(store, silent, present, own_commit=own_commit, doubts=unknown))
+    return found
+
+
+def known_landing(store: Store, identity: str) -> Landing | None:
+    """What the ledger says about an identity, where the log does not contradict it."""
+    landing = landing_of(store, identity)
+    if landing is None or void_landings(store, [landing], version_numbers(store)):
+        return None
+    return landing
+
+
+def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[int]) -> dict[str, str]:
+    """Records that are not of this table as it is, by identity, with the reason: it was made again or restored."""
+    newest, there = (present[-1] if present else 0), set(present)
+    void: dict[str, str] = {}
+    by_version: dict[int, list[Landing]] = {}
+    for landing in landings:
+        if landing.version > newest:
+            void[landing.identity] = f"it names version {landing.version}, and the newest version is {newest}"
+        elif landing.has_witness and landing.version in there:
+            by_version.setdefault(landing.version, []).append(landing)
+    for version, items in by_version.items():
+        transaction = _load(store, version)
+        for item in items:
+            if transaction is not None and transaction.uuid != item.transaction and not carries(transaction, item.identity):
+                void[item.identity] = f"version {version} of this table is another one"
+    for identity, reason in void.items():
+        log.warning("%s: the ledger record of %s does not count: %s", store.uri, identity, reason)
+    return void
+
+
+def _look_in_log(
+    store: Store,
+    silent: Mapping[str, int],
+    present: Sequence[int],
+    *,
+    own_commit: str | None,
+    doubts: dict[str, CommitStateUnknownError] | None,
+) -> dict[str, int | None]:
+    lowest = min(silent.values())
+    complete = min(complete_version(store), present[-1])
+    wanted = range(max(lowest, complete) + 1, present[-1] + 1)
+    known = set(present)
+    found: dict[str, int | None] = dict.fromkeys(silent)
+    unknown = [version for version in wanted if version not in known]
+    numbers = [version for version in wanted if version in known]
+    for version, transaction in zip(numbers, each(store, numbers, _load), strict=True):
+        if transaction is None:
+            unknown.append(version)
+            continue
+        landed = [identity for identity in silent if carries(transaction, identity)]
+        if landed and _is_stray(store, version, transaction, known):
+            unknown.append(version)
+            continue
+        found.update(dict.fromkeys(landed, version))
+        if landed:
+            record_fold(store, landed, version=version, transaction=transaction)
+    if unknown:
+        open_ends = {item: base for item, base in silent.items() if found[item] is None}
+        for identity, version in _in_use(store, open_ends).items():
+            found[identity] = version
+            del open_ends[identity]
+        for doubt in _doubts(store, open_ends, unknown, own_commit=own_commit):
+            if doubts is None:
+                raise doubt[1]
+            doubts[doubt[0]] = doubt[1]
+    return found
+
+
+def _is_stray(store: Store, version: int, transaction: Transaction, known: set[int]) -> bool:
+    """Whether no later version comes from this one: it was put where others had been pruned (see `log.lineage`)."""
+    if version - 1 in known or version == 1:
+        return False  # what it was built on is there, so its number had not been pruned
+    try:
+        return not is_ancestor(store, load_manifest(store, version), transaction)
+    except (NotFoundError, CommitStateUnknownError):
+        return False
+
+
+def _in_use(store: Store, identities: Iterable[str]) -> dict[str, int]:
+    """Those whose files the newest version refers to: they have landed, at that version or before. It is noted as theirs."""
+    newest = load_manifest(store)
+    used = [*referenced_files(newest)]
+    found: dict[str, int] = {}
+    for identity in identities:
+        finished = read_finished(store, identity)
+        if finished is not None and any(naming.is_of_attempt(path, finished.attempt) for path in used):
+            record_landed(
+                store, identity, version=newest.version, transaction="", attempt=finished.attempt, digest=finished.digest
+            )
+            found[identity] = newest.version
+    return found
+
+
+def _doubts(
+    store: Store, open_ends: Mapping[str, int], unknown: Sequence[int], *, own_commit: str | None
+) -> Iterator[tuple[str, CommitStateUnknownError]]:
+    """Where the log has gaps, the fences decide: no commit comes near a publication without one."""
+    claimed = _claimed_by_former_release(store, own_commit=own_commit) if open_ends else frozenset()
+    for identity, base in open_ends.items():
+        gone = sorted(version for version in unknown if version > base)
+        if gone and (identity in claimed or _was_to_be_published(store, identity, own_commit=own_commit)):
+            yield identity, _unknown(store, identity, gone)
+
+
+def _was_to_be_published(store: Store, identity: str, *, own_commit: str | None) -> bool:
+    finished = read_finished(store, identity)
+    fence = None if finished is None else read_fence(store, identity, finished.attempt)
+    return fence is not None and not fence.withdraws and (own_commit is None or fence.commit != own_commit)
+
+
+def _claimed_by_former_release(store: Store, *, own_commit: str | None) -> frozenset[str]:
+    claims = [claim for claim in list_claims(store) if claim.commit != own_commit]
+    return frozenset(identity for claim in claims if claim.is_former for identity in claim.identities)
+
+
+def _load(store: Store, version: int) -> Transaction | None:
+    try:
+        return load_transaction(store, version)
+    except NotFoundError:
+        return None
+
+
+def _unknown(store: Store, identity: str, gone: Sequence[int]) -> CommitStateUnknownError:
+    shown = f"{gone[0]}" if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
+    return CommitStateUnknownError(
+        f"{store.uri}: nobody can tell whether {identity} has landed: the ledger has no record of it, "
+        f"a commit of it had begun, and the history of version {shown} is gone",
+        uri=store.uri,
+        version=gone[0],
+        cure="Look whether its rows are in the table; then run `lance staged abort --certain` (they are not) or "
+        "`lance staged settle --version N` (they are).",
+    )
