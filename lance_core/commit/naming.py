@@ -44,6 +44,8 @@ STAGED = f"{PRIVATE}/staged"
 COMMITS = f"{PRIVATE}/commits"
 LEDGER = f"{PRIVATE}/ledger"
 PROGRESS = f"{PRIVATE}/progress"
+WITHDRAWN = f"{LEDGER}/withdrawn"
+"""Attempts that were given up while they may still have been writing: remembered for some days."""
 
 DETACHED_BIT = 1 << 63
 _ATTEMPT_DIGITS = 16

@@ -64,7 +64,7 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
 
 def _named(manifest: Manifest) -> frozenset[str]:
     """Data and deletion files with the fragments they belong to."""
-    found = set()
+    found: set[str] = set()
     for fragment in manifest.fragments:
         found.update(f"{fragment.id}:{file.path}" for file in fragment.files)
         if fragment.deletion_file is not None:

@@ -22,7 +22,7 @@ from lance_core.commit import naming
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
 from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
 from lance_core.commit.records import FORMAT, Record, each, read_record, write_record
-from lance_core.commit.registry.fences import read_fence, remove_fence
+from lance_core.commit.registry.fences import is_remembered, read_fence, remove_fence
 from lance_core.errors import CorruptFileError
 from lance_core.io.store import Store
 
@@ -84,6 +84,11 @@ def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
     return _mark_of(store, identity, attempt) is not None
 
 
+def is_given_up(store: Store, identity: str, attempt: str) -> bool:
+    """For the attempt itself: whether it should stop, also when nothing is left of it but the memory."""
+    return is_withdrawn(store, identity, attempt) or is_remembered(store, identity, attempt)
+
+
 def marked_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Which of these (identity, attempt) a release before this one is giving up: it knows the mark only, and no fence."""
     found = list(attempts)
@@ -121,13 +126,12 @@ def attempt_files(store: Store) -> list[str]:
     return found
 
 
-def forget_attempt(store: Store, identity: str, attempt: str, *, keep_fence: bool = False) -> None:
-    """Remove the records of an attempt whose files are settled; `finished.json` only when it is this attempt's."""
+def forget_attempt(store: Store, identity: str, attempt: str) -> None:
+    """Remove the records of an attempt whose files are settled, the fence last; `finished.json` only when it is its own."""
     drop_finished(store, identity, attempt)
     store.delete(record_path(identity, attempt, STARTED))
     store.delete(record_path(identity, attempt, WITHDRAWN))
-    if not keep_fence:
-        remove_fence(store, identity, attempt)
+    remove_fence(store, identity, attempt)
 
 
 def drop_finished(store: Store, identity: str, attempt: str) -> None:
@@ -192,9 +196,9 @@ def _read_registry(store: Store, identity: str | None) -> tuple[list[tuple[Attem
             log.warning("%s: set aside: %s", store.uri, error)
             return None
 
-    found = each(store, wanted, read)
-    staged = [item for item in found if isinstance(item, StagedTransaction)]
-    return [item for item in found if isinstance(item, tuple)], {item.uuid: item for item in staged}
+    records = each(store, wanted, read)
+    staged = [item for item in records if isinstance(item, StagedTransaction)]
+    return [item for item in records if isinstance(item, tuple)], {item.uuid: item for item in staged}
 
 
 def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:

@@ -5,6 +5,8 @@
     _lance_core/staged/{identity}.{attempt}.fence.json   {"outcome": "publish", "commit": "9c…"}   before its first manifest
                                                          {"outcome": "withdraw", "by": "gc"}        before its first deletion
 
+    _lance_core/ledger/withdrawn/{identity}.{attempt}.json   remembered when all else is gone, for zombies of the attempt
+
 No lease and no clock has a say. A commit that finds "withdraw" refuses the attempt; whoever wants to give up an attempt that
 is fenced for "publish" has to make such a publication lose first (see `staging.remove`).
 """
@@ -77,6 +79,39 @@ def list_fences(store: Store) -> dict[tuple[str, str], Fence]:
     keys = [key for name in names if (key := naming.parse_attempt_record(name, _KIND)) is not None]
     found = zip(keys, each(store, keys, lambda place, key: read_fence(place, *key)), strict=True)
     return {key: fence for key, fence in found if fence is not None}
+
+
+def remember_withdrawal(store: Store, identity: str, attempt: str) -> None:
+    """Keep in mind that an attempt was given up, beyond its records."""
+    write_record(store, _memory_path(identity, attempt), {"format": FORMAT, "attempt": attempt, "since": time.time()})
+
+
+def is_remembered(store: Store, identity: str, attempt: str) -> bool:
+    """Whether an attempt was given up, though none of its records is left."""
+    try:
+        store.size(_memory_path(identity, attempt))
+    except NotFoundError:
+        return False
+    return True
+
+
+def list_remembered(store: Store) -> dict[tuple[str, str], float]:
+    """(identity, attempt) of withdrawals that are kept in mind, with the time since when (seconds since the epoch)."""
+    found = {}
+    for entry in store.list(f"{naming.WITHDRAWN}/"):
+        identity, _, attempt = entry.path.removeprefix(f"{naming.WITHDRAWN}/").removesuffix(".json").rpartition(".")
+        if identity:
+            found[(identity, attempt)] = entry.modified
+    return found
+
+
+def forget_withdrawal(store: Store, identity: str, attempt: str) -> None:
+    """Nobody needs to know any more."""
+    store.delete(_memory_path(identity, attempt))
+
+
+def _memory_path(identity: str, attempt: str) -> str:
+    return f"{naming.WITHDRAWN}/{naming.checked_identity(identity)}.{attempt}.json"
 
 
 def _put(store: Store, identity: str, attempt: str, fence: Fence) -> Fence:

@@ -5,8 +5,8 @@
     ledger record       counts if the log does not contradict it: its version is not beyond the newest, and, where that
                         version is still there, it carries the identity; else the record is void (a table made again)
     log                 the transaction of every version after the one the work was staged on
-    log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells whether a
-                        commit was ever about to publish it: if none was, it has not landed; if one was, nobody can know
+    log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells whether
+                        a commit was about to publish it: if none was, it has not landed; if one was, nobody can know
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SETTLED_BY_HAND = "settled by hand"
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where an identity landed, and with which attempt's files ("" when the history does not tell); who had asked for what."""
+    """Where an identity landed, and with which attempt's files ("" when the history does not tell), and who had asked."""
 
     identity: str
     version: int

@@ -18,34 +18,33 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial as partial_of
 from typing import Literal
 
 from lance_core.commit import naming
-from lance_core.commit.log.judgement import is_fence
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, AlsoJudge, Committed, PartlyLandedError, commit_in_detail, fit
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
-from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, named_fragments
-from lance_core.commit.registry.attempts import drop_finished
 from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, renew_claim
 from lance_core.commit.registry.fences import remove_fence
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of, record_fold
+from lance_core.commit.service.errors import InDoubtError, LedgerError, NotWholeError, outdated
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
+from lance_core.commit.service.preconditions import Concerns, distinct, find_too_early, lost_creation, refuse_if_moved
+from lance_core.commit.service.tally import Tally
 from lance_core.commit.staging.drain import Loaded, drain_landed, drain_published, load_staged, require_whole
-from lance_core.commit.staging.remove import remove_attempt
+from lance_core.commit.staging.supersede import clear_superseded, give_up_for_another
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
     InputError,
     LanceError,
-    NotFoundError,
     RetryableConflictError,
     StoreError,
 )
@@ -61,8 +60,6 @@ Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | No
 """Called with what is about to be published and the newest version, before every publication; raises to refuse."""
 ReExecute = Callable[[StagedTransaction], StagedTransaction]
 """Plans and stages one identity's work again on the newest version; called while the commit holds the table's lane."""
-Concerns = Callable[[Loaded, Transaction, OpenVersion], bool]
-"""Whether a version of others (its transaction, its manifest) brought rows that a staged transaction should have known."""
 Withdraw = Callable[[StagedTransaction, str], None]
 """Gives up what is staged, before it is staged again; the second argument names the commit that asks."""
 
@@ -105,7 +102,7 @@ def commit_staged(
     if not refs:
         raise InputError("no staged transactions were passed", cure="Pass what the staging tasks returned.")
     began = time.monotonic()
-    wanted = _distinct(refs)
+    wanted = distinct(refs)
     claim = put_claim(
         store,
         uuids=[fold_uuid(wanted.values())],
@@ -118,35 +115,12 @@ def commit_staged(
         service.concerns, service.partial = concerns, partial
         service.withdraw = withdraw or partial_of(_give_up, store)
         result = service.run(check, re_execute)
-    except (_InDoubtError, LedgerError):
+    except (InDoubtError, LedgerError):
         raise  # the claim stays, for what this commit wrote may be in use
     except Exception:
         _quietly(lambda: drop_claim(store, service.claim))
         raise
     return replace(result, seconds=round(time.monotonic() - began, 6))
-
-
-class _InDoubtError(StoreError):
-    """The store gave no answer about a publication; making the same commit again settles it."""
-
-
-class LedgerError(StoreError):
-    """The work has landed, and the ledger could not be told; making the same commit again tells it."""
-
-
-@dataclass
-class _Tally:
-    """What this call has done so far."""
-
-    outcome: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, int] = field(default_factory=dict)
-    num_versions: int = 0
-    landed: list[StagedTransaction] = field(default_factory=list)
-    rebased: int = 0
-    re_executed: int = 0
-    published: dict[int, Transaction] = field(default_factory=dict)
-    withdrawn: list[StagedTransaction] = field(default_factory=list)
-    refused: dict[str, LanceError] = field(default_factory=dict)
 
 
 class _Service:
@@ -166,7 +140,7 @@ class _Service:
         self._if_moved = if_moved
         self._options = options
         self._max_retries = max_retries
-        self._tally = _Tally()
+        self._tally = Tally()
         self._repeated: set[str] = set()
         self._held: set[str] = set()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
@@ -192,7 +166,7 @@ class _Service:
         if not self._tally.versions and self._tally.refused:
             raise next(iter(self._tally.refused.values()))
         self._drain()
-        return self._result()
+        return self._tally.result()
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
@@ -210,7 +184,11 @@ class _Service:
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
         if check is not None:
             check([(item.ref, item.transaction) for item in loaded], newest)
-        self._refuse_if_moved(folds, newest)
+        early = find_too_early(self._store, folds, newest, self.concerns)
+        if early is not None:
+            self._part(*early, re_execute)
+            return
+        refuse_if_moved(self._store, folds, newest)
         self._renew_claim(fold.transaction.uuid for fold in folds)
         for fold in folds:
             try:
@@ -223,13 +201,13 @@ class _Service:
             except RetryableConflictError as error:
                 self._execute_again(fold.members, re_execute, error)
                 return
-            except _NotWholeError as error:
+            except NotWholeError as error:
                 for uuid, refusal in error.refusals.items():
                     if landing_of(self._store, uuid) is None:  # else another commit landed and cleared it
                         self._refuse(uuid, refusal)
                 return
             except IncompatibleConflictError as error:
-                if _lost_creation(fold, self._store):
+                if lost_creation(fold, self._store):
                     return
                 if len(fold.members) > 1 or not self.partial:
                     raise
@@ -260,7 +238,7 @@ class _Service:
         )
         try:
             done = self._publish(fold, merged.transaction)
-        except _InDoubtError:
+        except InDoubtError:
             raise  # the files may be in use
         except Exception:
             self._delete(merged.files)
@@ -287,7 +265,7 @@ class _Service:
             )
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
-            raise _InDoubtError(
+            raise InDoubtError(
                 f"{error} This commit carries its identities, so it may simply be made again: it looks first.",
                 uri=self._store.uri,
                 operation=transaction.operation.name,
@@ -306,7 +284,7 @@ class _Service:
         self._fenced.update((item.ref.uuid, item.ref.attempt) for item in fresh)
         self._whole.update((item.ref.uuid, item.ref.attempt) for item in fresh if item.ref.uuid not in refusals)
         if refusals:
-            raise _NotWholeError(refusals)
+            raise NotWholeError(refusals)
 
     def _judge_for(self, members: Sequence[Loaded]) -> AlsoJudge | None:
         if self.concerns is None:
@@ -316,7 +294,7 @@ class _Service:
         def judge(theirs: Transaction, opened: OpenVersion) -> None:
             for number, item in enumerate(members):
                 if opened.manifest.version > item.ref.read_version and concerns(item, theirs, opened):
-                    raise _outdated(self._store, item, number, theirs, opened.manifest.version)
+                    raise outdated(self._store, item, number, theirs, opened.manifest.version)
 
         return judge
 
@@ -364,31 +342,6 @@ class _Service:
         if outcome == LANDED:
             self._tally.landed.append(ref)
 
-    def _refuse_if_moved(self, folds: Sequence[Fold], newest: Manifest | None) -> None:
-        # Told before anything is published, not halfway through the folds.
-        for fold in folds:
-            read_version = fold.transaction.read_version
-            if fold.strict and newest is not None and self._has_moved(read_version, newest.version):
-                raise IncompatibleConflictError(
-                    f"{self._store.uri}: {fold.transaction.operation.name} was planned on version {read_version}, "
-                    f"the newest is {newest.version}",
-                    uri=self._store.uri,
-                    version=read_version,
-                    other_version=newest.version,
-                    operation=fold.transaction.operation.name,
-                    cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
-                )
-
-    def _has_moved(self, read_version: int, newest: int) -> bool:
-        """Whether anything but fence versions came since."""
-        if newest == read_version:
-            return False
-        try:
-            between = [load_transaction(self._store, number) for number in range(read_version + 1, newest + 1)]
-        except NotFoundError:
-            return True
-        return not all(item is not None and is_fence(item) for item in between)
-
     def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
         if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(members):
             raise error
@@ -427,78 +380,13 @@ class _Service:
                 _quietly(partial_of(remove_fence, self._store, *key))
         for ref in self._tally.withdrawn:
             if ref.uuid in self._tally.outcome and ref.attempt not in kept:
-                _quietly(partial_of(_clear, self._store, ref))
+                _quietly(partial_of(clear_superseded, self._store, ref))
         if not self._tally.refused:
             _quietly(lambda: drop_claim(self._store, self.claim))
-
-    def _result(self) -> CommitResult:
-        tally = self._tally
-        return CommitResult(
-            version=max(tally.versions.values()),
-            num_versions=tally.num_versions,
-            identities=dict(tally.outcome),
-            rows_added=sum(ref.rows for ref in tally.landed),
-            rows_deleted=sum(ref.rows_deleted for ref in tally.landed),
-            fragments_added=sum(ref.fragments for ref in tally.landed),
-            bytes_added=sum(ref.bytes for ref in tally.landed),
-            conflicts_rebased=tally.rebased,
-            re_executed=tally.re_executed,
-            refused={uuid: str(error) for uuid, error in tally.refused.items()},
-        )
-
-
-class _NotWholeError(LanceError):
-    """Members that were given up, or lost files, since they were loaded."""
-
-    def __init__(self, refusals: Mapping[str, LanceError]) -> None:
-        super().__init__("; ".join(str(error) for error in refusals.values()))
-        self.refusals = refusals
 
 
 def _give_up(store: Store, ref: StagedTransaction, own_commit: str) -> None:
     give_up_for_another(store, ref, own_commit=own_commit)
-
-
-def give_up_for_another(store: Store, ref: StagedTransaction, *, own_commit: str | None) -> None:
-    """Make room for another attempt of the same work. Where a put of this one may still be on its way its files stay until
-    the identity has landed: that landing is what makes the put lose."""
-    removal = remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", own_commit=own_commit, landed_too=True)
-    if removal.left:
-        drop_finished(store, ref.uuid, ref.attempt)
-
-
-def _clear(store: Store, ref: StagedTransaction) -> None:
-    remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", landed_too=True)
-
-
-def _outdated(store: Store, item: Loaded, number: int, theirs: Transaction, version: int) -> MemberConflictError:
-    error = MemberConflictError(
-        f"{store.uri}: {item.ref.operation} {item.ref.uuid} was planned on version {item.ref.read_version}, "
-        f"and {theirs.operation.name} of version {version} brought rows that concern it",
-        uri=store.uri,
-        version=item.ref.read_version,
-        other_version=version,
-        cure="Clear its staging task, or commit with re_execute=True.",
-    )
-    error.member = number
-    return error
-
-
-def _distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
-    found: dict[str, StagedTransaction] = {}
-    for ref in refs:
-        other = found.setdefault(naming.checked_identity(ref.uuid), ref)
-        if other.attempt != ref.attempt:
-            raise InputError(
-                f"identity {ref.uuid} was passed with two attempts, {other.attempt} and {ref.attempt}",
-                cure="Pass only what the last run of its staging task returned.",
-            )
-    return found
-
-
-def _lost_creation(fold: Fold, store: Store) -> bool:
-    """Whether somebody else created the table that this fold was to create."""
-    return fold.transaction.read_version == 0 and fold.members[0].ref.creates and find_latest_version(store) is not None
 
 
 def _quietly(action: Callable[[], object]) -> None:

@@ -72,7 +72,8 @@ def _settle_creation(item: Loaded, newest: Manifest | None) -> Loaded:
     if newest is None or not creates(item.transaction) or not isinstance(operation, Overwrite):
         return item
     fragments = adopt_fragments(operation.fragments, staged=operation.schema, table=newest.schema)
-    properties = published(item.transaction.properties)
+    marks = identities.creation_properties(item.transaction.properties)
+    properties = {name: text for name, text in item.transaction.properties.items() if name not in marks}
     # Judged from here on: the schema was checked against this very version.
     append = Transaction(newest.version, item.transaction.uuid, Append(fragments), properties=properties)
     return Loaded(item.ref, append)

@@ -1,4 +1,4 @@
-"""Taking a staged attempt back, at somebody's word: its files go, by name, and only when they certainly are in no version."""
+"""Taking a staged attempt back at somebody's word: its files go, by name, and only when no version needs them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ def abort_attempt(
     own_commit: str | None = None,
     certain: bool = False,
     by: str = "abort",
-    keep_fence: bool = False,
 ) -> list[str]:
     """Remove an attempt: every file whose name carries it, and its records. Returns the paths of the files removed.
 
     Doing it again is harmless. Raises IncompatibleConflictError when the attempt has landed, and CommitStateUnknownError
     when nobody can tell; nothing is removed then. When a commit was about to publish it, a version that changes no row
     makes that commit lose first. `own_commit` names the caller's own commit, which does not count. `certain=True` is a
-    person's word that it has not landed, where the log cannot tell. `keep_fence`: the attempt may still be writing.
+    person's word that it has not landed, where the log cannot tell.
     """
     removal = remove_attempt(
         store,
@@ -31,6 +30,5 @@ def abort_attempt(
         doubt="fence",
         certain=certain,
         own_commit=own_commit,
-        keep_fence=keep_fence,
     )
     return [*removal.files]

@@ -3,7 +3,7 @@
 ::
 
     load_staged      the staged transaction of each reference
-    require_whole    fenced for this commit; still the one that counts; every file there: nothing may be published before that
+    require_whole    fenced for this commit, still the one that counts, every file there; nothing is published before
     drain_landed     superseded deletion files, the staged transaction, records; the ledger keeps the memory
 """
 

@@ -17,7 +17,7 @@ settles it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming
@@ -29,7 +29,7 @@ from lance_core.commit.records import each
 from lance_core.commit.references import is_referenced
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
-from lance_core.commit.registry.fences import list_fences, remove_fence
+from lance_core.commit.registry.fences import forget_withdrawal, list_fences, list_remembered, remove_fence
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.remove import Key, Owners, Removal, files_in_use, remove_attempts
@@ -53,9 +53,9 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     sizes = _Sizes(store)
     removals = [
         remove_attempts(store, found.landed, by="gc", landed_too=True, dry_run=dry_run),
-        remove_attempts(store, found.dead, by="gc", landed_too=True, keep_fence=True, unfinished_only=True, dry_run=dry_run),
+        remove_attempts(store, found.dead, by="gc", landed_too=True, unfinished_only=True, dry_run=dry_run),
         remove_attempts(store, found.wrecks, by="gc", landed_too=True, dry_run=dry_run),
-        remove_attempts(store, found.zombies, by="gc", landed_too=True, keep_fence=True, dry_run=dry_run),
+        remove_attempts(store, found.zombies, by="gc", landed_too=True, dry_run=dry_run),
         remove_attempts(store, found.superseded, by="gc", doubt="fence", landed_too=True, dry_run=dry_run),
     ]
     claims = _settled_claims(store, found, at)
@@ -65,7 +65,7 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
         delete_all(store, [*left, *unfinished])
         for claim in claims:
             drop_claim(store, claim)
-        _tidy(store, found.fences, at)
+        _tidy(store, found, at)
     files = [*dict.fromkeys([path for removal in removals for path in removal.files] + left + unfinished)]
     over = {attempt for _, attempt in found.everybody()} - {key[1] for removal in removals for key in _spared(removal)}
     return GarbageReport(
@@ -100,6 +100,7 @@ class _Found:
     zombies: list[Key] = field(default_factory=list)
     superseded: list[Key] = field(default_factory=list)
     fences: dict[Key, Fence] = field(default_factory=dict)
+    remembered: dict[Key, float] = field(default_factory=dict)
 
     def everybody(self) -> list[Key]:
         """All of them."""
@@ -114,7 +115,7 @@ def _find(store: Store, now: float) -> _Found:
     entries = registry.list_staged(store, now=now)
     fences = list_fences(store)
     landed = _landed(store, entries)
-    found = _Found(fences=fences)
+    found = _Found(fences=fences, remembered=list_remembered(store))
     for entry in entries:
         key = (entry.identity, entry.attempt)
         fence = fences.get(key)
@@ -127,10 +128,19 @@ def _find(store: Store, now: float) -> _Found:
         elif entry.state == "finished" and _is_wreck(store, entry):
             found.wrecks.append(key)
     known = {(entry.identity, entry.attempt) for entry in entries}
-    marked = registry.stale_marks(store)
-    zombies = [key for key, fence in fences.items() if fence.withdraws and key not in known]
-    found.zombies.extend(dict.fromkeys([*zombies, *(key for key in marked if key not in known)]))
+    # A removal that was killed near its end, and what a zombie has written since it was given up.
+    begun = [key for key, fence in fences.items() if fence.withdraws and key not in known]
+    begun += [key for key in registry.stale_marks(store) if key not in known]
+    found.zombies.extend(dict.fromkeys([*begun, *_writing_zombies(store, found.remembered)]))
     return found
+
+
+def _writing_zombies(store: Store, remembered: Iterable[Key]) -> list[Key]:
+    keys = [*remembered]
+    if not keys:
+        return []
+    prefixes = {naming.attempt_prefix(path) for path in registry.attempt_files(store)}
+    return [key for key in keys if any(key[1][:length] in prefixes for length in (10, 12, 16))]
 
 
 def _landed(store: Store, entries: Sequence[StagedEntry]) -> frozenset[str]:
@@ -170,13 +180,17 @@ def _settled_claims(store: Store, found: _Found, now: float) -> list[Claim]:
     for claim in claims:
         open_ends = [item for item in claim.identities if item not in landed]
         if not claim.is_former:
-            fences = [found.fences.get((item, str(claim.attempts.get(item, "")))) for item in open_ends]
-            is_settled = all(fence is not None and fence.withdraws for fence in fences)
+            is_settled = all(_is_withdrawn(found, (item, str(claim.attempts.get(item, "")))) for item in open_ends)
         else:
             is_settled = not open_ends or (not claim.is_alive(now) and not _is_unknown(store, open_ends))
         if is_settled:
             settled.append(claim)
     return settled
+
+
+def _is_withdrawn(found: _Found, key: Key) -> bool:
+    fence = found.fences.get(key)
+    return key in found.remembered or (fence is not None and fence.withdraws)
 
 
 def _is_unknown(store: Store, identities: Sequence[str]) -> bool:
@@ -209,21 +223,18 @@ def _published_uuid(path: str) -> str:
     return name[: -len(".txn")].partition("-")[2]
 
 
-def _tidy(store: Store, before: Mapping[Key, Fence], now: float) -> None:
+def _tidy(store: Store, found: _Found, now: float) -> None:
     """Notes that nobody needs any more: progress of attempts without a record, decisions about attempts that are over."""
     known = {(entry.identity, entry.attempt) for entry in registry.list_staged(store)}
     claimed = {item for claim in list_claims(store) for item in claim.identities}
-    over = []
-    for key, fence in list_fences(store).items():
-        if key in known or key[0] in claimed:
-            continue
-        if fence.withdraws:
-            is_over = key in before and fence.since + _ZOMBIE_SECONDS < now
-        else:
-            is_over = landing_of(store, key[0]) is not None
-        if is_over:
-            over.append(key)
+    over = [
+        key
+        for key, fence in list_fences(store).items()
+        if key not in known and key[0] not in claimed and not fence.withdraws and landing_of(store, key[0]) is not None
+    ]
     each(store, over, lambda place, key: remove_fence(place, *key))
+    old = [key for key, since in found.remembered.items() if since + _ZOMBIE_SECONDS < now and key[0] not in claimed]
+    each(store, old, lambda place, key: forget_withdrawal(place, *key))
     attempts = {attempt for _, attempt in known}
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

@@ -35,7 +35,13 @@ from lance_core.commit.records import FORMAT, each, write_record
 from lance_core.commit.references import data_paths, is_referenced, referenced_files
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.registry.fences import fence_for_withdrawal, note_fence_version, read_fence, remove_fence
+from lance_core.commit.registry.fences import (
+    fence_for_withdrawal,
+    note_fence_version,
+    read_fence,
+    remember_withdrawal,
+    remove_fence,
+)
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
@@ -49,6 +55,9 @@ Doubt = Literal["fence", "leave", "refuse"]
 """What to do with an attempt that a commit was about to publish and that has not landed: publish a fence version and go on,
 touch nothing, or raise CommitStateUnknownError."""
 
+
+ITSELF = "itself"
+"""Who gives an attempt up that is the caller's own."""
 
 Key = tuple[str, str]
 """Identity and attempt."""
@@ -74,7 +83,6 @@ def remove_attempt(
     landed_too: bool = False,
     certain: bool = False,
     own_commit: str | None = None,
-    keep_fence: bool = False,
     unfinished_only: bool = False,
 ) -> Removal:
     """`remove_attempts` of one, whose refusal is raised.
@@ -90,7 +98,6 @@ def remove_attempt(
         landed_too=landed_too,
         certain=certain,
         own_commit=own_commit,
-        keep_fence=keep_fence,
         unfinished_only=unfinished_only,
     )
     for error in removal.refusals.values():
@@ -107,7 +114,6 @@ def remove_attempts(
     landed_too: bool = False,
     certain: bool = False,
     own_commit: str | None = None,
-    keep_fence: bool = False,
     unfinished_only: bool = False,
     dry_run: bool = False,
 ) -> Removal:
@@ -115,7 +121,7 @@ def remove_attempts(
 
     `landed_too`: clear away what a landed attempt left; otherwise it is refused. `certain=True` is a person's word that
     they have not landed, where the log cannot tell. `own_commit` names the caller's own commit, which says nothing about a
-    landing. `keep_fence`: a zombie may still write, so the decision stays on record. `unfinished_only`: one that finishes
+    landing. `unfinished_only`: one that finishes
     before its fence is raised is wanted, and left. `dry_run` decides nothing and removes nothing.
     """
     spared = _finished_meanwhile(store, keys) if unfinished_only and not dry_run else []
@@ -130,7 +136,7 @@ def remove_attempts(
         work.publish_fence(open_ends, doubt=doubt)
         work.look(certain=certain)
         open_ends = work.in_doubt()
-    removal = work.remove(left=open_ends, keep_fence=keep_fence)
+    removal = work.remove(left=open_ends)
     return replace(removal, left=(*removal.left, *spared))
 
 
@@ -157,6 +163,7 @@ class _Known:
     is_new: bool
     staged: StagedTransaction | None
     since: int
+    is_unfinished: bool
     landed: int | None = None
     doubt: CommitStateUnknownError | None = None
 
@@ -191,7 +198,7 @@ class _Removing:
         staged = staged if staged is not None and staged.attempt == attempt else None
         started = registry.read_started(store, identity, attempt)
         versions = [item.read_version for item in (staged, started) if item is not None]
-        return _Known(fence, is_new, staged, min(versions, default=0))
+        return _Known(fence, is_new, staged, min(versions, default=0), staged is None and started is not None)
 
     def look(self, *, certain: bool) -> None:
         """Ask ledger and log which identities have landed."""
@@ -225,7 +232,7 @@ class _Removing:
         for key in keys:
             self._known[key].fence = Fence(WITHDRAW, by=self._by, version=version)
 
-    def remove(self, *, left: Sequence[Key], keep_fence: bool) -> Removal:
+    def remove(self, *, left: Sequence[Key]) -> Removal:
         """The deletions."""
         refusals = {key: error for key in self._known if key not in left and (error := self._refusal(key)) is not None}
         doomed = {key: known for key, known in self._known.items() if key not in left and key not in refusals}
@@ -243,7 +250,11 @@ class _Removing:
 
         def forget(store: Store, key: Key) -> None:
             is_witness = key[0] in claimed and doomed[key].landed is None
-            registry.forget_attempt(store, *key, keep_fence=keep_fence or is_witness)
+            # A zombie of an attempt that never finished may still write, unless it is the one who ends it.
+            may_write = doomed[key].is_unfinished and doomed[key].landed is None and self._by != ITSELF
+            if is_witness or may_write:
+                remember_withdrawal(store, *key)
+            registry.forget_attempt(store, *key)
 
         each(self._store, [*doomed], forget)
         return Removal(tuple(paths), refusals, tuple(left))
@@ -334,8 +345,8 @@ def _is_landing_of(store: Store, identity: str, attempt: str) -> bool:
 
 def _nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and nobody can tell whether its put is "
-        "still on its way",
+        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and nobody can tell whether its put "
+        "is still on its way",
         uri=store.uri,
         cure="Commit again: that settles it at once, whatever became of the other commit.",
     )

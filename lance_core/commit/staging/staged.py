@@ -35,6 +35,7 @@ from lance_core.commit.registry.attempts import (
     drop_finished,
     find_finished,
     finished_path,
+    is_given_up,
     is_withdrawn,
     list_staged,
     read_started,
@@ -44,7 +45,7 @@ from lance_core.commit.registry.attempts import (
 )
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.remove import remove_attempt
+from lance_core.commit.staging.remove import ITSELF, remove_attempt
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -107,7 +108,7 @@ def begin_attempt(
 
 def renew_lease(store: Store, attempt: Attempt) -> None:
     """Say that the attempt is alive; RetryableConflictError when it was given up meanwhile."""
-    if is_withdrawn(store, attempt.identity, attempt.attempt):
+    if is_given_up(store, attempt.identity, attempt.attempt):
         raise _given_up(store, attempt)
     write_started(store, attempt, renewed=time.time())
 
@@ -150,7 +151,7 @@ def finish_attempt(
     found = add_record(store, finished_path(attempt.identity), record)
     if found is not None and found.get("attempt") != attempt.attempt:
         return _yield_to(store, attempt, StagedTransaction.from_dict(found))
-    if is_withdrawn(store, attempt.identity, attempt.attempt):
+    if is_given_up(store, attempt.identity, attempt.attempt):
         # Whoever gave it up decided before this record was there, so no commit can have begun with it.
         _remove_own(store, attempt)
         raise _given_up(store, attempt)
@@ -250,7 +251,7 @@ def _given_up(store: Store, attempt: Attempt) -> RetryableConflictError:
 def _remove_own(store: Store, attempt: Attempt) -> None:
     """The caller's attempt is over; where nobody can tell whether it landed nothing is touched."""
     with suppress(CommitStateUnknownError):
-        remove_attempt(store, attempt.identity, attempt.attempt, by="itself", landed_too=True)
+        remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF, landed_too=True)
 
 
 def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> StagedTransaction:

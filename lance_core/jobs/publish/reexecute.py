@@ -28,7 +28,7 @@ from lance_core.commit.record_types import Reexecution, parse_record, work_diges
 from lance_core.commit.records import FORMAT, read_record, write_record
 from lance_core.commit.registry.attempts import find_finished
 from lance_core.commit.registry.landings import known_landing
-from lance_core.commit.service.commit_staged import give_up_for_another
+from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.jobs.publish.trust import is_plain

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from lance_core.commit.log.manifests import OpenVersion
 from lance_core.commit.model import ASSUMES_PROPERTY
-from lance_core.commit.service.commit_staged import Concerns
+from lance_core.commit.service.preconditions import Concerns
 from lance_core.commit.staging.drain import Loaded
 from lance_core.dataset.scan.count import count_matching
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan

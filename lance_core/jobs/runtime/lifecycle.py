@@ -27,7 +27,7 @@ from lance_core.commit.registry.attempts import find_finished, started_attempts
 from lance_core.commit.registry.landings import find_landed, known_landing
 from lance_core.commit.registry.ledger import record_landed
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.remove import remove_attempt, remove_unused
+from lance_core.commit.staging.remove import ITSELF, remove_attempt, remove_unused
 from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -111,9 +111,7 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
         # First: once the attempt's records are gone, nobody would find them any more.
         clear_progress(store, attempt)
         # One that a commit was about to publish stays until its identity has landed. A zombie may still write.
-        files = remove_attempt(
-            store, identity, attempt, by="a new attempt", landed_too=True, keep_fence=True, unfinished_only=True
-        ).files
+        files = remove_attempt(store, identity, attempt, by="a new attempt", landed_too=True, unfinished_only=True).files
         log.info("attempt %s of %s had died: %d of its files removed", attempt, identity, len(files))
         removed += files
     return removed
@@ -297,7 +295,7 @@ def on_tick_of(store: Store, attempt: Attempt) -> Callable[[], None]:
 def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
     """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters."""
     try:
-        removed = abort_attempt(store, attempt.identity, attempt.attempt)
+        removed = remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF).files
         log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))
     except (CommitStateUnknownError, IncompatibleConflictError) as refusal:
         log.warning("attempt %s is left alone: %s", attempt.attempt, refusal)

@@ -168,7 +168,8 @@ def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
         contents = spec if spec.when_not_matched == "insert" else None
         if contents is None:
             raise NotFoundError(f"there is no Lance table at {spec.uri}, and this merge inserts nothing", uri=spec.uri)
-        return plan_new_contents(spec, table, source, properties={**spec.properties, CREATES_PROPERTY: "append"})
+        assumed = assumes_keys(spec.on, all_rows=False)
+        return plan_new_contents(spec, table, source, properties={**spec.properties, **assumed, CREATES_PROPERTY: "append"})
     return _plan_passes(spec, table, source, runner)
 
 

@@ -75,7 +75,8 @@ def plan_replace(spec: ReplaceWhereSpec, table: TableState, runner: Runner) -> P
     source = runner.open_source(spec.source)
     if table.manifest is None:
         parse_filter(spec.predicate, source.schema)
-        return plan_new_contents(spec, table, source, properties={**spec.properties, CREATES_PROPERTY: "append"})
+        assumed = assumes_predicate(spec.predicate)
+        return plan_new_contents(spec, table, source, properties={**spec.properties, **assumed, CREATES_PROPERTY: "append"})
     return _plan_exchange(spec, table, source, runner)
 
 

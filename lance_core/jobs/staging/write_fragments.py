@@ -20,8 +20,7 @@ import pyarrow as pa
 from lance_core.commit.model import Attempt
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths
-from lance_core.commit.registry.attempts import is_withdrawn, read_started
-from lance_core.commit.registry.landings import known_landing
+from lance_core.commit.registry.attempts import is_given_up, read_started
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
@@ -101,10 +100,9 @@ class WriteWork:
 
 
 def _is_over(store: Store, identity: str, attempt: str) -> bool:
-    """Whether an attempt was given up, or its identity has landed without what a task has only just written."""
-    if is_withdrawn(store, identity, attempt):
-        return True
-    return read_started(store, identity, attempt) is None and known_landing(store, identity) is not None
+    """Whether an attempt was given up, or nothing is left of it. Should only its record be lost, the commit misses the files
+    that are taken away here, and says so; a task that outlived its driver would leave files that nobody finds."""
+    return is_given_up(store, identity, attempt) or read_started(store, identity, attempt) is None
 
 
 def make_work(

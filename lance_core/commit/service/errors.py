@@ -1,0 +1,41 @@
+"""How a commit of staged transactions fails in ways of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_core.commit.service.merge_rows import MemberConflictError
+from lance_core.commit.staging.drain import Loaded
+from lance_core.errors import LanceError, StoreError
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+
+
+class InDoubtError(StoreError):
+    """The store gave no answer about a publication; making the same commit again settles it."""
+
+
+class LedgerError(StoreError):
+    """The work has landed, and the ledger could not be told; making the same commit again tells it."""
+
+
+class NotWholeError(LanceError):
+    """Members that were given up, or lost files, since they were loaded."""
+
+    def __init__(self, refusals: Mapping[str, LanceError]) -> None:
+        super().__init__("; ".join(str(error) for error in refusals.values()))
+        self.refusals = refusals
+
+
+def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, version: int) -> MemberConflictError:
+    """A version of others brought rows that a staged transaction should have known."""
+    error = MemberConflictError(
+        f"{store.uri}: {item.ref.operation} {item.ref.uuid} was planned on version {item.ref.read_version}, "
+        f"and rows that concern it came since, with {theirs.operation.name} of version {version}",
+        uri=store.uri,
+        version=item.ref.read_version,
+        other_version=version,
+        cure="Clear its staging task, or commit with re_execute=True.",
+    )
+    error.member = number
+    return error

@@ -1,0 +1,84 @@
+"""What has to hold before anything of a commit is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lance_core.commit import naming
+from lance_core.commit.log.judgement import is_fence
+from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
+from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.service.errors import outdated
+from lance_core.commit.service.fold import Fold
+from lance_core.commit.service.merge_rows import MemberConflictError
+from lance_core.commit.staging.drain import Loaded
+from lance_core.errors import IncompatibleConflictError, InputError, NotFoundError
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+from lance_core.table.operations import Append
+from lance_core.table.transaction import Transaction
+
+Concerns = Callable[[Loaded, Transaction, OpenVersion], bool]
+"""Whether a version of others (its transaction, its manifest) brought rows that a staged transaction should have known."""
+
+
+def distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
+    """References by identity. InputError when one was passed with two attempts."""
+    found: dict[str, StagedTransaction] = {}
+    for ref in refs:
+        other = found.setdefault(naming.checked_identity(ref.uuid), ref)
+        if other.attempt != ref.attempt:
+            raise InputError(
+                f"identity {ref.uuid} was passed with two attempts, {other.attempt} and {ref.attempt}",
+                cure="Pass only what the last run of its staging task returned.",
+            )
+    return found
+
+
+def refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None) -> None:
+    """Strict work refuses before anything is published, not halfway through the folds."""
+    for fold in folds:
+        read_version = fold.transaction.read_version
+        if fold.strict and newest is not None and _has_moved(store, read_version, newest.version):
+            raise IncompatibleConflictError(
+                f"{store.uri}: {fold.transaction.operation.name} was planned on version {read_version}, "
+                f"the newest is {newest.version}",
+                uri=store.uri,
+                version=read_version,
+                other_version=newest.version,
+                operation=fold.transaction.operation.name,
+                cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
+            )
+
+
+def _has_moved(store: Store, read_version: int, newest: int) -> bool:
+    """Whether anything but fence versions came since."""
+    if newest == read_version:
+        return False
+    try:
+        between = [load_transaction(store, number) for number in range(read_version + 1, newest + 1)]
+    except NotFoundError:
+        return True
+    return not all(item is not None and is_fence(item) for item in between)
+
+
+def find_too_early(
+    store: Store, folds: Sequence[Fold], newest: Manifest | None, concerns: Concerns | None
+) -> tuple[Fold, MemberConflictError] | None:
+    """Work that was staged for a table to be, which somebody has filled meanwhile with rows that concern it."""
+    if newest is None or concerns is None:
+        return None
+    theirs = Transaction(0, "", Append(tuple(newest.fragments)))
+    for fold in folds:
+        for number, item in enumerate(fold.members):
+            if not item.ref.creates:
+                continue
+            if concerns(item, theirs, open_version(store, newest.version)):
+                return fold, outdated(store, item, number, theirs, newest.version)
+    return None
+
+
+def lost_creation(fold: Fold, store: Store) -> bool:
+    """Whether somebody else created the table that this fold was to create."""
+    return fold.transaction.read_version == 0 and fold.members[0].ref.creates and find_latest_version(store) is not None

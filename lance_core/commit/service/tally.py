@@ -1,0 +1,39 @@
+"""What a commit call has done so far, and its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lance_core.commit.model import CommitResult, StagedTransaction
+from lance_core.errors import LanceError
+from lance_core.table.transaction import Transaction
+
+
+@dataclass
+class Tally:
+    """What this call has done so far."""
+
+    outcome: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    num_versions: int = 0
+    landed: list[StagedTransaction] = field(default_factory=list)
+    rebased: int = 0
+    re_executed: int = 0
+    published: dict[int, Transaction] = field(default_factory=dict)
+    withdrawn: list[StagedTransaction] = field(default_factory=list)
+    refused: dict[str, LanceError] = field(default_factory=dict)
+
+    def result(self) -> CommitResult:
+        """What the caller is told."""
+        return CommitResult(
+            version=max(self.versions.values()),
+            num_versions=self.num_versions,
+            identities=dict(self.outcome),
+            rows_added=sum(ref.rows for ref in self.landed),
+            rows_deleted=sum(ref.rows_deleted for ref in self.landed),
+            fragments_added=sum(ref.fragments for ref in self.landed),
+            bytes_added=sum(ref.bytes for ref in self.landed),
+            conflicts_rebased=self.rebased,
+            re_executed=self.re_executed,
+            refused={uuid: str(error) for uuid, error in self.refused.items()},
+        )

@@ -1,0 +1,21 @@
+"""One attempt of an identity in the place of another: the same work, done again."""
+
+from __future__ import annotations
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.registry.attempts import drop_finished
+from lance_core.commit.staging.remove import remove_attempt
+from lance_core.io.store import Store
+
+
+def give_up_for_another(store: Store, ref: StagedTransaction, *, own_commit: str | None) -> None:
+    """Make room for another attempt of the same work. Where a put of this one may still be on its way its files stay until
+    the identity has landed: that landing is what makes the put lose."""
+    removal = remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", own_commit=own_commit, landed_too=True)
+    if removal.left:
+        drop_finished(store, ref.uuid, ref.attempt)
+
+
+def clear_superseded(store: Store, ref: StagedTransaction) -> None:
+    """Remove what was left of such an attempt, now that its identity has landed."""
+    remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", landed_too=True)
