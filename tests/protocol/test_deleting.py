@@ -47,7 +47,6 @@ from tests.protocol.protocol_support import (
 DAY = "id >= 1000 and id < 2000"
 
 
-@fails_today("a landed attempt's records are cleared away, and their absence is taken for 'never finished'")
 def test_aborting_a_landed_attempt_removes_nothing(uri: str) -> None:
     ref = append(uri, range(1000, 1010))
     commit(uri, [ref])
@@ -76,7 +75,6 @@ def test_a_commit_that_finds_its_work_outdated_while_another_lands_it_keeps_the_
     assert rows(uri, since=1000) == [(number, 1) for number in range(1000, 1005)]
 
 
-@fails_today("the staging task of a changed spec gives up the attempt that lands at this moment")
 def test_a_staging_task_with_a_changed_spec_spares_what_a_commit_lands(uri: str) -> None:
     identity = new_identity()
     append(uri, range(1000, 1005), identity)
@@ -107,7 +105,6 @@ def _raise(error: BaseException | None) -> None:
         raise error
 
 
-@fails_today("what is left of a landed attempt after a killed drain looks as if it never finished")
 def test_aborting_by_hand_what_a_killed_commit_left_removes_nothing_that_landed(uri: str) -> None:
     ref = append(uri, range(1000, 1010))
     dead: list[int] = []
@@ -126,7 +123,6 @@ def test_aborting_by_hand_what_a_killed_commit_left_removes_nothing_that_landed(
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
 
-@fails_today("one failed DELETE leaves a landed attempt that looks as if it never finished")
 def test_aborting_by_hand_after_one_failed_delete_removes_nothing_that_landed(uri: str) -> None:
     ref = append(uri, range(1000, 1010))
 
@@ -142,7 +138,6 @@ def test_aborting_by_hand_after_one_failed_delete_removes_nothing_that_landed(ur
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
 
-@fails_today("a zombie that finds no record of its own concludes that it was given up")
 def test_a_first_try_that_wakes_up_after_its_work_landed_removes_nothing(uri: str) -> None:
     identity = new_identity()
     stage: list[str] = []
@@ -162,7 +157,6 @@ def test_a_first_try_that_wakes_up_after_its_work_landed_removes_nothing(uri: st
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
 
-@fails_today("an attempt gives up after gc has taken its mark back and a commit has taken the work up")
 def test_an_attempt_that_saw_a_withdrawal_does_not_delete_what_a_commit_takes_up(uri: str) -> None:
     identity = new_identity()
     store = resolve_store(uri)
@@ -223,7 +217,6 @@ def test_an_attempt_that_saw_a_withdrawal_does_not_delete_what_a_commit_takes_up
     assert ids(uri, since=1000) in ([], [*range(1000, 1010)])
 
 
-@fails_today("gc on a machine whose clock is an hour ahead takes the commit for dead")
 def test_gc_by_a_clock_an_hour_ahead_spares_a_commit_at_work(uri: str) -> None:
     refs = [delete(uri, "id = 1"), delete(uri, "id = 2"), append(uri, range(200, 210))]
     store = resolve_store(uri)
@@ -241,7 +234,6 @@ def test_gc_by_a_clock_an_hour_ahead_spares_a_commit_at_work(uri: str) -> None:
     assert ids(uri) == [0, *range(3, 100), *range(200, 210)]
 
 
-@fails_today("a staging task on a machine whose clock is an hour ahead aborts what a commit publishes")
 def test_a_changed_staging_task_by_a_clock_an_hour_ahead_spares_a_commit_at_work(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +260,6 @@ def test_a_changed_staging_task_by_a_clock_an_hour_ahead_spares_a_commit_at_work
 
 
 @pytest.mark.parametrize("cleanup", ["theirs", "ours"])
-@fails_today("gc takes a manifest that vanished while it looked for one that refers to nothing")
 def test_gc_looks_again_when_a_manifest_vanishes_while_it_reads(uri: str, cleanup: str) -> None:
     ref = append(uri, range(1000, 1005))
 
@@ -296,7 +287,6 @@ def test_gc_looks_again_when_a_manifest_vanishes_while_it_reads(uri: str, cleanu
     assert ids(uri, since=1000) == [*range(1000, 1005), 5000]
 
 
-@fails_today("no record names the attempt any more, and gc goes by records alone")
 def test_what_a_zombie_writes_after_it_was_given_up_is_collected_in_the_end(uri: str) -> None:
     store = resolve_store(uri)
     identity = new_identity()

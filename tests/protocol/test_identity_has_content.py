@@ -66,7 +66,6 @@ def _only_the_official_folders_go(uri: str) -> None:
 
 
 @pytest.mark.parametrize("versions", [2, 8])
-@fails_today("the ledger of the table that was dropped is believed")
 def test_a_table_made_again_owes_nothing_to_the_old_ledger(uri: str, versions: int) -> None:
     for number in range(2):
         commit(uri, [append(uri, [200 + number])])
@@ -80,7 +79,6 @@ def test_a_table_made_again_owes_nothing_to_the_old_ledger(uri: str, versions: i
     assert ids(uri) == [*range(versions), 1000]
 
 
-@fails_today("the ledger names a version that the restored table has not, and later one that is somebody else's")
 def test_a_table_restored_from_a_backup_owes_nothing_to_the_newer_ledger(uri: str) -> None:
     identity, other = new_identity(), new_identity()
     shutil.copytree(f"{uri}/_versions", f"{uri}.backup")
@@ -97,7 +95,6 @@ def test_a_table_restored_from_a_backup_owes_nothing_to_the_newer_ledger(uri: st
     assert ids(uri, since=1000) == ([1000, 2000] if refused is None else [2000])
 
 
-@fails_today("the ledger write failed, the claim went, the history was pruned: nobody knows it landed, and it lands again")
 def test_a_failed_ledger_write_and_a_foreign_prune_do_not_double_rows(uri: str) -> None:
     identity = new_identity()
     append(uri, range(1000, 1010), identity)

@@ -29,7 +29,6 @@ from tests.protocol.protocol_support import (
 Refs = Sequence[StagedTransaction]
 
 
-@fails_today("the rebased second try takes the late put for its own and deletes the first try's deletion file")
 def test_a_put_that_lands_between_the_look_and_the_second_put_keeps_its_files(uri: str) -> None:
     first, second = delete(uri, "id = 1"), delete(uri, "id = 2")
     commit(uri, [first])
@@ -115,7 +114,7 @@ def _one_append(uri: str, delay: int) -> tuple[Any, list[int]]:
     return _delayed(uri, [mine], delay=delay), [*range(100), 400, 500]
 
 
-_WINDOW = [pytest.param(delay, marks=fails_today("takes its own late put for a stranger's")) for delay in (3, 5, 8)]
+_WINDOW = [3, 5, 8]
 
 
 @pytest.mark.parametrize("delay", [1, *_WINDOW, 9])

@@ -72,7 +72,6 @@ def _at_the_put(uri: str, first: str, second: str) -> None:
 
 
 @pytest.mark.parametrize("race", [_while_first_commits, _at_the_put], ids=lambda race: race.__name__)
-@fails_today("whether it is outdated is asked once, before the loop that publishes")
 def test_two_replacements_of_one_day_leave_one_of_them(uri: str, race: Callable[[str, str, str], None]) -> None:
     a = replace(uri, DAY, range(1000, 1005), 1)
     b = replace(uri, DAY, range(1000, 1007), 2)
@@ -82,7 +81,6 @@ def test_two_replacements_of_one_day_leave_one_of_them(uri: str, race: Callable[
 
 
 @pytest.mark.parametrize("race", [_while_first_commits, _at_the_put], ids=lambda race: race.__name__)
-@fails_today("whether it is outdated is asked once, before the loop that publishes")
 def test_two_merges_of_one_key_leave_it_once(uri: str, race: Callable[[str, str, str], None]) -> None:
     a, b = merge(uri, [50, 500], 1), merge(uri, [60, 500], 2)
     race(uri, a.uuid, b.uuid)
@@ -137,7 +135,6 @@ def test_sixteen_staged_updates_land_though_a_compaction_moved_their_rows(uri: s
     assert sum(value for _, value in rows(uri)) == 16
 
 
-@fails_today("the claim of the killed commit stands for an hour, and the cure that is named does not help")
 def test_the_retry_of_a_killed_commit_goes_on_at_once(uri: str) -> None:
     commit(uri, [append(uri, range(100, 200))])
     identity = new_identity()
@@ -155,7 +152,6 @@ def test_the_retry_of_a_killed_commit_goes_on_at_once(uri: str) -> None:
     assert [row for row in rows(uri) if row[1]] == [(5, 1)]
 
 
-@fails_today("files of a compaction that was brought up in the lane are found only when it was the last fold")
 def test_a_compaction_next_to_another_fold_leaves_no_files_behind(uri: str) -> None:
     for start in range(100, 500, 50):
         commit(uri, [append(uri, range(start, start + 50))])
