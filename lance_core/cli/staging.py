@@ -13,12 +13,13 @@ from lance_core.errors import NotFoundError
 
 if TYPE_CHECKING:
     from lance_core.commit.model import StagedEntry
+    from lance_core.commit.registry.claims import Claim
     from lance_core.io.store import Store
 
 
 @click.group("staged")
 def staged() -> None:
-    """Staged transactions: list, show, abort, gc."""
+    """Staged transactions: list, show, abort, settle, gc, repair."""
 
 
 def _time(seconds: float) -> str:
@@ -27,10 +28,29 @@ def _time(seconds: float) -> str:
 
 @table_command("list", versioned=False)
 def list_(table: Table, output: Output) -> None:
-    """Every attempt: running, expired (its lease is over), or finished (waits for its commit)."""
+    """Every attempt: running, expired (its lease is over), or finished (waits for its commit); and every commit at work."""
     from lance_core.commit.registry.attempts import list_staged
+    from lance_core.commit.registry.claims import list_claims
 
-    output.rows((_line(entry) for entry in list_staged(table.store())), empty="nothing is staged")
+    store = table.store()
+    lines = [_line(entry) for entry in list_staged(store)]
+    lines += [_claim_line(claim, identity) for claim in list_claims(store) for identity in claim.identities]
+    output.rows(lines, empty="nothing is staged")
+
+
+def _claim_line(claim: Claim, identity: str) -> dict[str, Any]:
+    """A commit that is at work, or was killed; committing again settles it at once."""
+    return {
+        "identity": identity,
+        "attempt": claim.attempts.get(identity),
+        "state": f"claimed by commit {claim.commit}",
+        "operation": None,
+        "rows": None,
+        "bytes": None,
+        "read version": None,
+        "started": _time(claim.since),
+        "lease until": None,
+    }
 
 
 def _line(entry: StagedEntry) -> dict[str, Any]:
@@ -114,7 +134,20 @@ def gc(table: Table, output: Output, dry_run: bool) -> None:
         click.echo(f"  {path}")
 
 
-for _command in (list_, show, abort, settle, gc):
+@table_command("repair", versioned=False)
+@click.option("--dry-run", is_flag=True, help="Only name the damaged records.")
+def repair(table: Table, output: Output, dry_run: bool) -> None:
+    """Set aside records of staged work that nobody can read, so that they are in nobody's way."""
+    from lance_core.commit.registry.verify import damaged_records, set_aside
+
+    store = table.store()
+    found = damaged_records(store)
+    if not dry_run:
+        set_aside(store, [item.path for item in found])
+    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record can be read")
+
+
+for _command in (list_, show, abort, settle, gc, repair):
     staged.add_command(_command)
 
 COMMANDS = (staged,)

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 import lance_core
 from lance_core.cli.main import cli
 from lance_core.cli.output import Output
+from lance_core.commit.registry.ledger import record_landed
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.registry import spec_from_json
 from lance_core.jobs.run import run_job
 
@@ -48,6 +50,10 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("indices",): ("URI",),
     ("info",): ("URI",),
     ("job",): ("JOB",),
+    ("ledger", "forget"): ("URI", "landed"),
+    ("ledger", "repair"): ("URI",),
+    ("ledger", "show"): ("URI",),
+    ("ledger", "verify"): ("URI",),
     ("log",): ("URI",),
     ("maintain",): ("POLICY", "URI"),
     ("report",): ("URI", "--html", "PAGE"),
@@ -57,6 +63,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("staged", "abort"): ("URI", IDENTITY),
     ("staged", "gc"): ("URI",),
     ("staged", "list"): ("URI",),
+    ("staged", "repair"): ("URI",),
     ("staged", "settle"): ("URI", "another", "--version", "1"),
     ("staged", "show"): ("URI", IDENTITY),
     ("tags", "create"): ("URI", "new"),
@@ -116,6 +123,7 @@ def prepared(folder: Path) -> str:
     ds.create_branch("old")
     append = {"kind": "append", "uri": uri, "identity": IDENTITY, "source": source(folder)}
     run_job(spec_from_json(json.dumps(append)))
+    record_landed(resolve_store(uri), "landed", version=1, transaction="")
     return uri
 
 

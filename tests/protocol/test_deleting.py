@@ -32,7 +32,6 @@ from tests.protocol.protocol_support import (
     broken_references,
     commit,
     delete,
-    fails_today,
     hooked,
     ids,
     is_manifest_put,

@@ -15,12 +15,11 @@ from lance_core.errors import CommitStateUnknownError, LanceError, StoreError
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.maintenance import RestoreSpec
-from tests.protocol.protocol_support import append, commit, fails_today, hooked, ids, new_identity, refusal, replace, rows
+from tests.protocol.protocol_support import append, commit, hooked, ids, new_identity, refusal, replace, rows
 
 DAY = "id >= 1000 and id < 2000"
 
 
-@fails_today("an identity that landed counts as done whatever was asked")
 def test_other_work_under_an_identity_that_landed_is_never_silently_done(uri: str) -> None:
     identity = new_identity()
     commit(uri, [replace(uri, DAY, range(1000, 1005), 1, identity)])
@@ -34,7 +33,6 @@ def test_other_work_under_an_identity_that_landed_is_never_silently_done(uri: st
     assert rows(uri, since=1000) == (after if refused is None else before)
 
 
-@fails_today("the ledger knows the landing; nobody asks whether a restore took it back")
 def test_a_cleared_load_whose_rows_were_restored_away_is_not_silently_done(uri: str) -> None:
     identity = new_identity()
     commit(uri, [append(uri, range(1000, 1005), identity)])
@@ -48,7 +46,6 @@ def test_a_cleared_load_whose_rows_were_restored_away_is_not_silently_done(uri: 
     assert ids(uri, since=1000) == ([] if refused is not None else [*range(1000, 1005)])
 
 
-@fails_today("the digest of the work is not part of what the ledger knows")
 def test_a_mapped_list_in_another_order_neither_doubles_nor_loses_silently(uri: str) -> None:
     files = {"A": range(1000, 1003), "B": range(2000, 2003)}
     identities = [make_identity(uri, dag_id="d", run_id="r", task_id="t", map_index=index) for index in (0, 1)]
@@ -129,7 +126,6 @@ def test_a_failed_ledger_write_and_a_foreign_prune_do_not_double_rows(uri: str) 
         ("gs://lake/t.lance", "gcs://lake/t.lance"),
     ],
 )
-@fails_today("only `file://` and trailing slashes are taken off before a uri is hashed")
 def test_two_spellings_of_one_place_are_one_identity(one: str, other: str) -> None:
     asks = {"dag_id": "d", "run_id": "r", "task_id": "t"}
     assert make_identity(one, **asks) == make_identity(other, **asks)

@@ -23,7 +23,6 @@ from tests.protocol.protocol_support import (
     Killed,
     append,
     commit,
-    fails_today,
     hooked,
     ids,
     is_manifest_put,
@@ -51,16 +50,11 @@ CASES = {
 }
 
 
-def _works_today(record: str, damage: str) -> bool:
-    return damage == "empty" or record != "finished"
-
-
 def _all_cases() -> list[Any]:
     found = []
     for record in CASES:
         for damage in DAMAGE:
-            marks = () if _works_today(record, damage) else (fails_today("a damaged record stops everybody"),)
-            found.append(pytest.param(record, damage, marks=marks))
+            found.append(pytest.param(record, damage))
     return found
 
 
@@ -116,7 +110,6 @@ def test_a_late_finished_record_is_not_in_the_way_of_committing_everything(uri: 
     assert ids(uri, since=1000) == [2000]
 
 
-@fails_today("nothing lists a claim, and a staging task of other work waits an hour for a dead commit")
 def test_what_a_killed_commit_left_is_listed_and_blocks_nobody(uri: str) -> None:
     identity = new_identity()
     append(uri, [1000], identity)

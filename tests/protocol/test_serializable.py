@@ -22,7 +22,6 @@ from tests.protocol.protocol_support import (
     commit,
     compact,
     delete,
-    fails_today,
     hooked,
     ids,
     is_manifest_put,
@@ -125,7 +124,6 @@ def test_two_commit_processes_at_once_leave_every_row_once(tmp_path: Path, kind:
     assert not doubled
 
 
-@fails_today("after 15 re-executions a member the whole commit gives up, and nothing of it lands")
 def test_sixteen_staged_updates_land_though_a_compaction_moved_their_rows(uri: str) -> None:
     for start in range(100, 500, 50):
         commit(uri, [append(uri, range(start, start + 50))])

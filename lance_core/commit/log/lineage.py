@@ -46,8 +46,11 @@ def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
 def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction) -> bool:
     theirs = transaction_of(store, child)
     if child.manifest.version != mine.version + 1 or theirs is None:
-        if _named(mine) & _named(child.manifest) - _before(mine, transaction):
+        brought = _named(mine) - _before(mine, transaction)
+        if brought & _named(child.manifest):
             return True
+        if _ids(brought) & _ids(_named(child.manifest)):
+            return False  # a fragment id is given once, and there it stands for another fragment
         raise _unknown(store, mine)
     if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
         return True  # whatever was before is not in it
@@ -70,6 +73,10 @@ def _named(manifest: Manifest) -> frozenset[str]:
         if fragment.deletion_file is not None:
             found.add(f"{fragment.id}:{fragment.deletion_file.read_version}-{fragment.deletion_file.id}")
     return frozenset(found)
+
+
+def _ids(named: frozenset[str]) -> set[str]:
+    return {item.partition(":")[0] for item in named}
 
 
 def _before(mine: Manifest, transaction: Transaction) -> frozenset[str]:

@@ -152,7 +152,7 @@ class _Service:
         self._whole: set[tuple[str, str]] = set()
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
             self._leave_out_landed()
             if not self._pending:
                 break
@@ -343,7 +343,8 @@ class _Service:
             self._tally.landed.append(ref)
 
     def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
-        if re_execute is None or self._tally.re_executed >= _MAX_RE_EXECUTIONS * len(members):
+        tries = self._tally.tries
+        if re_execute is None or any(tries.get(item.ref.uuid, 0) >= _MAX_RE_EXECUTIONS for item in members):
             raise error
         if not all(self.may_re_execute(item.ref) for item in members):
             raise error
@@ -351,6 +352,7 @@ class _Service:
         for item in members:
             self.withdraw(item.ref, self.claim.commit)
             self._tally.withdrawn.append(item.ref)
+            tries[item.ref.uuid] = tries.get(item.ref.uuid, 0) + 1
             self._pending[item.ref.uuid] = re_execute(item.ref)
             self._renew_claim(())
             self._tally.re_executed += 1

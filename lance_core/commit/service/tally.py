@@ -21,6 +21,7 @@ class Tally:
     re_executed: int = 0
     published: dict[int, Transaction] = field(default_factory=dict)
     withdrawn: list[StagedTransaction] = field(default_factory=list)
+    tries: dict[str, int] = field(default_factory=dict)
     refused: dict[str, LanceError] = field(default_factory=dict)
 
     def result(self) -> CommitResult:

@@ -22,7 +22,7 @@ from lance_core.commit.records import each
 from lance_core.commit.registry.attempts import list_staged, read_finished, read_started
 from lance_core.commit.registry.landings import known_landing
 from lance_core.commit.service.commit_staged import IfMoved, ReExecute, commit_staged
-from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.publish.gates import make_check
@@ -155,7 +155,14 @@ def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
 
 
 def _find(store: Store, identity: str) -> Waiting:
-    finished = read_finished(store, identity)
+    try:
+        finished = read_finished(store, identity)
+    except CorruptFileError as error:
+        raise IncompatibleConflictError(
+            f"{store.uri}: what is staged as {identity} cannot be read: {error}",
+            uri=store.uri,
+            cure="Run `lance staged repair`, then clear its staging task.",
+        ) from error
     if finished is not None:
         started = read_started(store, identity, finished.attempt)
         return Waiting(finished, {} if started is None else started.spec)

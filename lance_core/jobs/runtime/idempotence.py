@@ -2,7 +2,7 @@
 
 ::
 
-    set tag v1 -> version 7, identity 5d2c    _refs/tags/v1.json has metadata {"airflow_lance.identity": "5d2c…"}, then the
+    set tag v1 -> version 7, identity 5d2c    _refs/tags/v1.json has metadata {"lance_core.identity": "5d2c…"}, then the
                                               ledger notes 5d2c; a retry finds the one or the other and does nothing
 """
 
@@ -17,26 +17,28 @@ from lance_core.commit.registry.ledger import landing_of, record_landed
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
 
-IDENTITY = "airflow_lance.identity"
-"""Key in the metadata of tags and branches."""
+IDENTITY, FORMER_IDENTITY = "lance_core.identity", "airflow_lance.identity"
+"""Keys in the metadata of tags and branches; the second is what releases before this one wrote, and look for."""
+
+_NOT_THE_WORK = ("uri", "storage_options", "former_identities", "asked", "on_clear")
 
 
 def work_identity(spec: JobSpec) -> str:
     """The identity of this very work: the task's, and what it is asked to do. Empty for a caller without an identity."""
     if not spec.identity:
         return ""
-    work = {name: value for name, value in spec.to_plain(redact=True).items() if name not in ("uri", "storage_options")}
+    work = {name: value for name, value in spec.to_plain(redact=True).items() if name not in _NOT_THE_WORK}
     return str(uuids.uuid5(uuids.NAMESPACE_OID, json.dumps(work, sort_keys=True)))
 
 
 def signature(identity: str) -> dict[str, str]:
     """What a reference file says of its writer; nothing for a caller without an identity."""
-    return {IDENTITY: identity} if identity else {}
+    return {IDENTITY: identity, FORMER_IDENTITY: identity} if identity else {}
 
 
 def is_signed(metadata: Mapping[str, Any], identity: str) -> bool:
     """Whether a reference was written by this identity."""
-    return bool(identity) and metadata.get(IDENTITY) == identity
+    return bool(identity) and identity in (metadata.get(IDENTITY), metadata.get(FORMER_IDENTITY))
 
 
 def was_done(store: Store, identity: str) -> bool:

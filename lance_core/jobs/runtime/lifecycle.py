@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 
 from lance_core.commit.log.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.record_types import Asked, work_digest
 from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import find_finished, started_attempts
-from lance_core.commit.registry.landings import find_landed, known_landing
+from lance_core.commit.registry.landings import find_landed
 from lance_core.commit.registry.ledger import record_landed
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.remove import ITSELF, remove_attempt, remove_unused
@@ -34,6 +35,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.failure_record import clear_failure
 from lance_core.jobs.runtime.landed_reference import landed_reference
+from lance_core.jobs.runtime.landed_work import NOT_THE_WORK, after_clear, find_landing, require_same_work
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
 from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Source, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
@@ -49,9 +51,6 @@ _RENEW_SECONDS = 300.0
 SECOND_PASS = 1_000_000
 """Partition numbers of a plan's second pass begin here, those of a third at twice that."""
 
-_NOT_THE_WORK = ("uri", "identity", "storage_options", "progress_seconds")
-"""Spec fields that may differ from one try to the next without making it other work."""
-
 S = TypeVar("S", bound=JobSpec)
 PlanJob = Callable[[S, TableState, Runner], Plan]
 
@@ -66,26 +65,32 @@ class Done:
 
 def work_of(spec: JobSpec) -> dict[str, Any]:
     """What makes two specs the same work: no secrets, no identity. Goes into the attempt's record."""
-    return {name: value for name, value in spec.to_plain(redact=True).items() if name not in _NOT_THE_WORK}
+    return {name: value for name, value in spec.to_plain(redact=True).items() if name not in NOT_THE_WORK}
 
 
 def find_done(store: Store, spec: JobSpec) -> Done | None:
     """Whether this spec's identity has landed or is staged and whole. CommitStateUnknownError when nobody can tell.
 
-    An identity that landed counts whatever its spec was: re-staging it would double the rows.
+    IncompatibleConflictError when it landed with other work, or when its rows were restored away: see `landed_work`.
     """
     if not spec.identity:
         return None
-    landing = known_landing(store, spec.identity)
-    version = None if landing is None else landing.version
+    work = work_of(spec)
+    landing = find_landing(store, spec)
     finished = find_finished(store, spec.identity)
-    if version is None and finished is not None:
+    if landing is None and finished is not None:
         # Only a finished attempt can have been committed, so only then may the log know more than the ledger.
         version = find_landed(store, spec.identity, finished.read_version)
-    if version is not None:
-        return Done(finished or landed_reference(store.uri, spec.identity, version, operation=spec.kind), version)
-    staged = find_staged(store, spec.identity, spec=work_of(spec))
-    return None if staged is None or _give_up_unjudgeable(store, staged) else Done(staged)
+        landing = None if version is None else find_landing(store, spec)
+    if landing is not None:
+        require_same_work(store, spec, landing, digest=work_digest(work))
+        reference = landed_reference(store.uri, landing.identity, landing.version, operation=spec.kind)
+        return Done(finished or reference, landing.version)
+    for identity in (spec.identity, *spec.former_identities):
+        staged = find_staged(store, identity, spec=work)
+        if staged is not None and not _give_up_unjudgeable(store, staged):
+            return Done(staged)
+    return None
 
 
 def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
@@ -126,6 +131,7 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     if not spec.identity:
         spec = spec.with_identity(random_identity())
     store = resolve_store(spec.uri, spec.resolved_options())
+    spec = after_clear(store, spec)
     done = find_done(store, spec)
     if done is not None:
         where = f"landed as version {done.version}" if done.version is not None else "staged already and whole"
@@ -168,6 +174,7 @@ def open_attempt(spec: JobSpec, table: TableState) -> Attempt:
         spec=work_of(spec),
         read_version=table.version,
         lease_seconds=LEASE_SECONDS,
+        asked=Asked.from_dict(spec.asked),
     )
     log.info(
         "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
@@ -321,6 +328,6 @@ def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
     """The identity counts as landed at the version that is there: its work has nothing (more) to do."""
     clear_dead(store, spec.identity)
     version = latest_version(store)
-    record_landed(store, spec.identity, version=version, transaction="")
+    record_landed(store, spec.identity, version=version, transaction="", digest=work_digest(work_of(spec)), asked=spec.asked)
     log.info("%s %s: nothing (more) to do at version %d", spec.kind, spec.uri, version)
     return landed_reference(store.uri, spec.identity, version, operation=spec.kind)

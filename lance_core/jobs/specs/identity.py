@@ -12,20 +12,61 @@ that the work has landed already. The try number, a job id or a clock never ente
 from __future__ import annotations
 
 import json
+import posixpath
+import re
 import uuid
+from collections.abc import Mapping
 
 NAMESPACE = uuid.UUID("6f0d3c51-7b3e-5d0c-9a4b-2f6f1f0a7c11")
 """Fixed for ever: changing it would make every write that has landed look new."""
 
 
-def make_identity(uri: str, *, dag_id: str, run_id: str, task_id: str, map_index: int = -1, key: str = "") -> str:
+def make_identity(
+    uri: str,
+    *,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: int = -1,
+    key: str = "",
+    idempotency_key: str = "",
+) -> str:
     """The uuid of one unit of work, as text.
 
-    `uri` is the table as users know it; a trailing slash and a `file://` prefix make no difference. `key` tells apart
-    several writes to one table from one task instance. Parts are joined as JSON, so no two different tuples of parts
-    can meet in one text.
+    `uri` is the table as users know it; see `canonical_uri` for what makes no difference. `key` tells apart several writes
+    to one table from one task instance. `idempotency_key` takes the place of dag, run and task: work that is wanted once
+    for each such text, whoever asks. Parts are joined as JSON, so no two different tuples of parts can meet in one text.
     """
-    parts = [canonical_uri(uri), dag_id, run_id, task_id, map_index, key]
+    return _uuid(_parts(canonical_uri(uri), dag_id, run_id, task_id, map_index, key, idempotency_key))
+
+
+def former_identities(
+    uri: str, *, dag_id: str, run_id: str, task_id: str, map_index: int = -1, key: str = "", idempotency_key: str = ""
+) -> tuple[str, ...]:
+    """The identity that releases before this one made of the uri's spelling, where it is another one: looked up for good."""
+    if idempotency_key or _former_uri(uri) == canonical_uri(uri):
+        return ()
+    return (_uuid(_parts(_former_uri(uri), dag_id, run_id, task_id, map_index, key, "")),)
+
+
+DEFAULT_ON_CLEAR: Mapping[str, str] = {"overwrite": "again", "replace_where": "again", "merge": "again"}
+"""What a person's clear means for work that landed: doing these again gives the same rows. For every other kind: "fail"."""
+
+
+def identity_after_clear(identity: str, *, clear: str, on_clear: str) -> str:
+    """The identity of work that a person cleared: a new one for each clear where it is to be published "again"."""
+    return _uuid([identity, clear]) if identity and clear and on_clear == "again" else identity
+
+
+def _parts(
+    uri: str, dag_id: str, run_id: str, task_id: str, map_index: int, key: str, idempotency_key: str
+) -> list[str | int]:
+    if idempotency_key:
+        return [uri, map_index, key, "idempotency_key", idempotency_key]
+    return [uri, dag_id, run_id, task_id, map_index, key]
+
+
+def _uuid(parts: list[str | int] | list[str]) -> str:
     return str(uuid.uuid5(NAMESPACE, json.dumps(parts, ensure_ascii=True, separators=(",", ":"))))
 
 
@@ -34,7 +75,35 @@ def random_identity() -> str:
     return str(uuid.uuid4())
 
 
+_SCHEMES: Mapping[str, str] = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "adl": "abfss"}
+"""Other names of the same place."""
+
+
 def canonical_uri(uri: str) -> str:
-    """The uri without what does not change the place it names: `file://`, trailing slashes."""
+    """The uri without what does not change the place it names.
+
+    ::
+
+        file:///lake/t/  /lake//t  /lake/./t      -> /lake/t
+        S3A://lake/a//t  s3://lake/a/t/           -> s3://lake/a/t
+    """
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):(?://)?", uri)
+    if found is None or len(found[1]) == 1:
+        return _plain_path(uri)
+    scheme, rest = found[1].lower(), uri[found.end() :]
+    if scheme == "file":
+        return _plain_path("/" + rest.removeprefix("localhost/").lstrip("/"))
+    rest, mark, query = rest.partition("?")
+    parts = [part for part in rest.split("/") if part not in ("", ".")]
+    return f"{_SCHEMES.get(scheme, scheme)}://{'/'.join(parts)}{mark}{query}"
+
+
+def _plain_path(path: str) -> str:
+    bare = posixpath.normpath(re.sub(r"/+", "/", path)) if ".." not in path.split("/") else path.rstrip("/")
+    return bare or "/"
+
+
+def _former_uri(uri: str) -> str:
+    """As releases before this one had it: without `file://` and trailing slashes."""
     bare = uri[len("file://") :] if uri.startswith("file://") else uri
     return bare.rstrip("/") or "/"

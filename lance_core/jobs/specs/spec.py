@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from lance_core.errors import InputError
 from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.identity import DEFAULT_ON_CLEAR, identity_after_clear
 from lance_core.jobs.specs.secret import Secret, as_secret, reveal_all
 from lance_core.jobs.specs.serde import from_plain, to_plain
 
@@ -78,7 +79,13 @@ class JobSpec:
     """What every job says: the table, how to reach it, and who asks.
 
     `identity` is a uuid (see `jobs.identity`); empty means a random one per run, so a retry is then new work.
+    `former_identities`: others that mean the same work, made of another spelling of the uri by an earlier release.
     `storage_options` values may be references (`jobs.secret`); their repr hides literals.
+
+    `asked` says who asks: dag_id, run_id, task_id, map_index, try_number, host, log_url, and `clear`, a text that changes
+    with each time that a person clears the task and is empty before. `on_clear` says what then becomes of work that landed:
+    it is published "again", or the task is to "fail", or to "skip" it. None: "again" for overwrite, replace_where and merge,
+    which give the same rows, else "fail".
     """
 
     kind: ClassVar[str]
@@ -86,12 +93,30 @@ class JobSpec:
     uri: str
     storage_options: Mapping[str, Secret] = field(default_factory=dict)
     identity: str = ""
+    former_identities: tuple[str, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    on_clear: Literal["again", "fail", "skip"] | None = None
 
     def __post_init__(self) -> None:
         if not self.uri.strip():
             raise InputError(f"{self.kind}: uri is empty")
         hidden = {name: as_secret(value, where=f"storage_options.{name}") for name, value in self.storage_options.items()}
         object.__setattr__(self, "storage_options", hidden)
+
+    @property
+    def cleared(self) -> str:
+        """Which clear of a person this run follows, "" for none."""
+        return str(self.asked.get("clear") or "")
+
+    @property
+    def clear_policy(self) -> str:
+        """What a clear means for work that landed."""
+        return self.on_clear or DEFAULT_ON_CLEAR.get(self.kind, "fail")
+
+    @property
+    def effective_identity(self) -> str:
+        """The identity that the work lands under: another one for each clear where it is published again."""
+        return identity_after_clear(self.identity, clear=self.cleared, on_clear=self.clear_policy)
 
     def resolved_options(self) -> dict[str, str]:
         """Storage options with references looked up here and now; for the store only."""

@@ -1,0 +1,87 @@
+"""`lance ledger`: what the table remembers of work that has landed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lance_core.cli.output import Output
+from lance_core.cli.table import Table, table_command
+from lance_core.errors import NotFoundError
+
+
+@click.group("ledger")
+def ledger() -> None:
+    """Landed work: show, verify, forget, repair."""
+
+
+@table_command("show", versioned=False)
+@click.option("--identity", help="One identity only.")
+def show(table: Table, output: Output, identity: str | None) -> None:
+    """Which work has landed, in which version, and who had asked for it."""
+    from lance_core.commit.record_types import Asked
+    from lance_core.commit.registry.ledger import Landing, landing_of
+    from lance_core.commit.registry.verify import list_ledger
+
+    store = table.store()
+    one = None if identity is None else landing_of(store, identity)
+    landings = list_ledger(store) if identity is None else [one] if one is not None else []
+
+    def line(item: Landing) -> dict[str, Any]:
+        asked = Asked.from_dict(item.asked)
+        return {
+            "identity": item.identity,
+            "version": item.version,
+            "digest": item.digest,
+            "asked by": str(asked) if item.asked else None,
+            "host": asked.host or None,
+            "log": asked.log_url or None,
+        }
+
+    output.rows(
+        (line(item) for item in landings), empty="the ledger has no record of it" if identity else "nothing has landed"
+    )
+
+
+@table_command("verify", versioned=False)
+def verify(table: Table, output: Output) -> None:
+    """Name the records that do not count: damaged, or of a table that was here before."""
+    from lance_core.commit.registry.verify import void_records
+
+    found = void_records(table.store())
+    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record counts")
+
+
+@table_command("repair", versioned=False)
+def repair(table: Table, output: Output) -> None:
+    """Set aside the records that `verify` names."""
+    from lance_core.commit.registry.verify import set_aside, void_records
+
+    store = table.store()
+    found = void_records(store)
+    set_aside(store, [item.path for item in found])
+    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record counts")
+
+
+@table_command("forget", versioned=False)
+@click.argument("identity")
+def forget(table: Table, output: Output, identity: str) -> None:
+    """Set aside the record of one identity, so that its work may land again while the history does not show it."""
+    from lance_core.commit import naming
+    from lance_core.commit.registry.ledger import landing_of
+    from lance_core.commit.registry.verify import set_aside
+
+    store = table.store()
+    landing = landing_of(store, identity)
+    moved = set_aside(store, [naming.ledger_path(identity)])
+    if not moved:
+        raise NotFoundError(f"the ledger has no record of {identity}", uri=store.uri, cure="See `lance ledger show`.")
+    version = None if landing is None else landing.version
+    output.message(f"{identity} is forgotten (it had landed as version {version})", identity=identity, version=version)
+
+
+for _command in (show, verify, repair, forget):
+    ledger.add_command(_command)
+
+COMMANDS = (ledger,)

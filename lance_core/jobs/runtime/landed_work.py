@@ -1,0 +1,118 @@
+"""Work under an identity that has landed already: the same work is done; other work, or a person's clear, is never just
+"done".
+
+::
+
+    same digest, automatic retry         landed: nothing to do
+    another digest                       refused, with both digests and both askers
+    a person cleared it, on_clear        "again": another identity, published once more    "fail": refused    "skip": landed
+    the landing was restored away        refused: its rows are gone on purpose
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from lance_core.commit.log.look import LogLook, look_since
+from lance_core.commit.record_types import Asked, is_same_work
+from lance_core.commit.registry.attempts import find_finished, started_attempts
+from lance_core.commit.registry.landings import known_landing
+from lance_core.commit.registry.ledger import Landing
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.errors import IncompatibleConflictError
+from lance_core.io.store import Store
+from lance_core.jobs.specs.spec import JobSpec
+from lance_core.table.operations import Restore
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=JobSpec)
+
+NOT_THE_WORK = frozenset(
+    {"uri", "identity", "former_identities", "storage_options", "progress_seconds", "asked", "on_clear"}
+)
+"""Spec fields that may differ from one try to the next without making it other work."""
+
+
+def after_clear(store: Store, spec: S) -> S:
+    """The spec under the identity that it lands under. What the former identity has staged and not landed is withdrawn."""
+    identity = spec.effective_identity
+    if identity == spec.identity:
+        return spec
+    for former in (spec.identity, *spec.former_identities):
+        if known_landing(store, former) is not None:
+            continue
+        finished = find_finished(store, former)
+        attempts = dict.fromkeys([*started_attempts(store, former), *([] if finished is None else [finished.attempt])])
+        for attempt in attempts:
+            log.info("withdrawing attempt %s of %s: a person cleared its task", attempt, former)
+            abort_attempt(store, former, attempt, by="a cleared task")
+    return replace(spec, identity=identity, former_identities=())
+
+
+def find_landing(store: Store, spec: JobSpec) -> Landing | None:
+    """What the ledger knows of the work's identity, or of a former spelling of it."""
+    found = (known_landing(store, identity) for identity in (spec.identity, *spec.former_identities))
+    return next((landing for landing in found if landing is not None), None)
+
+
+def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: str) -> None:
+    """IncompatibleConflictError when an identity that landed must not count as this work."""
+    mine, theirs = Asked.from_dict(spec.asked), Asked.from_dict(landing.asked)
+    if spec.cleared and spec.cleared != theirs.clear:
+        if spec.clear_policy == "skip":
+            return
+        raise _refusal(
+            store, spec, landing, "a person cleared its task", 'Pass on_clear="again" to publish it once more, or "skip".'
+        )
+    if landing.digest and not is_same_work(landing.digest, digest):
+        raise _refusal(
+            store,
+            spec,
+            landing,
+            f"other work: digest {landing.digest}, asked by {theirs}; now digest {digest}, asked by {mine}",
+            'Give the new work another identity (key=, idempotency_key=), or clear its task with on_clear="again".',
+        )
+    restored = _restored_away(store, landing.version)
+    if restored:
+        raise _refusal(
+            store,
+            spec,
+            landing,
+            f"version {restored} restored an older one, so its rows are gone",
+            'To load it again clear its task with on_clear="again", or give it another identity.',
+        )
+
+
+def _refusal(store: Store, spec: JobSpec, landing: Landing, why: str, cure: str) -> IncompatibleConflictError:
+    return IncompatibleConflictError(
+        f"{store.uri}: {spec.kind} {spec.identity} has landed as version {landing.version}, and {why}",
+        uri=store.uri,
+        version=landing.version,
+        operation=spec.kind,
+        cure=cure,
+    )
+
+
+def _restored_away(store: Store, version: int) -> int:
+    """The version that restored one before `version`, so that the newest does not come from it; 0 for none."""
+    look = look_since(store, version)
+    targets = _restores(look)
+    number = look.newest
+    while number > version:
+        target = targets.get(number)
+        if target is not None and target < version:
+            return number
+        number = number - 1 if target is None else target
+    return 0
+
+
+def _restores(look: LogLook) -> Mapping[int, int]:
+    return {
+        number: transaction.operation.version
+        for number, transaction in look.transactions()
+        if transaction is not None and isinstance(transaction.operation, Restore)
+    }
