@@ -87,6 +87,12 @@ def remove_stray(store: Store, manifest: Manifest) -> None:
             store.delete(naming.manifest_path(manifest.version, scheme))
 
 
+def delete_quietly(store: Store, path: str) -> None:
+    """Remove a file that a commit wrote in vain; what fails is left for garbage collection, which finds it by its name."""
+    with suppress(LanceError):
+        store.delete(path)
+
+
 def _where(store: Store, planned: Transaction, theirs: Transaction, number: int) -> str:
     return (
         f"{store.uri}: {planned.operation.name} planned on version {planned.read_version} meets "

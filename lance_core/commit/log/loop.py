@@ -20,9 +20,17 @@ from dataclasses import dataclass, replace
 from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.identities import carries, identities_of
-from lance_core.commit.log.judgement import conflict, history_gone, is_fence, moved, refuse_withdrawn, remove_stray
+from lance_core.commit.log.judgement import (
+    conflict,
+    delete_quietly,
+    history_gone,
+    is_fence,
+    moved,
+    refuse_withdrawn,
+    remove_stray,
+)
 from lance_core.commit.log.lineage import is_ancestor
-from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_version, write_hint
+from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, write_hint
 from lance_core.commit.log.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.log.rebase import Rebased, rebase
 from lance_core.commit.log.transactions import transaction_of
@@ -218,7 +226,7 @@ class _Run:
         if self._in_doubt:
             return
         for path in self._written:
-            _delete_quietly(self._store, path)
+            delete_quietly(self._store, path)
 
     def _try_once(self) -> Committed | None:
         newest = self._newest()
@@ -275,7 +283,7 @@ class _Run:
     def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
         """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
         numbers = range(self._judged + 1, newest.manifest.version + 1)
-        opened = [*each(self._store, numbers[:-1], _open_or_none), newest] if numbers else []
+        opened = [*each(self._store, numbers[:-1], open_or_none), newest] if numbers else []
         conflicts: list[tuple[Transaction, OpenVersion]] = []
         for number, item in zip(numbers, opened, strict=True):
             theirs = None if item is None else transaction_of(self._store, item)
@@ -309,7 +317,7 @@ class _Run:
     def _original(self) -> Manifest | None:
         """The version the transaction was planned on, when it can still be read."""
         if self._read is None and self._planned.read_version:
-            opened = _open_or_none(self._store, self._planned.read_version)
+            opened = open_or_none(self._store, self._planned.read_version)
             self._read = None if opened is None else opened.manifest
         return self._read
 
@@ -376,14 +384,7 @@ class _Run:
         needed = set(fragment_paths(named_fragments(done.transaction.operation)))
         needed.add(naming.transaction_path(done.manifest.transaction_file))
         for path in self._written - needed:
-            _delete_quietly(self._store, path)
-
-
-def _open_or_none(store: Store, version: int) -> OpenVersion | None:
-    try:
-        return open_version(store, version)
-    except NotFoundError:
-        return None
+            delete_quietly(self._store, path)
 
 
 def _scheme_of(newest: OpenVersion | None, options: TableOptions | None) -> naming.NamingScheme:
@@ -392,10 +393,3 @@ def _scheme_of(newest: OpenVersion | None, options: TableOptions | None) -> nami
         return naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
     parsed = naming.parse_manifest_name(newest.path.rsplit("/", 1)[-1])
     return naming.NamingScheme.V2 if parsed is None else parsed[1]
-
-
-def _delete_quietly(store: Store, path: str) -> None:
-    try:
-        store.delete(path)
-    except LanceError:
-        return  # garbage collection finds it by its name

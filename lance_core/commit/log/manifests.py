@@ -111,6 +111,14 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
     )
 
 
+def open_or_none(store: Store, version: int) -> OpenVersion | None:
+    """A version; None when it is gone."""
+    try:
+        return open_version(store, version)
+    except NotFoundError:
+        return None
+
+
 def open_newest(store: Store) -> OpenVersion | None:
     """The newest version, None when there is no table; one listing and one read."""
     found = _find_latest(store)
