@@ -92,6 +92,7 @@ def stage_merge_part(
 
 def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str | None) -> tuple[StagedEdit, _Pairs]:
     _check(snapshot, source, spec)
+    source = _without_views(source, snapshot.arrow_schema)
     pairs = _Pairs(*match_keys(snapshot, source, spec.on))
     if spec.matched == "fail" and len(pairs.target):
         raise InputError(f"{len(pairs.target)} rows match, the first with {_key(source, pairs.source[0], spec)}")
@@ -145,6 +146,16 @@ def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
             where = "the table" if key not in names else "the source"
             raise InputError(f"no column {key!r} in {where} to merge on", cure=f"Columns of the table: {', '.join(names)}.")
     check_compatible(snapshot.manifest.schema, schema_from_arrow(source.schema, version=snapshot.manifest.file_version))
+
+
+def _without_views(source: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The source with views of text and bytes (Polars has them) as the table's own types; Arrow cannot pick rows of views."""
+    types = [
+        schema.field(field.name).type if "view" in str(field.type) and field.name in schema.names else field.type
+        for field in source.schema
+    ]
+    fields = [field.with_type(kind) for field, kind in zip(source.schema, types, strict=True)]
+    return source if types == source.schema.types else source.cast(pa.schema(fields, source.schema.metadata))
 
 
 def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: MergeSpec) -> _Pairs:

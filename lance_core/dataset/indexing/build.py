@@ -10,6 +10,7 @@ A segment's files lie in `_indices/{uuid}/`; nobody sees them before the commit.
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid as uuids
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +29,7 @@ from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import Schema, column_of
 from lance_core.index.base import IndexFolder, IndexKind
 from lance_core.index.over_json import may_hold_ids
-from lance_core.index.registry import KINDS, kind_by_name
+from lance_core.index.registry import KINDS, kind_by_details, kind_by_name
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 from lance_core.wire.index import encode_details
@@ -42,6 +43,8 @@ class IndexRequest:
     kind: IndexKind
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    is_named: bool = True
+    """Whether the user chose the name; without one, an index of another kind keeps its own (`a_idx`, `a_idx_2`)."""
 
 
 def parse_index_request(
@@ -58,7 +61,22 @@ def parse_index_request(
     for key in parameters:
         if key not in kind.parameters:
             raise TypeError(f"create_scalar_index() got an unexpected keyword argument {key!r}")
-    return IndexRequest(column, kind, name or f"{column}_idx", dict(parameters))
+    return IndexRequest(column, kind, name or f"{column}_idx", dict(parameters), bool(name))
+
+
+def with_free_name(snapshot: Snapshot, request: IndexRequest) -> IndexRequest:
+    """The request under the first of `a_idx`, `a_idx_2`, … that is free, or names an index of this column and kind."""
+    field_id = snapshot.manifest.schema.find(request.column).id
+    for number in itertools.count(1):
+        name = request.name if number == 1 else f"{request.name}_{number}"
+        old = [index for index in snapshot.manifest.indices if index.name == name]
+        if all(index.fields == (field_id,) and _is_of(index, request.kind) for index in old):
+            return replace(request, name=name)
+    raise AssertionError("numbers end")
+
+
+def _is_of(index: IndexMetadata, kind: IndexKind) -> bool:
+    return index.details is not None and kind_by_details(index.details.kind) is kind
 
 
 def create_scalar_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool = True, train: bool = True) -> Snapshot:
@@ -67,8 +85,9 @@ def create_scalar_index(snapshot: Snapshot, request: IndexRequest, *, replaces: 
     return landed
 
 
-def stage_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool, train: bool) -> StagedEdit:
+def stage_index(snapshot: Snapshot, asked: IndexRequest, *, replaces: bool, train: bool) -> StagedEdit:
     """Write the files of a new index and describe its commit."""
+    request = asked if asked.is_named else with_free_name(snapshot, asked)
     old = tuple(index for index in snapshot.manifest.indices if index.name == request.name)
     if old and not replaces:
         raise InputError(f"there is an index named {request.name!r}", cure="Pass replace=True, or another name.")
