@@ -149,7 +149,7 @@ def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
 
 
 def _without_views(source: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The source with views of text and bytes (Polars has them) as the table's own types; Arrow cannot pick rows of views."""
+    """The source with views of text and bytes (as Polars has them) in the table's types; Arrow cannot pick rows of views."""
     types = [
         schema.field(field.name).type if "view" in str(field.type) and field.name in schema.names else field.type
         for field in source.schema
