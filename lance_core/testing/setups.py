@@ -16,7 +16,7 @@ _OUTSIDER = frozenset({"outsider", "cleanup"})
 
 
 def _outside(ids: tuple[int, ...], actor: str) -> Work:
-    return Work(f"rows of {actor}", "", (appended(ids),), lambda: None, actor=actor)
+    return Work(f"{ids} of {actor}", "", (appended(ids),), lambda: None, actor=actor)
 
 
 def abort_meets_commit() -> Stage:
@@ -176,7 +176,8 @@ def pruned_number() -> Stage:
     do.stage(work)
     ids = (200, 201)
     outside = do.in_turn(*(do.outside_append((item,)) for item in ids), do.outside_prune)
-    return Stage((work, _outside(ids, "outsider")), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
+    rows = tuple(_outside((item,), "outsider") for item in ids)
+    return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
 
 
 def compaction_beside_deletes() -> Stage:
