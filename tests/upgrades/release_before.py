@@ -16,11 +16,12 @@ from typing import Any
 import lance_core.jobs.commit as committing
 from lance_core.commit.abort import abort_attempt
 from lance_core.commit.garbage import collect_garbage
+from lance_core.io.wrap import WrappedStore
+from lance_core.jobs.edit_specs import DeleteSpec
+
 from lance_core.commit.registry import list_staged
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
-from lance_core.io.wrap import WrappedStore
-from lance_core.jobs.edit_specs import DeleteSpec
 from lance_core.jobs.run import run_job
 from lance_core.jobs.spec import AppendSpec, CommitSpec, SourceSpec
 
