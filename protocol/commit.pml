@@ -41,6 +41,39 @@
 #define GONE(n) (pruned[n] || stray[n])
 #endif
 
+/* With -DTRACE the model only makes the writes of the file trace.txt, in that order; it accepts the trace when the last one is
+   made, which shows as a violated assertion. Without it every order is tried. See protocol/traces.py. */
+#define W_FENCE 1
+#define W_PUT 2
+#define W_LEDGER 3
+#define W_FINISHED_GONE 4
+#define W_FENCE_GONE 5
+#define W_FILES_GONE 6
+#define WRITERS 8               /* code * WRITERS + the actor: committers from 0, who gives up, the outside writer */
+#define GIVES_UP COMMITTERS
+#define OUTSIDE (COMMITTERS + 1)
+#ifdef TRACE
+c_decl {
+    static int trace_[256], length_ = -1;
+    static int trace_at(int n) {
+        if (length_ < 0) {
+            FILE *file = fopen("trace.txt", "r");
+            length_ = 0;
+            while (file && length_ < 255 && fscanf(file, "%d", &trace_[length_]) == 1) length_++;
+            if (file) fclose(file);
+        }
+        return n < length_ ? trace_[n] : 0;
+    }
+}
+byte pos = 0;
+byte next_write = 0;
+#define NEXT(what, who) (next_write == (what) * WRITERS + (who))
+#define SEEN pos++; c_code { now.next_write = trace_at(now.pos); }; assert(next_write != 0)
+#else
+#define NEXT(what, who) true
+#define SEEN skip
+#endif
+
 #define NOT_DECIDED 0
 #define PUBLISH 1
 #define WITHDRAW 2
@@ -103,11 +136,11 @@ inline place(number, what) {
 #define DOUBT 3
 
 /* One conditional put, inside an atomic step. In doubt: done and the answer lost, or on its way, or never done. */
-inline put(number, what, outcome) {
+inline put(number, what, outcome, who) {
     if
     :: version[number] != NOTHING -> outcome = LOST
-    :: version[number] == NOTHING -> place(number, what); outcome = OURS
-    :: version[number] == NOTHING && doubts < DOUBTS -> doubts++; place(number, what); outcome = DOUBT
+    :: version[number] == NOTHING && NEXT(W_PUT, who) -> SEEN; place(number, what); outcome = OURS
+    :: version[number] == NOTHING && doubts < DOUBTS && NEXT(W_PUT, who) -> SEEN; doubts++; place(number, what); outcome = DOUBT
     :: version[number] == NOTHING && doubts < DOUBTS && late_at == 0 ->
         doubts++; late_at = number; late_what = what; outcome = DOUBT
     fi
@@ -116,7 +149,37 @@ inline put(number, what, outcome) {
 /* Behind a write, in one atomic step with it: to die later, but before the next write, leaves the same behind. */
 #define MAY_CRASH if :: crashes < CRASHES -> crashes++; goto begin :: skip fi
 
-proctype Commit() {
+inline tell_ledger(who) {
+    atomic {
+        if
+        :: ledger
+        :: !ledger && NEXT(W_LEDGER, who) -> SEEN; ledger = 1
+        fi;
+        MAY_CRASH
+    }
+}
+
+inline drop_finished(who) {
+    atomic {
+        if
+        :: !finished
+        :: finished && NEXT(W_FINISHED_GONE, who) -> SEEN; finished = 0
+        fi;
+        MAY_CRASH
+    }
+}
+
+inline lift_fence(who) {
+    atomic {
+        if
+        :: fence == NOT_DECIDED
+        :: fence != NOT_DECIDED && NEXT(W_FENCE_GONE, who) -> SEEN; fence = NOT_DECIDED
+        fi;
+        MAY_CRASH
+    }
+}
+
+proctype Commit(byte id) {
     byte read = 0, v = 0, mine = 0, outcome = 0, found = 0, former = 0;
     bit fenced, doubtful, gap;
 
@@ -199,21 +262,25 @@ begin:
         :: !fenced ->
             atomic {
                 if
-                :: fence == NOT_DECIDED -> fence = PUBLISH; MAY_CRASH
+                :: fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = PUBLISH; MAY_CRASH
                 :: fence == PUBLISH
                 :: fence == WITHDRAW -> goto refused
                 fi
             };
 #ifndef BUG_LOOKS_BEFORE_FENCE
             if
-            :: !files || !finished -> goto refused  /* whoever gave it up had won the fence, and lifted it again */
+            :: !files || !finished ->               /* given up, or landed, and the fence lifted again */
+                if
+                :: ledger -> goto said_landed
+                :: else -> goto refused
+                fi
             :: else
             fi;
 #endif
             fenced = 1
         fi;
 #endif
-        atomic { put(v + 1, LANDED + mine, outcome); MAY_CRASH };
+        atomic { put(v + 1, LANDED + mine, outcome, id); MAY_CRASH };
         if
         :: outcome == OURS
         :: outcome == DOUBT ->
@@ -240,7 +307,7 @@ begin:
 landed:
     /* Ledger first, then everything else. */
 #ifndef BUG_CLEARS_BEFORE_LEDGER
-    atomic { ledger = 1; MAY_CRASH };
+    tell_ledger(id);
 #endif
     if
 #ifdef BUG_DELETES_IN_DOUBT
@@ -250,13 +317,13 @@ landed:
 #endif
     :: else
     fi;
-    atomic { finished = 0; MAY_CRASH };
-    atomic { fence = NOT_DECIDED; MAY_CRASH };
+said_landed:
+    assert(landings == 1);
+    drop_finished(id);
+    lift_fence(id);
 #ifdef BUG_CLEARS_BEFORE_LEDGER
     ledger = 1;
 #endif
-said_landed:
-    assert(landings == 1);
     goto end;
 refused:
 unknown:
@@ -277,7 +344,7 @@ begin:
 flag:
     atomic {
         if
-        :: fence == NOT_DECIDED -> fence = WITHDRAW; is_new = 1; withdrawn = 1; MAY_CRASH
+        :: fence == NOT_DECIDED && NEXT(W_FENCE, GIVES_UP) -> SEEN; fence = WITHDRAW; is_new = 1; withdrawn = 1; MAY_CRASH
         :: fence == WITHDRAW -> withdrawn = 1
         :: fence == PUBLISH -> withdrawn = 0
         fi
@@ -305,7 +372,9 @@ look:
         v = 0
     };
     if
-    :: seen -> goto has_landed
+    :: seen ->
+        tell_ledger(GIVES_UP);                      /* whoever finds a landing in the log tells the ledger */
+        goto has_landed
     :: else
     fi;
 #ifdef BUG_LOOKS_BEFORE_FLAG
@@ -342,7 +411,7 @@ look:
         :: v >= LAST -> goto unknown
         :: else
         fi;
-        atomic { put(v + 1, WITHDRAWN, outcome); MAY_CRASH };
+        atomic { put(v + 1, WITHDRAWN, outcome, GIVES_UP); MAY_CRASH };
         if
         :: version[v + 1] == WITHDRAWN -> break
         :: else
@@ -353,16 +422,23 @@ look:
 
 remove:
 #ifdef BUG_LIFTS_FENCE_FIRST
-    atomic { fence = NOT_DECIDED; MAY_CRASH };
+    lift_fence(GIVES_UP);
 #endif
-    atomic { finished = 0; MAY_CRASH };
-    atomic { files = 0; CHECK; MAY_CRASH };
-    atomic { fence = NOT_DECIDED; MAY_CRASH };
+    drop_finished(GIVES_UP);
+    atomic {
+        if
+        :: !files
+        :: files && NEXT(W_FILES_GONE, GIVES_UP) -> SEEN; files = 0
+        fi;
+        CHECK;
+        MAY_CRASH
+    };
+    lift_fence(GIVES_UP);
     atomic { told_removed = 1; CHECK };
     goto end;
 has_landed:
     if
-    :: is_new -> fence = NOT_DECIDED
+    :: is_new -> lift_fence(GIVES_UP)
     :: else
     fi;
 unknown:
@@ -377,7 +453,13 @@ proctype Outsider() {
     :: n < APPENDS ->
         n++;
         v = newest;
-        atomic { if :: v < LAST && version[v + 1] == NOTHING -> place(v + 1, OTHER) :: else fi; v = 0 }
+        atomic {
+            if
+            :: v < LAST && version[v + 1] == NOTHING && NEXT(W_PUT, OUTSIDE) -> SEEN; place(v + 1, OTHER)
+            :: v >= LAST || version[v + 1] != NOTHING
+            fi;
+            v = 0
+        }
     :: n == APPENDS && PRUNES ->
         d_step {
             v = 1;
@@ -411,8 +493,11 @@ init {
     byte n = 0;
     atomic {
         version[1] = OTHER;
+#ifdef TRACE
+        c_code { now.next_write = trace_at(0); };
+#endif
         do
-        :: n < COMMITTERS -> run Commit(); n++
+        :: n < COMMITTERS -> run Commit(n); n++
         :: else -> break
         od;
         run GiveUp();

@@ -1,0 +1,171 @@
+"""Bugs planted in the protocol, one at a time: a fence dropped, a look left out, two steps exchanged. The simulated world
+finds each within a bounded number of schedules, and nothing in the same schedules of the code as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+pytest.importorskip("lance_core.commit.registry.fences")
+
+from lance_core.commit.log import look, loop
+from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
+from lance_core.commit.registry import attempts, fences, landings
+from lance_core.commit.service import commit_staged
+from lance_core.commit.staging import drain, remove
+from lance_core.testing.explore import Bounds, explore
+from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, Theatre, Verdict
+from lance_core.testing.scenarios import SCENARIOS
+
+Patch = pytest.MonkeyPatch
+_DAMAGE = frozenset({BROKEN, ROWS, TWICE, BLOCKED, ERRED})
+
+
+@dataclass(frozen=True)
+class Bug:
+    """How to plant it, where it shows, and within how many schedules."""
+
+    plant: Callable[[Patch], None]
+    scenario: str
+    schedules: int
+    kinds: frozenset[str] = _DAMAGE
+
+
+def _commit_puts_no_fence(patch: Patch) -> None:
+    def decide(store: Any, keys: Any, *, commit: str) -> Any:
+        return {key: fences.read_fence(store, *key) or Fence(PUBLISH, commit=commit) for key in keys}
+
+    patch.setattr(drain, "fence_for_publishing", decide)
+
+
+def _commit_does_not_look_behind_its_fence(patch: Patch) -> None:
+    patch.setattr(drain, "_require_counts", lambda store, ref, *, is_withdrawn: None)
+    patch.setattr(drain, "_require_files", lambda store, item: None)
+
+
+def _giving_up_raises_no_flag(patch: Patch) -> None:
+    def decide(store: Any, identity: str, attempt: str, *, by: str) -> Any:
+        found = fences.read_fence(store, identity, attempt)
+        return (Fence(WITHDRAW, by=by), False) if found is None else (found, False)
+
+    patch.setattr(remove, "fence_for_withdrawal", decide)
+    patch.setattr(remove, "_mark", lambda store, identity, attempt: None)
+
+
+def _giving_up_publishes_no_fence_version(patch: Patch) -> None:
+    def pretend(self: Any, keys: Any, *, doubt: str) -> None:
+        for key in keys:
+            self._known[key].fence = Fence(WITHDRAW, by="nobody")
+
+    patch.setattr(remove._Removing, "publish_fence", pretend)
+
+
+def _commit_ignores_fence_versions(patch: Patch) -> None:
+    patch.setattr(loop, "refuse_withdrawn", lambda store, attempts, theirs, number: None)
+
+
+def _absence_of_a_ledger_record_proves(patch: Patch) -> None:
+    def from_the_ledger(store: Any, since: Any, **more: Any) -> Any:
+        found = landings.landings_of(store, list(since))
+        return {name: None if item is None else item.version for name, item in zip(since, found, strict=True)}
+
+    patch.setattr(remove, "find_landed_many", from_the_ledger)
+    patch.setattr(remove._Removing, "_in_use", lambda self, doomed: frozenset())
+
+
+def _vanished_manifests_refer_to_nothing(patch: Patch) -> None:
+    def one_look(store: Any, since: int) -> Any:
+        paths = look.complete_paths(store)
+        opened = [look._open_or_none(store, item) for item in paths if item[0] > since]
+        there = tuple(item for item in opened if item is not None)
+        return look.LogLook(store, since, there, paths[-1][0] if paths else 0)
+
+    patch.setattr(remove, "look_since", one_look)
+
+
+def _commit_judges_rows_once(patch: Patch) -> None:
+    patch.setattr(commit_staged._Service, "_judge_for", lambda self, members: None)
+
+
+def _commit_believes_its_put(patch: Patch) -> None:
+    patch.setattr(loop, "is_ancestor", lambda store, mine, transaction: True)
+
+
+def _ledger_is_told_after_all_is_cleared(patch: Patch) -> None:
+    told: list[Callable[[], None]] = []
+    record, drained = commit_staged.record_fold, commit_staged._Service._drain
+
+    def later(store: Any, identities: Any, **more: Any) -> None:
+        told.append(lambda: record(store, identities, **more))
+
+    def drain_then_tell(self: Any) -> None:
+        try:
+            drained(self)
+            for tell in told:
+                tell()
+        finally:
+            told.clear()
+
+    patch.setattr(commit_staged, "record_fold", later)
+    patch.setattr(commit_staged._Service, "_drain", drain_then_tell)
+
+
+def _fence_is_lifted_before_the_files_go(patch: Patch) -> None:
+    whole = remove._Removing.remove
+
+    def lifted(self: Any, *, left: Any, **more: Any) -> Any:
+        for key, known in self._known.items():
+            if key not in left and known.landed is None and known.doubt is None:
+                remove.remove_fence(self._store, *key)
+                self._store.delete(attempts.record_path(*key, attempts.WITHDRAWN))
+        return whole(self, left=left, **more)
+
+    patch.setattr(remove._Removing, "remove", lifted)
+
+
+BUGS = {
+    "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
+    "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
+    "giving up raises no flag": Bug(_giving_up_raises_no_flag, "abort-meets-commit", 600),
+    "giving up publishes no fence version": Bug(_giving_up_publishes_no_fence_version, "abort-meets-commit", 600),
+    "a commit ignores fence versions": Bug(_commit_ignores_fence_versions, "abort-meets-commit", 600),
+    "no ledger record: not landed": Bug(_absence_of_a_ledger_record_proves, "abort-meets-commit", 600),
+    "a vanished manifest refers to nothing": Bug(_vanished_manifests_refer_to_nothing, "outside-prune-and-gc", 6000),
+    "rows are judged once": Bug(_commit_judges_rows_once, "two-merges", 100),
+    "a put is believed": Bug(_commit_believes_its_put, "pruned-number", 600),
+    "the ledger comes last": Bug(_ledger_is_told_after_all_is_cleared, "ledger-and-prune", 2000),
+    "the fence goes first": Bug(_fence_is_lifted_before_the_files_go, "abort-meets-commit", 2000),
+}
+_SLOW = frozenset({"a vanished manifest refers to nothing", "the ledger comes last", "the fence goes first"})
+
+
+def _first_problem(bug: Bug) -> tuple[int, Verdict] | None:
+    found: list[tuple[int, Verdict]] = []
+
+    def stop(number: int, verdict: Verdict) -> bool:
+        if verdict.has(bug.kinds):
+            found.append((number, verdict))
+        return bool(found)
+
+    explore(Theatre(SCENARIOS[bug.scenario]), bounds=Bounds(2, 1, bug.schedules), stop=stop)
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _SLOW)) for name in BUGS])
+def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
+    bug = BUGS[name]
+    bug.plant(monkeypatch)
+    found = _first_problem(bug)
+    assert found is not None, f"not in {bug.schedules} schedules of {bug.scenario}"
+    print(f"{name}: schedule {found[0]} of {bug.scenario}: {found[1].problems[0]}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", sorted({bug.scenario for bug in BUGS.values()}))
+def test_the_same_schedules_of_the_code_as_it_is_end_exact(scenario: str) -> None:
+    most = max(bug.schedules for bug in BUGS.values() if bug.scenario == scenario)
+    found = _first_problem(Bug(lambda patch: None, scenario, most))
+    assert found is None, str(found[1].problems) if found else ""
