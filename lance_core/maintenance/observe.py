@@ -25,6 +25,9 @@ from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.table.coverage import SYSTEM_INDICES
 
 GB = 10**9
+DELETED_NEAR_LEVEL = 0.8
+MOSTLY_DELETED = 0.5
+ENOUGH_OF_ALLOWED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,10 @@ def observe(
             uri=table.uri, conn_id=table.conn_id, observed_at=moment, error=f"{type(error).__name__}: {error}"
         )
     fragments = snapshot.manifest.fragments
-    plan = plan_snapshot(snapshot, compaction_options(levels))
+    physical_rows = sum(item.physical_rows for item in fragments)
+    deleted_share = 1 - snapshot.manifest.num_rows / physical_rows if physical_rows else 0.0
+    num_bytes = sum(map(bytes_of, fragments))
+    plan = plan_snapshot(snapshot, compaction_options(levels, deleted_share=deleted_share, num_bytes=num_bytes))
     rows_in = plan.num_rows
     files_out = [sum(item.num_rows for item in group) // levels.target_rows_per_fragment for group in plan.groups]
     physical_in = sum(item.physical_rows for group in plan.groups for item in group)
@@ -123,9 +129,9 @@ def observe(
         version=snapshot.version,
         written_at=snapshot.manifest.timestamp_ns / 1e9,
         num_rows=snapshot.manifest.num_rows,
-        physical_rows=sum(item.physical_rows for item in fragments),
+        physical_rows=physical_rows,
         num_fragments=len(fragments),
-        num_bytes=sum(map(bytes_of, fragments)),
+        num_bytes=num_bytes,
         tiers=_tiers(snapshot, levels),
         fragments_in=sum(map(len, plan.groups)),
         fragments_out=sum(max(1, count) for count in files_out),
@@ -142,13 +148,19 @@ def observe(
     )
 
 
-def compaction_options(levels: ServiceLevels) -> CompactionOptions:
-    """The compaction that service levels ask for."""
+def compaction_options(levels: ServiceLevels, *, deleted_share: float, num_bytes: int) -> CompactionOptions:
+    """The compaction that service levels ask for, given the share of deleted rows in the whole table and its size.
+
+    Removing deleted rows rewrites those beside them, at a cost of one over the share. As long as the table keeps its level,
+    only fragments that are mostly deleted are rewritten for it.
+    """
+    is_near = deleted_share > DELETED_NEAR_LEVEL * levels.max_deleted_share
     return CompactionOptions(
         strategy="tiered",
         tier_fanout=levels.tier_fanout,
+        enough_fragments=int(levels.allowed_fragments(num_bytes) * ENOUGH_OF_ALLOWED),
         target_rows_per_fragment=levels.target_rows_per_fragment,
-        materialize_deletions_threshold=levels.max_deleted_share,
+        materialize_deletions_threshold=levels.max_deleted_share if is_near else MOSTLY_DELETED,
     )
 
 

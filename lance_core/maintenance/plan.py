@@ -19,6 +19,8 @@ from lance_core.maintenance.price import Cost, Rates
 from lance_core.maintenance.quantities import is_within
 
 GAIN_WEIGHT = 0.7
+DUE_AT = 0.6
+"""A compaction is due when a table has come this far towards a level; earlier rewrites would only be done again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Step:
     quantity: float
     version: int
     conn_id: str | None = None
+    deleted_share: float = 0.0
+    num_bytes: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -130,8 +134,11 @@ def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step |
     levels = rule.levels
     if not seen.fragments_in:
         return None, "no size tier is full and no fragment has too many deleted rows"
-    allowed = max(levels.min_fragments, levels.max_fragments_per_gb * seen.num_bytes / 1e9)
-    urgency = max(seen.num_fragments / allowed, seen.deleted_share / max(levels.max_deleted_share, 1e-9))
+    allowed = levels.allowed_fragments(seen.num_bytes)
+    crowded = seen.num_fragments / allowed
+    urgency = max(crowded, seen.deleted_share / max(levels.max_deleted_share, 1e-9))
+    if urgency < DUE_AT:
+        return None, f"{seen.num_fragments} of {allowed:.0f} fragments that the levels allow"
     read, written = rates.bytes_of("compact", seen.bytes_in), rates.bytes_of("compact", seen.bytes_out)
     cost = Cost(read, written, rates.seconds("compact", read))
     reason = f"{seen.fragments_in} fragments become {seen.fragments_out}; {seen.deleted_share:.0%} of the rows are deleted"
@@ -187,7 +194,8 @@ _TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[Step | No
 
 
 def _step(seen: Observation, action: str, reason: str, gain: float, urgency: float, cost: Cost, quantity: float) -> Step:
-    return Step(seen.uri, action, reason, gain, urgency, cost, quantity, seen.version, seen.conn_id)
+    known = (seen.version, seen.conn_id, seen.deleted_share, seen.num_bytes)
+    return Step(seen.uri, action, reason, gain, urgency, cost, quantity, *known)
 
 
 def _ranked(due: Sequence[Step]) -> list[Step]:

@@ -60,6 +60,10 @@ class ServiceLevels:
         if self.tier_fanout < 2:
             raise InputError(f"tier_fanout must be at least 2, got {self.tier_fanout}")
 
+    def allowed_fragments(self, num_bytes: int) -> float:
+        """How many fragments a table of that size may have."""
+        return max(float(self.min_fragments), self.max_fragments_per_gb * num_bytes / 1e9)
+
 
 _TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {"int": (int,), "float": (int, float), "bool": (bool,), "str": (str,)}

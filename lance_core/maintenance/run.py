@@ -25,6 +25,7 @@ from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 from lance_core.maintenance.evidence import DONE, FAILED, NOTHING, SKIPPED, Evidence
+from lance_core.maintenance.observe import compaction_options
 from lance_core.maintenance.plan import Plan, Step
 from lance_core.maintenance.policy import STEPS, ManagedTable, Policy, ServiceLevels
 
@@ -120,12 +121,14 @@ def spec_of(step: Step, levels: ServiceLevels, options: Options | None = None) -
     """Return the job of a step, as an operator would run it."""
     common: dict[str, Any] = {"uri": step.uri, "storage_options": dict(options or {})}
     if step.action == "compact":
+        options_now = compaction_options(levels, deleted_share=step.deleted_share, num_bytes=step.num_bytes)
         return CompactSpec(
             **common,
             strategy="tiered",
-            tier_fanout=levels.tier_fanout,
-            target_rows_per_fragment=levels.target_rows_per_fragment,
-            materialize_deletions_threshold=levels.max_deleted_share,
+            tier_fanout=options_now.tier_fanout,
+            enough_fragments=options_now.enough_fragments,
+            target_rows_per_fragment=options_now.target_rows_per_fragment,
+            materialize_deletions_threshold=options_now.materialize_deletions_threshold,
         )
     if step.action == "optimize_indices":
         return OptimizeIndicesSpec(**common)

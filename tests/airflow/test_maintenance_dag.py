@@ -16,7 +16,7 @@ from lance_core.errors import InputError
 
 POLICY = """
 base_uri: {base}
-levels: {{target_rows_per_fragment: 1000, max_versions: 5, keep_versions: 2, keep_seconds: 0}}
+levels: {{min_fragments: 8, target_rows_per_fragment: 1000, max_versions: 5, keep_versions: 2, keep_seconds: 0}}
 budget: {{backoff_seconds: 0, max_concurrent: 2}}
 """
 

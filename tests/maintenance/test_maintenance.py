@@ -37,7 +37,7 @@ def table(path: Path, *, appends: int = 10, rows: int = 50) -> str:
 
 
 def policy(tmp_path: Path, **fields: Any) -> Policy:
-    levels = ServiceLevels(target_rows_per_fragment=1000, max_versions=5, keep_versions=2, keep_seconds=0)
+    levels = ServiceLevels(min_fragments=8, target_rows_per_fragment=1000, max_versions=5, keep_versions=2, keep_seconds=0)
     return Policy(base_uri=str(tmp_path), **{"levels": levels, "budget": Budget(backoff_seconds=0), **fields})
 
 

@@ -19,6 +19,7 @@ from lance_core.format.version import parse_storage_version
 TARGET_ROWS = 1024 * 1024
 STRATEGIES = ("adjacent", "tiered")
 TIER_FANOUT = 8
+TIER_OPTIONS = ("strategy", "tier_fanout", "enough_fragments")
 MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 CONFIG_PREFIX = "lance.compaction."
 HINTS = frozenset(
@@ -45,7 +46,8 @@ class CompactionOptions:
 
     `strategy="adjacent"` is the official library's plan: every fragment below the target is merged with its neighbours.
     `"tiered"` rewrites a size tier when `tier_fanout` fragments of it have gathered (see `compact_tiers`), which keeps the
-    cost of tables that grow by small appends low.
+    cost of tables that grow by small appends low. It merges the smallest tiers first and stops when `enough_fragments` or
+    fewer are left, because merging larger ones gains little for each byte.
     """
 
     target_rows_per_fragment: int = TARGET_ROWS
@@ -62,6 +64,7 @@ class CompactionOptions:
     data_storage_version: str | None = None
     strategy: str = "adjacent"
     tier_fanout: int = TIER_FANOUT
+    enough_fragments: int = 0
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -134,7 +137,7 @@ def _configured(name: str, text: str) -> Any:
 
 def options_to_json(options: CompactionOptions) -> dict[str, Any]:
     """The options as the official library spells them in its plans; a plan is made, so its strategy is no part of it."""
-    own = {name: value for name, value in asdict(options).items() if name not in ("strategy", "tier_fanout")}
+    own = {name: value for name, value in asdict(options).items() if name not in TIER_OPTIONS}
     return {
         **_WIRE_REST,
         **own,

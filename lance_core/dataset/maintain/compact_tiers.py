@@ -37,18 +37,22 @@ def tiered_groups(
 ) -> Iterator[tuple[Fragment, ...]]:
     """Yield the groups among fragments that may be merged with one another.
 
-    A tier is merged when `tier_fanout` fragments of it have gathered, or when its rows fill a fragment of the target size. A
-    fragment for which `must_rewrite` holds (too many deleted rows) goes alone when its tier is not merged.
+    The smallest tiers go first, until `enough_fragments` are left. A tier is merged when `tier_fanout` fragments of it have
+    gathered, or when its rows fill a fragment of the target size. A fragment for which `must_rewrite` holds (too many
+    deleted rows) goes alone when its tier is not merged.
     """
     tiers: dict[int, list[Fragment]] = {}
     for fragment in fragments:
         tier = tier_of(fragment.num_rows, target=options.target_rows_per_fragment, fanout=options.tier_fanout)
         tiers.setdefault(tier, []).append(fragment)
-    for tier, members in sorted(tiers.items()):
+    left = len(fragments)
+    for tier, members in sorted(tiers.items(), reverse=True):
         rows = sum(fragment.num_rows for fragment in members)
         full = len(members) >= options.tier_fanout or rows >= options.target_rows_per_fragment
-        if tier > 0 and full and len(members) > 1:
-            yield from _cut(members, options)
+        if tier > 0 and full and len(members) > 1 and left > options.enough_fragments:
+            groups = list(_cut(members, options))
+            left -= len(members) - len(groups)
+            yield from groups
         else:
             yield from ((fragment,) for fragment in members if must_rewrite(fragment))
 

@@ -146,7 +146,8 @@ class CompactSpec(JobSpec):
     - `groups_per_commit`: that many groups are rewritten at a time and committed when they are done, so that a kill keeps
       what is finished. The job then publishes by itself. None stages all groups as one transaction;
     - `strategy`: "adjacent" merges every fragment below the target with its neighbours, as the official library plans;
-      "tiered" rewrites a size tier when `tier_fanout` fragments of it have gathered, for tables that grow by small appends;
+      "tiered" rewrites a size tier when `tier_fanout` fragments of it have gathered, for tables that grow by small appends,
+      the smallest tiers first, until `enough_fragments` or fewer are left;
     - `groups`: the fragment ids to rewrite, instead of what planning finds; `part_of`: the identity of the job it is for;
     - `dry_run`: only report what would be done.
     """
@@ -165,6 +166,7 @@ class CompactSpec(JobSpec):
     groups_per_commit: int | None = None
     strategy: Literal["adjacent", "tiered"] = "adjacent"
     tier_fanout: int = 8
+    enough_fragments: int = 0
     groups: tuple[tuple[int, ...], ...] = ()
     part_of: str = ""
     dry_run: bool = False

@@ -45,6 +45,7 @@ def options_of(spec: CompactSpec) -> CompactionOptions:
         batch_size=spec.batch_size,
         strategy=spec.strategy,
         tier_fanout=spec.tier_fanout,
+        enough_fragments=spec.enough_fragments,
     )
 
 
