@@ -7,7 +7,7 @@ JOBS ?= 2
 TASKS ?= 100000
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver
+.PHONY: hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -48,6 +48,24 @@ simulate: setup ## the commit protocol on every schedule: SCHEDULES of each scen
 
 model: ## check the model of the commit protocol exhaustively with spin; fails where spin is not installed
 	$(PYTHON) protocol/check.py
+
+HOSTILE ?= 10000
+FUZZ ?= 100000
+
+hostile: setup ## HOSTILE tables by strangers: every kind of file changed by its structure
+	$(BIN)/python tests/security/hostile_tables.py --count $(HOSTILE)
+
+fuzz: setup ## FUZZ data, index and deletion files with changed bytes
+	$(BIN)/python tests/security/hostile_tables.py --files --count $(FUZZ)
+
+audit: setup ## bandit, and the licences of all dependencies
+	$(BIN)/python -m pip install --quiet "bandit>=1.7" "pip-licenses>=5"
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml lance_core airflow_lance
+	$(BIN)/pip-licenses --order=license --format=plain
+
+sbom: setup ## a bill of materials (CycloneDX) of the environment, in sbom.json
+	$(BIN)/python -m pip install --quiet "cyclonedx-bom>=5"
+	$(BIN)/cyclonedx-py environment $(BIN)/python --output-file sbom.json
 
 lint: setup ## ruff, format
 	$(BIN)/ruff check .

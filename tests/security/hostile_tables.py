@@ -3,6 +3,7 @@
 ::
 
     python tests/security/hostile_tables.py --count 10000 --seed 1      exit status 1 when something escaped
+    python tests/security/hostile_tables.py --files --count 100000      bytes of data, index and deletion files, and reading
 
 A case takes a small, good table, changes one or two fields of one or two of its files (protobuf messages and JSON by their
 structure, everything else by its bytes), and then does what readers, committers and maintenance do. Allowed are an answer
@@ -368,6 +369,35 @@ _HARMLESS = (
 _MODES = frozenset({"r", "rb", "w", "wb", "x", "xb", "r+b", "a", "ab"})
 
 
+def change_bytes(rng: random.Random, table: Path) -> str:
+    """Change some bytes of a data, index or deletion file."""
+    files = [path for folder in ("data", "_indices", "_deletions") for path in sorted((table / folder).rglob("*"))]
+    path = rng.choice([path for path in files if path.is_file()])
+    data, note = _changed_bytes(rng, path.read_bytes())
+    path.unlink()
+    path.write_bytes(data)
+    return f"{path.relative_to(table)}: {note}"
+
+
+def run_file_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> list[Escape]:
+    """One table with damaged or hostile bytes, and what readers do with it."""
+    rng = random.Random(seed)
+    name = rng.choice(("addresses", "stable"))
+    shutil.rmtree(work / name, ignore_errors=True)
+    shutil.copytree(good / name, work / name, copy_function=os.link)  # files are replaced, never written to
+    change = change_bytes(rng, work / name)
+    found = []
+    for verb, action in verbs(str(work / name)).items():
+        if verb in _READING:
+            what = _run(action, watch, work)
+            if what:
+                found.append(Escape(seed, f"{name}/{change}", verb, what))
+    return found
+
+
+_READING = frozenset({"scan", "filter", "search", "nearest", "take"})
+
+
 def run_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> list[Escape]:
     """One hostile table and every verb on it."""
     rng = random.Random(seed)
@@ -406,8 +436,9 @@ def _too_long(*_: object) -> None:
     raise TooLongError
 
 
-def run(seeds: range, *, limit_memory: bool = True) -> list[Escape]:
-    """Many cases in this process, under the budgets."""
+def run(seeds: range, *, limit_memory: bool = True, files: bool = False) -> list[Escape]:
+    """Many cases in this process, under the budgets; `files`: bytes of files, and only what reads."""
+    one = run_file_case if files else run_case
     signal.signal(signal.SIGALRM, _too_long)
     warnings.simplefilter("ignore")
     place = Path(tempfile.mkdtemp(prefix="hostile-"))
@@ -421,7 +452,7 @@ def run(seeds: range, *, limit_memory: bool = True) -> list[Escape]:
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
         watch = Watch()
         for seed in seeds:
-            escapes += run_case(seed, place / "good", place / "work", watch)
+            escapes += one(seed, place / "good", place / "work", watch)
             for escape in [item for item in escapes[-len(verbs("")) :] if item.seed == seed]:
                 print(str(escape).replace("\n", " "), flush=True)
             if (seed - seeds.start) % 500 == 499:
@@ -435,9 +466,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", action="store_true", help="change bytes of files, and only read")
     given = parser.parse_args()
-    escapes = run(range(given.seed, given.seed + given.count))
-    print(f"{given.count} hostile tables, {len(escapes)} escapes")
+    escapes = run(range(given.seed, given.seed + given.count), files=given.files)
+    print(f"{given.count} {'mutated files' if given.files else 'hostile tables'}, {len(escapes)} escapes")
     return 1 if escapes else 0
 
 
