@@ -28,7 +28,8 @@ class EncodingOptions:
 
     `compression` None means "choose"; "none" forbids general compression and FSST. `rle_threshold` is the share of runs
     below which run lengths pay. `dict_divisor` d allows dictionaries of at most 1/d distinct values;
-    `dict_size_ratio` is the share of the plain size that a dictionary must stay below.
+    `dict_size_ratio` is the share of the plain size that a dictionary must stay below. `dimensions`, one for each nesting
+    layer from the innermost, are those of fixed-size lists of structs (1 elsewhere): only 2.3 pages without values say them.
     """
 
     version: FileVersion = DEFAULT_VERSION
@@ -45,6 +46,7 @@ class EncodingOptions:
     dict_compression_level: int | None = None
     max_chunk_values: int = 4096
     chunk_bytes: int | None = None
+    dimensions: tuple[int, ...] = ()
 
     @property
     def has_large_chunk(self) -> bool:

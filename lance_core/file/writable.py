@@ -26,16 +26,16 @@ def refusal_of(nodes: Sequence[Node], version: FileVersion) -> InputError | None
     return next((found for node in nodes for found in _refusals(node, version)), None)
 
 
-def check_empty_struct(leaf: Leaf, node: LeafNode, version: FileVersion) -> None:
+def check_empty_struct(leaf: Leaf, node: LeafNode) -> None:
     """InputError for rows of a struct without fields that would not come back as they are.
 
-    Its page has no value and, outside of 2.3, no levels. A packed one reads as null.
+    Its page has no value and no levels (in 2.3 it has, which the official reader overlooks). A packed one reads as null.
     """
     num_valid = leaf.values.count if leaf.def_ is None else int(np.count_nonzero(leaf.def_ == 0))
     if is_packed(node.field):
         if num_valid:
             raise _refused(node, "a packed struct without fields reads as null", "Do not pack it.")
-    elif version < FileVersion.V2_3 and num_valid < leaf.values.count:
+    elif num_valid < leaf.values.count:
         num_lost = leaf.values.count - num_valid
         raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Give the struct a field.")
 

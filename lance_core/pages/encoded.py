@@ -9,7 +9,7 @@ import numpy as np
 from lance_core.codecs.blocks import Bytes
 from lance_core.fetch import Buffer
 from lance_core.format.encoding20 import ArrayEncoding
-from lance_core.format.layout import PageLayout
+from lance_core.format.layout import PageLayout, SparseLayout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +19,7 @@ class EncodedPage:
     `layout` is an array encoding in 2.0 files, a page layout in newer ones.
     """
 
-    layout: PageLayout | ArrayEncoding
+    layout: PageLayout | SparseLayout | ArrayEncoding
     buffers: tuple[Buffer, ...]
     num_rows: int
 

@@ -16,7 +16,7 @@ from google.protobuf.any_pb2 import Any
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange
 from lance_core.format.encoding20 import BlobColumn
-from lance_core.format.layout import BlobLayout, Column, ConstantLayout, FullZipLayout, MiniBlockLayout, Page
+from lance_core.format.layout import BlobLayout, Column, ConstantLayout, FullZipLayout, MiniBlockLayout, Page, SparseLayout
 from lance_core.wire import encodings20, encodings21, encodings23
 from lance_core.wire.pb import encodings_v2_0_pb2, file2_pb2
 from lance_core.wire.schema import parse_message
@@ -84,14 +84,14 @@ def _decode_column_encoding(message: file2_pb2.ColumnMetadata) -> object:
     return None
 
 
-def encode_column(column: Column) -> bytes:
-    """The ColumnMetadata block of a column."""
+def encode_column(column: Column, *, planar: bool = False) -> bytes:
+    """The ColumnMetadata block of a column; `planar`: in the words of 2.3."""
     message = file2_pb2.ColumnMetadata()
     for page in column.pages:
         added = message.pages.add(length=page.num_rows, priority=page.priority)
         added.buffer_offsets.extend(item.start for item in page.buffers)
         added.buffer_sizes.extend(item.size for item in page.buffers)
-        _encode_layout(added.encoding, page.layout)
+        _encode_layout(added.encoding, page.layout, planar=planar)
     message.buffer_offsets.extend(item.start for item in column.buffers)
     message.buffer_sizes.extend(item.size for item in column.buffers)
     described = encodings_v2_0_pb2.ColumnEncoding()
@@ -103,8 +103,10 @@ def encode_column(column: Column) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _encode_layout(target: file2_pb2.Encoding, layout: object) -> None:
-    if isinstance(layout, _NEW_LAYOUTS):
+def _encode_layout(target: file2_pb2.Encoding, layout: object, *, planar: bool) -> None:
+    if planar and isinstance(layout, (MiniBlockLayout, ConstantLayout, FullZipLayout, SparseLayout)):
+        _wrap(target, _PLANAR_LAYOUT, encodings23.encode_planar_layout(layout))
+    elif isinstance(layout, _NEW_LAYOUTS):
         _wrap(target, _PAGE_LAYOUT, encodings21.encode_page_layout(layout))
     else:
         _wrap(target, _ARRAY_ENCODING, encodings20.encode_array_encoding(layout))

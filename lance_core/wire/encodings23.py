@@ -1,4 +1,4 @@
-"""encodings_v2_3.proto -> page layouts (2.3 is unstable: read, never written).
+"""encodings_v2_3.proto <-> page layouts (2.3 is unstable).
 
 structure { dense { layers: [1] } } values { chunked { compression { flat { bits_per_value: 64 } } num_items: 3 } }
 MiniBlockLayout(value_compression=Flat(64), layers=(ALL_VALID_ITEM,), num_items=3, has_large_chunk=True)
@@ -9,6 +9,8 @@ A dense structure is a 2.2 layout in other words; a sparse one keeps its own.
 from __future__ import annotations
 
 from collections.abc import Callable
+
+from google.protobuf.message import Message
 
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format import encoding as enc
@@ -23,7 +25,7 @@ from lance_core.format.layout import (
     SparseList,
     SparseValidity,
 )
-from lance_core.wire.encodings21 import decode_compressive
+from lance_core.wire.encodings21 import decode_compressive, encode_compressive
 from lance_core.wire.pb import encodings_v2_3_pb2 as pb
 from lance_core.wire.schema import parse_message
 
@@ -125,6 +127,83 @@ _SPARSE_LAYERS: dict[str, Callable[..., SparseLayer]] = {
     "list": _list,
     "fixed_size_list": lambda message: SparseFixedSizeList(message.dimension, _validity(message.validity)),
 }
+
+
+def encode_planar_layout(layout: Values | SparseLayout) -> bytes:
+    """The serialized PlanarLayout of a page; UnsupportedEncodingError for a layout that 2.3 has no words for."""
+    message = pb.PlanarLayout()
+    if isinstance(layout, SparseLayout):
+        message.structure.sparse.SetInParent()
+        for layer in layout.layers:
+            _encode_sparse_layer(message.structure.sparse.layers.add(), layer)
+        _encode_values(message.values, layout.values)
+    else:
+        message.structure.dense.layers.extend(int(layer) for layer in layout.layers)  # type: ignore[misc]
+        _encode_values(message.values, layout)
+    return bytes(message.SerializeToString())
+
+
+def _encode_values(target: pb.ValuePlane, layout: Values) -> None:
+    if isinstance(layout, ConstantLayout):
+        if layout.inline_value is None:
+            target.none.SetInParent()
+        else:
+            target.constant.scalar = layout.inline_value
+        return
+    if isinstance(layout, MiniBlockLayout):
+        _encode_chunked(target.chunked, layout)
+    else:
+        _encode_zipped(target.zipped, layout)
+
+
+def _encode_chunked(target: pb.ChunkedValues, layout: MiniBlockLayout) -> None:
+    _put(target.compression, layout.value_compression)
+    target.levels.SetInParent()
+    if layout.rep_compression is not None:
+        _put(target.levels.repetition, layout.rep_compression)
+    if layout.def_compression is not None:
+        _put(target.levels.definition, layout.def_compression)
+    target.levels.repetition_index_depth = layout.repetition_index_depth
+    if layout.dictionary is not None:
+        _put(target.dictionary, layout.dictionary)
+    target.num_dictionary_items = layout.num_dictionary_items
+    target.num_buffers, target.num_items = layout.num_buffers, layout.num_items
+
+
+def _encode_zipped(target: pb.ZippedValues, layout: FullZipLayout) -> None:
+    _put(target.compression, layout.value_compression)
+    target.levels.SetInParent()
+    target.levels.bits_repetition, target.levels.bits_definition = layout.bits_rep, layout.bits_def
+    if layout.bits_per_value is not None:
+        target.bits_per_value = layout.bits_per_value
+    if layout.bits_per_offset is not None:
+        target.bits_per_offset = layout.bits_per_offset
+    target.num_items, target.num_visible_items = layout.num_items, layout.num_visible_items
+
+
+def _encode_sparse_layer(target: pb.SparseStructuralLayer, layer: SparseLayer) -> None:
+    if isinstance(layer, SparseList):
+        target.list.num_child_slots = layer.num_child_slots
+        _put(target.list.non_empty_positions, layer.non_empty_positions)
+        target.list.num_non_empty_positions = layer.num_non_empty_positions
+        _put(target.list.counts, layer.counts)
+        _encode_validity(target.list.validity, layer.validity)
+    elif isinstance(layer, SparseFixedSizeList):
+        target.fixed_size_list.dimension = layer.dimension
+        _encode_validity(target.fixed_size_list.validity, layer.validity)
+    else:
+        _encode_validity(target.validity, layer)
+
+
+def _encode_validity(target: pb.SparseValiditySet, layer: SparseValidity) -> None:
+    target.meaning = 2 if layer.are_valid else 1  # type: ignore[assignment]
+    _put(target.positions, layer.positions)
+    target.num_positions = layer.num_positions
+
+
+def _put(target: Message, encoding: enc.CompressiveEncoding) -> None:
+    # The messages of 2.1 have the same numbers.
+    target.ParseFromString(encode_compressive(encoding).SerializeToString())
 
 
 def _optional(message: object, name: str) -> enc.CompressiveEncoding | None:

@@ -16,7 +16,7 @@ import pytest
 from tests.bytes import random_judge as judge
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", secrets.randbelow(1 << 30)))
-VERSIONS = ("2.0", "2.1", "2.2")
+VERSIONS = ("2.0", "2.1", "2.2", "2.3")
 FEW, MANY, PARTS = 24, 250, 4
 
 
@@ -29,12 +29,14 @@ def check(root: Path, version: str, seeds: range) -> None:
         pytest.fail("\n".join([*lines, case.describe(), *judge.judge(case, root)]))
 
 
+@pytest.mark.filterwarnings("ignore:file version 2.3")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_some_random_files(tmp_path: Path, version: str) -> None:
     check(tmp_path, version, range(SEED, SEED + FEW))
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:file version 2.3")
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_random_files(tmp_path: Path, version: str, part: int) -> None:

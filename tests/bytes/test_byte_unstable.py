@@ -1,4 +1,4 @@
-"""2.3 (unstable: read, never written): what today's official library writes, over the matrix of types, nulls and shapes.
+"""2.3 (unstable): what today's official library writes, over the matrix of types, nulls and shapes.
 
 Offsets of texts as differences, ranges and runs; validity and lists as positions; runs of which both halves are packed.
 """
@@ -8,18 +8,17 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.arrow import schema_from_arrow
+import lance_core
 from lance_core.codecs.blocks import Pieces
 from lance_core.codecs.registry import CODECS
-from lance_core.errors import CorruptFileError, InputError, UnsupportedEncodingError, UnsupportedVersionError
-from lance_core.file.writer import FileWriter
+from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Constant, Delta, Flat, InlineBitpacking, Range, Rle, Variable
-from lance_core.format.version import parse_storage_version
-from lance_core.io.memory import MemoryStore
+from lance_core.format.layout import ConstantLayout, SparseLayout
 from tests.bytes import byte_cases as cases
 from tests.bytes import byte_files as files
 from tests.bytes import byte_pools as pools
@@ -90,8 +89,38 @@ def test_what_is_unknown_is_refused_by_name() -> None:
         CODECS.num_buffers(Delta(32, 0, Flat(32)))
 
 
-def test_it_is_not_written() -> None:
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+@pytest.mark.parametrize(("number", "spread"), [*enumerate(SPREAD)])
+def test_some_types_are_written(tmp_path: Path, number: int, spread: tuple[str, str]) -> None:
+    """What we write, both libraries read equal; each page is described in the words of 2.3."""
+    names = [name for name in NAMES[(number + number // 5) % 5 :: 5] if not name.startswith(cases.ALONE)]
+    table = pa.table({name: pools.column(name, 700, *spread) for name in names})
+    written = files.write_ours(tmp_path, table, "2.3")
+    assert not files.read_by_us(tmp_path, table)
+    found = files.official_table(tmp_path, table, written, "2.3").to_table()
+    assert not list(files.differences(found, table))
+    assert b"encodings23.PlanarLayout" in (tmp_path / files.PATH).read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+def test_pages_without_values_are_positions(tmp_path: Path) -> None:
+    kind = pa.list_(pa.struct([("x", pa.int32()), ("y", pa.string())]))
+    table = pa.table({"c": pa.array([None, [], None, [], []], kind), "d": pa.nulls(5, pa.int64()), "e": pa.array([7] * 5)})
+    written = files.write_ours(tmp_path, table, "next")
+    columns = files.open_at(tmp_path).columns(range(4))  # type: ignore[attr-defined]
+    layouts = [column.pages[0].layout for column in columns]
+    assert [type(layout) for layout in layouts] == [SparseLayout, SparseLayout, SparseLayout, ConstantLayout]
+    assert not files.read_by_us(tmp_path, table)
+    assert files.official_table(tmp_path, table, written, "2.3").to_table().equals(table)
+
+
+def test_a_warning_comes_with_it(tmp_path: Path) -> None:
     table = pa.table({"c": [1]})
-    with pytest.raises((InputError, UnsupportedVersionError, UnsupportedEncodingError), match=r"2\.3"):
-        version = parse_storage_version("2.3")
-        FileWriter(MemoryStore("unstable"), "a", schema_from_arrow(table.schema, version=version), version=version)
+    with pytest.warns(UserWarning, match=r"2\.3 is unstable"):
+        lance_core.write_dataset(table, str(tmp_path / "t"), data_storage_version="next")
+    assert lance.dataset(tmp_path / "t").data_storage_version == "2.3"
+    assert lance.dataset(tmp_path / "t").to_table().equals(table)
+    with pytest.warns(UserWarning, match=r"2\.3 is unstable"):
+        lance_core.write_dataset(pa.table({"c": [2]}), str(tmp_path / "t"), mode="append")
+    assert lance.dataset(tmp_path / "t").to_table().column("c").to_pylist() == [1, 2]
+    assert lance_core.dataset(str(tmp_path / "t")).to_table(filter="c = 2").num_rows == 1

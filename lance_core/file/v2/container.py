@@ -49,7 +49,7 @@ class ContainerWriter:
         metadata_start = self.position
         blocks = []
         for column in columns:
-            block = encode_column(column)
+            block = encode_column(column, planar=version is FileVersion.V2_3)
             blocks.append(ByteRange(self.position, self.position + len(block)))
             self._write(block)
         column_table = self.position

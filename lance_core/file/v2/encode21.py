@@ -31,6 +31,7 @@ from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
+from lance_core.pages.levels.build import ItemStep, Step
 from lance_core.pages.write.encode import encode_pages
 
 
@@ -73,8 +74,11 @@ class LeafEncoder:
         except InputError as error:
             raise InputError(f"column {node.field.name!r}: {error}", cure=error.cure) from error
         if is_empty_struct(node):
-            check_empty_struct(leaf, node, self._version)
-        pages = encode_pages(leaf, self._options[column])
+            check_empty_struct(leaf, node)
+        options = self._options[column]
+        if self._version is FileVersion.V2_3:
+            options = replace(options, dimensions=tuple(_dimension(step) for step in reversed(slices[0].steps)))
+        pages = encode_pages(leaf, options)
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
 
     def column_encoding(self, column: int) -> object:
@@ -89,6 +93,10 @@ def _settings(node: Node, outer: Mapping[str, bytes]) -> Iterator[Mapping[str, b
         yield known
     for child in node.children if isinstance(node, StructNode) else (node.item,) if isinstance(node, ListNode) else ():
         yield from _settings(child, known)
+
+
+def _dimension(step: Step) -> int:
+    return step.dimension if isinstance(step, ItemStep) else 1
 
 
 def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:

@@ -7,6 +7,7 @@ All columns together hold at most `max_buffered_bytes`; pages are encoded on the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -223,7 +224,13 @@ def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
     """The encoder of a storage version. InputError for versions that cannot be written."""
     if version is FileVersion.V2_0:
         return ArrayEncoder(schema)
-    if version in (FileVersion.V2_1, FileVersion.V2_2):
+    if version is FileVersion.V2_3:
+        warnings.warn(
+            "file version 2.3 is unstable: files of it may not be readable in the future; use it for experiments only",
+            UserWarning,
+            stacklevel=2,
+        )
+    if version >= FileVersion.V2_1:
         return LeafEncoder(schema, version)
     raise InputError(f"files of version {version.text} are not written here", cure="Use storage version 2.0, 2.1 or 2.2.")
 

@@ -18,14 +18,18 @@ from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage, as_buffer
 from lance_core.pages.leaf import ConstantValues, Leaf, Levels, max_visible_def
 from lance_core.pages.value_slots import take_slots
+from lance_core.pages.write.sparse import encode_nothing
 
 MAX_INLINE_BYTES = 32
 _SAMPLE = 64
 _NULL_ITEM = (RepDefLayer.NULLABLE_ITEM,)
+_ALL_VALID = (RepDefLayer.ALL_VALID_ITEM,)
 
 
 def encode_all_null(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
     """A page without any value: every leaf item is null, or no entry owns a slot."""
+    if options.version is FileVersion.V2_3:
+        return encode_nothing(leaf, options.dimensions)
     if leaf.rep is None and (leaf.def_ is None or leaf.layers == _NULL_ITEM):
         return EncodedPage(ConstantLayout(_NULL_ITEM), (), leaf.num_rows)
     if options.version < FileVersion.V2_2:
@@ -50,6 +54,8 @@ def encode_constant(leaf: Leaf, options: EncodingOptions) -> EncodedPage | None:
     if scalar is None:
         return None
     inline = scalar[0].tobytes() if len(scalar) == 1 and len(scalar[0]) <= MAX_INLINE_BYTES else None
+    if options.version is FileVersion.V2_3 and (inline is None or leaf.layers != _ALL_VALID or leaf.def_ is not None):
+        return None  # its dense pages have room for a few bytes and no levels
     buffers: list[Buffer] = [] if inline is not None else [_scalar_buffer(scalar)]
     if leaf.rep is not None or leaf.def_ is not None:
         buffers += [_plain(leaf.rep), _plain(leaf.def_)]

@@ -1,0 +1,65 @@
+"""Writing pages of 2.3 that hold no value at all: their structure as positions. The bytes are drawn in `read.sparse`.
+
+list<int32> [null, [], null]      list layer: no lists with items, nulls at 0 and 2      item layer: nothing
+
+Pages with values are written dense, as 2.2 writes them: the official library reads either.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.fetch import Buffer
+from lance_core.format.encoding import CompressiveEncoding, Constant, Flat
+from lance_core.format.layout import (
+    ConstantLayout,
+    RepDefLayer,
+    SparseFixedSizeList,
+    SparseLayer,
+    SparseLayout,
+    SparseList,
+    SparseValidity,
+)
+from lance_core.pages.encoded import EncodedPage, as_buffer
+from lance_core.pages.leaf import Leaf
+from lance_core.pages.levels.unravel import Nesting, unravel
+
+Numbers = npt.NDArray[np.int64]
+_NO_VALUES = ConstantLayout((RepDefLayer.ALL_VALID_ITEM,))
+
+
+def encode_nothing(leaf: Leaf, dimensions: tuple[int, ...]) -> EncodedPage:
+    """A page without values. `dimensions` (innermost first): fixed-size lists of structs among the layers, 1 elsewhere."""
+    sizes = dimensions or (1,) * len(leaf.layers)
+    steps = unravel(leaf.rep, leaf.def_, leaf.layers, leaf.values.count, dimensions=sizes)
+    buffers: list[Buffer] = []
+    layers = tuple(_layer(step, size, buffers) for step, size in zip(steps, reversed(sizes), strict=True))
+    return EncodedPage(SparseLayout(layers, _NO_VALUES), tuple(buffers), leaf.num_rows)
+
+
+def _layer(step: Nesting, dimension: int, buffers: list[Buffer]) -> SparseLayer:
+    if step.offsets is not None:
+        lengths = np.diff(step.offsets)
+        filled = np.flatnonzero(lengths)
+        positions = _numbers(filled, buffers)
+        counts = _numbers(lengths[filled], buffers)
+        return SparseList(int(step.offsets[-1]), positions, len(filled), counts, _validity(step, buffers))
+    validity = _validity(step, buffers)
+    return validity if dimension == 1 else SparseFixedSizeList(dimension, validity)
+
+
+def _validity(step: Nesting, buffers: list[Buffer]) -> SparseValidity:
+    if step.validity is None:
+        return SparseValidity(False, Constant(None), 0)
+    nulls = np.flatnonzero(~step.validity)
+    if len(nulls) == step.length:
+        return SparseValidity(True, Constant(None), 0)
+    return SparseValidity(False, _numbers(nulls, buffers), len(nulls))
+
+
+def _numbers(numbers: npt.NDArray[np.intp] | Numbers, buffers: list[Buffer]) -> CompressiveEncoding:
+    if len(numbers) == 0:
+        return Constant(None)
+    buffers.append(as_buffer(np.ascontiguousarray(numbers, "<i8").view(np.uint8)))
+    return Flat(64)
