@@ -42,6 +42,8 @@ AGREE = {
     "lists of bfloat16": (("2.0", "2.1", "2.2"), fixed(Shape("bfloat16"), 4, nulls=0.2)),
     "lists of uuid": (("2.0", "2.1", "2.2"), fixed(Shape("uuid"), 2)),
     "no rows of lists of text": (("2.0", "2.1", "2.2"), fixed(TEXT, 3)),
+    "packed lists": (("2.0", "2.2"), Shape("struct", (fixed(INT, 3), Shape("double", seed=5)), metadata=PACKED)),
+    "no rows of lists of dictionaries": (("2.1", "2.2"), fixed(Shape("dictionary", (TEXT,)), 3)),
     "a packed null of lists": (("2.1", "2.2"), Shape("struct", (Shape("list", (TEXT,)),), nulls=1.0, metadata=PACKED)),
     "a packed empty struct": (("2.1", "2.2"), Shape("struct", nulls=1.0, metadata=PACKED)),
     "uuids of a map": (("2.2",), Shape("map", (Shape("string", nullable=False), Shape("uuid")), nulls=0.3)),
@@ -58,6 +60,15 @@ CASES = [(name, version) for name, (versions, _) in AGREE.items() for version in
 def test_both_read_what_either_writes(tmp_path: Path, name: str, version: str) -> None:
     rows = 0 if name.startswith("no rows") else 300
     assert judge.judge(judge.Case(0, version, rows, (AGREE[name][1],)), tmp_path) == []
+
+
+def test_batches_of_a_dictionary_that_holds_a_null(tmp_path: Path) -> None:
+    """Small slices of a large batch are copied before they wait, dictionaries with them."""
+    items = pa.array([1.5, None, 2.5])
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2] * 3000, pa.int64()), items)
+    table = pa.table({"c": column})
+    written = files.write_ours(tmp_path, table, "2.2", batch_rows=700)
+    assert files.official_table(tmp_path, table, written, "2.2").to_table().column(0).to_pylist() == [1.5, None, 2.5] * 3000
 
 
 REFUSED = {

@@ -143,6 +143,8 @@ def plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def copied(array: pa.Array) -> pa.Array:
     """The array in buffers of its own, without an offset."""
+    if pa.types.is_dictionary(array.type):
+        array = plain_dictionary(array)
     # `take` would do as well, but it gets slices of nested fixed-size lists wrong; joining gets them right.
     return pa.concat_arrays([array, array.slice(0, 0)])
 

@@ -138,7 +138,7 @@ def _encode(options: EncodingOptions, slices: Sequence[Slice]) -> EncodedPage:
     if isinstance(first, ListSlice):
         return _encode_lists(options, [item for item in slices if isinstance(item, ListSlice)])
     values = concat([item.values for item in slices if isinstance(item, ValueSlice)], first.values.type)
-    if not len(values):
+    if not len(values) and not pa.types.is_struct(values.type):
         # List items of which there are none: a page without rows, as the official writer leaves it.
         return EncodedPage(AllNulls(), (), 0)
     valid = validity_of(values)

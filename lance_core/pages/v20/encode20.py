@@ -192,13 +192,21 @@ def _automatic_dictionary(writer: _Writer, values: DictionaryBlock, nulls: Bools
 
 
 def _packed_struct(writer: _Writer, values: StructBlock) -> enc20.PackedStruct:
-    columns, widths = [], []
+    columns, inner = [], []
     for child in values.children:
-        if not isinstance(child, FixedBlock) or child.bits % 8:
-            raise UnsupportedEncodingError("2.0 files pack only structs of fixed-width fields")
-        widths.append(child.bits)
-        columns.append(child.data[: child.count * (child.bits // 8)].reshape(values.count, child.bits // 8))
+        described, items = _packed_field(child)
+        width = items.bits * items.count // 8 // max(values.count, 1)
+        inner.append(described)
+        columns.append(items.data[: values.count * width].reshape(values.count, width))
     rows = writer.add(np.ascontiguousarray(np.concatenate(columns, axis=1)).reshape(-1))
-    # Each field is described as if it had a buffer of its own; only the shared one exists.
-    inner = tuple(enc20.NoNulls(enc20.Flat(width, enc20.BufferRef(0))) for width in widths)
-    return enc20.PackedStruct(inner, rows)
+    return enc20.PackedStruct(tuple(inner), rows)
+
+
+def _packed_field(block: Block) -> tuple[enc20.NoNulls, FixedBlock]:
+    """What a field is, as if it had a buffer of its own (only the shared one exists), and its plain values."""
+    if isinstance(block, ListBlock) and block.validity is None:
+        described, items = _packed_field(block.items)
+        return enc20.NoNulls(enc20.FixedSizeList(block.dimension, described)), items
+    if not isinstance(block, FixedBlock) or block.bits % 8 or not block.bits:
+        raise UnsupportedEncodingError("2.0 files pack only structs of fixed-width fields")
+    return enc20.NoNulls(enc20.Flat(block.bits, enc20.BufferRef(0))), block
