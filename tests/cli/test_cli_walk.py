@@ -39,6 +39,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("branches", "delete"): ("URI", "old"),
     ("branches", "list"): ("URI",),
     ("cleanup",): ("URI", "--dry-run", "--older-than", "1s", "--keep-tagged"),
+    ("commit",): ("URI",),
     ("compact",): ("URI",),
     ("count",): ("URI", "--where", "id > 3"),
     ("delete",): ("URI", "--where", "id = 3"),

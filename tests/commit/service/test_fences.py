@@ -1,0 +1,95 @@
+"""Who may publish an attempt and who may give it up: one key decides, and a killed commit is in nobody's way."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import lance
+import pytest
+
+from lance_core.commit.identities import identities_of, withdrawals_of
+from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.fences import fence_for_publishing, fence_for_withdrawal, read_fence
+from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.staging.abort import abort_attempt
+from lance_core.errors import IncompatibleConflictError
+from lance_core.io.local.store import LocalStore
+from lance_core.io.memory import MemoryStore
+from lance_core.io.testing import FaultyStore
+from tests.commit.commit_support import create, live_rows, stage
+
+
+class Killed(BaseException):
+    """A process that dies."""
+
+
+def _is_publication(name: str, path: str) -> bool:
+    return name == "put_if_absent" and path.startswith("_versions/")
+
+
+def test_the_first_decision_stands() -> None:
+    store = MemoryStore("first-decision")
+    key = ("job", "00ff00ff00ff00ff")
+    assert not fence_for_publishing(store, [key], commit="c1")[key].withdraws
+    found, is_new = fence_for_withdrawal(store, *key, by="abort")
+    assert (found.withdraws, found.commit, is_new) == (False, "c1", False)
+    other = ("job", "11ff00ff00ff00ff")
+    assert fence_for_withdrawal(store, *other, by="abort")[1]
+    assert fence_for_publishing(store, [other], commit="c1")[other].withdraws
+
+
+def test_a_damaged_decision_means_hands_off() -> None:
+    store = MemoryStore("damaged-decision")
+    store.put("_lance_core/staged/job.00ff00ff00ff00ff.fence.json", b"{")
+    fence = read_fence(store, "job", "00ff00ff00ff00ff")
+    assert fence is not None and not fence.withdraws
+
+
+def test_aborting_what_a_killed_commit_was_about_to_publish_takes_a_version_without_rows(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    create(store)
+    staged = stage(store, (7,))
+    faulty = FaultyStore(store, fail_at=1, when="before", error=Killed, matches=_is_publication)  # type: ignore[arg-type]
+    with contextlib.suppress(Killed):
+        commit_staged(faulty, [staged])
+    assert abort_attempt(store, staged.uuid, staged.attempt)
+    fence = load_transaction(store, 2)
+    assert fence is not None
+    assert withdrawals_of(fence) == {staged.uuid: staged.attempt}
+    assert identities_of(fence) == {}
+    dataset = lance.dataset(store.uri)
+    dataset.validate()
+    assert (dataset.version, sorted(dataset.to_table()["a"].to_pylist())) == (2, [1, 2, 3])
+    assert list_staged(store) == []
+    with pytest.raises(IncompatibleConflictError, match="withdrawn"):
+        commit_staged(store, [staged])
+
+
+def test_a_commit_that_was_under_way_finds_the_fence_version_and_refuses() -> None:
+    store = MemoryStore("under-way")
+    create(store)
+    staged = stage(store, (7,))
+
+    class Between(FaultyStore):
+        done = False
+
+        def _call(self, name: str, path: str, action):  # type: ignore[no-untyped-def]
+            if _is_publication(name, path) and not Between.done:
+                Between.done = True
+                abort_attempt(store, staged.uuid, staged.attempt)
+            return action()
+
+    with pytest.raises(IncompatibleConflictError, match="was withdrawn in version 2"):
+        commit_staged(Between(store, fail_at=10**9), [staged])
+    assert (live_rows(store), latest_version(store)) == ([1, 2, 3], 2)
+
+
+def test_an_abort_of_what_nobody_was_about_to_publish_makes_no_version() -> None:
+    store = MemoryStore("no-version")
+    create(store)
+    staged = stage(store, (7,))
+    abort_attempt(store, staged.uuid, staged.attempt)
+    assert latest_version(store) == 1
