@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lance_core.commit.log.look import LogLook, look_since
+from lance_core.commit.model import StagedTransaction
 from lance_core.commit.record_types import Asked, is_same_work
-from lance_core.commit.registry.attempts import find_finished, started_attempts
+from lance_core.commit.registry.attempts import find_finished, read_started, started_attempts
 from lance_core.commit.registry.landings import known_landing
 from lance_core.commit.registry.ledger import Landing
 from lance_core.commit.staging.abort import abort_attempt
@@ -51,6 +52,17 @@ def after_clear(store: Store, spec: S) -> S:
             log.info("withdrawing attempt %s of %s: a person cleared its task", attempt, former)
             abort_attempt(store, former, attempt, by="a cleared task")
     return replace(spec, identity=identity, former_identities=())
+
+
+def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
+    """A person who clears a task wants its work done anew: what an earlier run has staged and not landed is withdrawn."""
+    if not spec.cleared:
+        return False
+    started = read_started(store, staged.uuid, staged.attempt)
+    if started is not None and Asked.from_dict(started.asked).clear == spec.cleared:
+        return False
+    abort_attempt(store, staged.uuid, staged.attempt, by="a cleared task")
+    return True
 
 
 def find_landing(store: Store, spec: JobSpec) -> Landing | None:

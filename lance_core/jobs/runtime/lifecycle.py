@@ -35,7 +35,13 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.failure_record import clear_failure
 from lance_core.jobs.runtime.landed_reference import landed_reference
-from lance_core.jobs.runtime.landed_work import NOT_THE_WORK, after_clear, find_landing, require_same_work
+from lance_core.jobs.runtime.landed_work import (
+    NOT_THE_WORK,
+    after_clear,
+    find_landing,
+    require_same_work,
+    withdrawn_by_clear,
+)
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
 from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Source, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
@@ -88,7 +94,9 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
         return Done(finished or reference, landing.version)
     for identity in (spec.identity, *spec.former_identities):
         staged = find_staged(store, identity, spec=work)
-        if staged is not None and not _give_up_unjudgeable(store, staged):
+        if staged is None or _give_up_unjudgeable(store, staged):
+            continue
+        if not withdrawn_by_clear(store, spec, staged):
             return Done(staged)
     return None
 
