@@ -7,7 +7,7 @@ JOBS ?= 2
 TASKS ?= 100000
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver
+.PHONY: hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -82,6 +82,9 @@ contracts: setup ## import contracts
 	$(BIN)/lint-imports
 
 check: lint types contracts ## everything but the tests
+
+far: setup ## side by side with pylance on an object store that is 30 ms away
+	$(BIN)/python -m bench.far
 
 driver: setup ## the end of a write job of 100,000 tasks, without Spark, on a store 30 ms away
 	$(BIN)/python -m bench.many_tasks --tasks $(TASKS) --commit

@@ -183,3 +183,15 @@ def test_newest_version_of_a_long_history_is_on_the_first_page(server: RunningSe
     opened = [item for item in seen.seen if item["operation"] == "GET"]
     assert opened[0]["key"].endswith(naming.manifest_path(5000))
     assert [item["operation"] for item in seen.seen][:3] == ["LIST", "LIST", "GET"]
+
+
+@pytest.mark.slow
+def test_no_operation_sends_more_than_the_official_library() -> None:
+    from bench.far import measure
+
+    with object_server() as running:
+        found = measure(running, latency_ms=30, megabytes_per_second=50, scale=0.1)
+    for title, (ours, theirs) in found.items():
+        assert ours.requests <= theirs.requests + 2, (title, str(ours), str(theirs))
+        assert ours.num_bytes <= theirs.num_bytes * 1.2 + 50_000, (title, str(ours), str(theirs))
+        assert ours.depth <= theirs.depth * 2 + 4, (title, str(ours), str(theirs))

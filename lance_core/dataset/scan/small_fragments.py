@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.row_offsets import Ints
@@ -32,13 +33,16 @@ from lance_core.format.version import FileVersion
 
 MIN_TASKS = 8
 """Fewer fragments are not worth the trouble."""
+MIN_FAR_TASKS = 1000
+"""On a far store each file is one request either way, and one more when it turns out not to be so simple."""
 _FIRST_TASKS, _BLOCK_TASKS = 64, 2048
 _BLOCK_BYTES = 16 << 20
 
 
 def swept(snapshot: Snapshot, plan: ScanPlan) -> Iterable[FragmentTask]:
     """The tasks of a plan in order; tiny fragments come with their selected rows picked, those without any not at all."""
-    if plan.filter is None or len(plan.tasks) < MIN_TASKS:
+    fewest = MIN_FAR_TASKS if is_far(snapshot) else MIN_TASKS
+    if plan.filter is None or len(plan.tasks) < fewest:
         return plan.tasks
     sweep = _sweep_of(snapshot, plan)
     return plan.tasks if sweep is None else sweep.run(plan.tasks)
