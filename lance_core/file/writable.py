@@ -73,14 +73,20 @@ def _empty_below(node: Node) -> Iterator[InputError]:
         yield from _empty_below(child)
 
 
-def _lists_and_fixed(node: Node, *, in_list: bool = False, in_fixed: bool = False) -> Iterator[InputError]:
-    """Lists and maps with fixed-size lists of structs above or below them."""
+def _lists_and_fixed(node: Node, *, in_list: bool = False) -> Iterator[InputError]:
+    """Fixed-size lists of structs in a list or map, and those whose first leaf, which tells their lengths, is in a list."""
     if isinstance(node, ListNode):
-        if (in_fixed and not node.dimension) or (in_list and node.dimension):
+        if node.dimension and (in_list or _begins_with_list(node.item)):
             yield _refused(node, "lists and fixed-size lists of structs cannot be nested into each other", _FLATTEN)
-        in_fixed, in_list = in_fixed or bool(node.dimension), in_list or not node.dimension
+        in_list = in_list or not node.dimension
     for child in _children(node):
-        yield from _lists_and_fixed(child, in_list=in_list, in_fixed=in_fixed)
+        yield from _lists_and_fixed(child, in_list=in_list)
+
+
+def _begins_with_list(node: Node) -> bool:
+    if isinstance(node, ListNode):
+        return not node.dimension or _begins_with_list(node.item)
+    return isinstance(node, StructNode) and _begins_with_list(node.children[0])
 
 
 def _scales(node: Node, factor: int) -> Iterator[int]:

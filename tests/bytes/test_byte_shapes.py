@@ -42,6 +42,11 @@ AGREE = {
     "lists of bfloat16": (("2.0", "2.1", "2.2"), fixed(Shape("bfloat16"), 4, nulls=0.2)),
     "lists of uuid": (("2.0", "2.1", "2.2"), fixed(Shape("uuid"), 2)),
     "no rows of lists of text": (("2.0", "2.1", "2.2"), fixed(TEXT, 3)),
+    "lists behind another field of fixed lists of structs": (
+        ("2.2",),
+        fixed(Shape("struct", (some("int32"), Shape("list", (TEXT,), nulls=0.2)), nulls=0.2), 2, nulls=0.2),
+    ),
+    "null lists of lists of text": (("2.1", "2.2"), fixed(fixed(TEXT, 1, nulls=1.0, dirty=True), 1)),
     "packed lists": (("2.0", "2.2"), Shape("struct", (fixed(INT, 3), Shape("double", seed=5)), metadata=PACKED)),
     "no rows of lists of dictionaries": (("2.1", "2.2"), fixed(Shape("dictionary", (TEXT,)), 3)),
     "a packed null of lists": (("2.1", "2.2"), Shape("struct", (Shape("list", (TEXT,)),), nulls=1.0, metadata=PACKED)),

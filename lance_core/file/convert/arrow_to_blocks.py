@@ -119,6 +119,8 @@ def _items(items: pa.Array) -> Block:
     """The items of fixed-size lists: of a fixed width, or of none at all when every one is null."""
     if pa.types.is_null(items.type) or (is_variable(items.type) and items.null_count == len(items)):
         return FixedBlock(0, np.empty(0, np.uint8), len(items))
+    if pa.types.is_fixed_size_list(items.type) and items.null_count == len(items):
+        items = pa.nulls(len(items), items.type)  # nor do the items of these have values
     block = _plain(block_of(items))
     if isinstance(block, FixedBlock | ListBlock):
         return block

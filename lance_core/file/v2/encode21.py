@@ -72,7 +72,7 @@ class LeafEncoder:
         try:
             leaf = leaf_of(join_slices(slices))
         except InputError as error:
-            raise InputError(f"column {node.field.name!r}: {error}", cure=error.cure) from error
+            raise InputError(f"column {node.field.name!r}: {error}") from error
         if is_empty_struct(node):
             check_empty_struct(leaf, node)
         options = self._options[column]
