@@ -13,34 +13,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from lance_core.dataset.indexing.scalar_search import Served, serve
-from lance_core.dataset.query.explain import explain
-from lance_core.dataset.query.plan_search import plan_search
-from lance_core.dataset.scan.address_pruning import nearby
+from lance_core.dataset.query.row_plans import PlainPlan, RowPlan, plan_rows
 from lance_core.dataset.scan.blobs import open_blobs
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS, count_selected, scan
+from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
 from lance_core.dataset.scan.order_by import key_columns, sorted_indices
-from lance_core.dataset.scan.plan import ScanPlan, check_bounds, plan_scan
+from lance_core.dataset.scan.plan import ScanPlan, check_bounds
 from lance_core.dataset.scan.postprocess import (
     ADDRESS,
     BLOB_MODES,
-    Finish,
     as_objects,
     blob_outputs,
-    plan_finish,
     without_deletions,
 )
-from lance_core.dataset.scan.projection import Projection, plan_projection
 from lance_core.dataset.scan.rebatch import at_most_bytes, exactly
 from lance_core.dataset.scan.request import ScanRequest, as_filter
 from lance_core.dataset.scan.statistics import ScanStatistics, report
-from lance_core.dataset.scan.take import take_addresses, take_rows
-from lance_core.dataset.scan.to_table import scan_table
+from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.io.testing import CountingStore
@@ -79,7 +71,7 @@ def ordered_table(snapshot: Snapshot, request: ScanRequest) -> pa.Table:
     wanted = sorted_indices(table, request.order_by).slice(offset, limit)
     if not small:
         return LanceScanner(snapshot, every).to_table().take(wanted)
-    projection = LanceScanner(snapshot, every)._projection
+    projection = PlainPlan(snapshot, every).projection
     addresses: Any = table.column(ADDRESS).take(wanted)
     if len(addresses) == 0:
         return projection.arrow_schema.empty_table()
@@ -91,7 +83,7 @@ def blob_frame(snapshot: Snapshot, request: ScanRequest, blob_mode: str, **kwarg
     if blob_mode not in BLOB_MODES:
         raise InputError(f"unknown blob_mode {blob_mode!r}", cure=f"Use one of {', '.join(BLOB_MODES)}.")
     plain = replace(request, blob_handling=BLOB_MODES[blob_mode], scan_stats_callback=None)
-    blobs = blob_outputs(snapshot, LanceScanner(snapshot, replace(plain, blob_handling=None))._projection)
+    blobs = blob_outputs(snapshot, PlainPlan(snapshot, replace(plain, blob_handling=None)).projection)
     if blob_mode != "lazy" or not blobs:
         return LanceScanner(snapshot, plain).to_table().to_pandas(**kwargs)
     table = LanceScanner(snapshot, replace(plain, with_row_address=True)).to_table()
@@ -117,47 +109,14 @@ class LanceScanner:
             whole = [fragment for fragment in self._snapshot.manifest.fragments if fragment.id in wanted]
             request = replace(request, fragments=whole)
         self._request = request
-        self._finish: Finish | None = None
-        self._search = plan_search(self._snapshot, request)
-        if self._search is not None:
-            return
-        self._filter = None if request.filter is None else as_filter(request.filter, snapshot.arrow_schema)
-        self._projection = plan_projection(
-            snapshot.manifest.schema,
-            request.columns,
-            with_row_id=request.with_row_id,
-            with_row_address=request.with_row_address,
-        )
-        self._finish = plan_finish(
-            snapshot, self._projection, deleted=request.include_deleted_rows, blobs=request.blob_handling
-        )
-        if self._finish is not None:
-            self._projection = self._finish.projection
-        if request.order_by:
-            # A wrong column is told now.
-            plan_projection(snapshot.manifest.schema, key_columns(request.order_by))
+        self._rows: RowPlan = plan_rows(self._snapshot, request, opened=snapshot)
 
-    @cached_property
+    @property
     def plan(self) -> ScanPlan:
-        """What will be done. Made late: it looks at every fragment, and a count may not need any."""
-        return self._planned(self._projection)
-
-    @cached_property
-    def _served(self) -> Served:
-        return self._serve(self.plan)
-
-    def _serve(self, plan: ScanPlan) -> Served:
-        request = self._request
-        use = request.use_scalar_index and not request.include_deleted_rows
-        return serve(self._snapshot, plan, use_indices=use, trust=request.trust, fast=request.fast_search)
-
-    def _planned(self, projection: Projection) -> ScanPlan:
-        manifest, request = self._snapshot.manifest, self._request
-        every = manifest.fragments if request.fragments is None else request.fragments
-        fragments = nearby(manifest, every, self._filter)
-        return plan_scan(
-            manifest.schema, fragments, projection, filter=self._filter, limit=request.limit, offset=request.offset
-        )
+        """What a plain scan will read. InputError for a search."""
+        if not isinstance(self._rows, PlainPlan):
+            raise InputError("a search has no plan of a scan", cure="See explain_plan.")
+        return self._rows.plan
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -167,9 +126,7 @@ class LanceScanner:
     @property
     def projected_schema(self) -> pa.Schema:
         """The schema of the result."""
-        if self._finish is not None:
-            return self._finish.schema
-        return self._search.schema if self._search is not None else self._projection.arrow_schema
+        return self._rows.schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The result as a stream; memory is bounded whatever the table's size, unless rows are ordered or searched."""
@@ -180,10 +137,9 @@ class LanceScanner:
         return batches if request.batch_size_bytes is None else at_most_bytes(batches, request.batch_size_bytes)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        if self._request.order_by or self._search is not None:
+        if self._request.order_by:
             return iter(self._table().to_batches(max_chunksize=self._request.batch_size))
-        batches = scan(self._snapshot, self._served.plan, batch_size=self._request.batch_size or DEFAULT_BATCH_ROWS)
-        return batches if self._finish is None else map(self._finish, batches)
+        return self._rows.batches()
 
     def _measured(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if self._counting is None:
@@ -202,10 +158,7 @@ class LanceScanner:
         if callback is None or self._counting is None:
             return
         counts = self._counting.counts
-        scanned = {"rows_returned": rows}
-        if self._search is None:
-            tasks = self._served.plan.tasks
-            scanned |= {"rows_scanned": sum(task.num_rows for task in tasks), "fragments_scanned": len(tasks)}
+        scanned = {"rows_returned": rows, **self._rows.scanned()}
         made = ScanStatistics(
             iops=counts.requests,
             requests=counts.requests,
@@ -230,12 +183,7 @@ class LanceScanner:
     def _table(self) -> pa.Table:
         if self._request.order_by:
             return ordered_table(self._own, self._request)
-        if self._search is not None:
-            return self._search.table()
-        table = scan_table(self._snapshot, self._served.plan, batch_size=self._request.batch_size)
-        if self._finish is None:
-            return table
-        return pa.Table.from_batches(map(self._finish, table.to_batches()), schema=self._finish.schema)
+        return self._rows.table()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The result as a reader that other Arrow libraries take."""
@@ -257,15 +205,7 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """Rows of the result; without a filter nothing but the manifest is read."""
-        request = self._request
-        if self._search is not None:
-            return int(self._search.table().num_rows)
-        if self._filter is None:
-            if request.limit is None and not request.offset and request.fragments is None:
-                return self._snapshot.manifest.num_rows
-            return sum(task.num_rows for task in self.plan.tasks)
-        plan = self._planned(plan_projection(self._snapshot.manifest.schema, []))
-        return count_selected(self._snapshot, self._serve(plan).plan)
+        return self._rows.count()
 
     def head(self, num_rows: int) -> pa.Table:
         """The first rows of the result."""
@@ -274,17 +214,11 @@ class LanceScanner:
 
     def take(self, indices: Any) -> pa.Table:
         """Rows by their position in the result of a scan without filter, limit and fragments."""
-        request = self._request
-        is_shaped = self._search is not None or self._finish is not None or request.order_by
-        if is_shaped or request.filter is not None or request.fragments is not None:
-            return self.to_table().take(indices)
-        return take_rows(self._snapshot, indices, self._projection)
+        return self.to_table().take(indices) if self._request.order_by else self._rows.take(indices)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What will be read, in words, and which index answers what."""
-        if self._search is not None:
-            return self._search.explain(verbose=verbose)
-        return explain(self._snapshot, self._served, self._request.filter, verbose=verbose)
+        return self._rows.explain(verbose=verbose)
 
     def analyze_plan(self) -> str:
         """Run the scan, and tell what it did: the plan, the rows that came, the seconds it took to plan and to read."""
