@@ -15,7 +15,7 @@ from lance_core.rowids.index import FragmentIds, build_row_id_index
 from lance_core.rowids.selection import decode_address_treemap, encode_address_treemap
 from lance_core.wire.manifest_file import decode_manifest_file
 from lance_core.wire.pb import table_pb2
-from lance_core.wire.rowids import row_ids_of, versions_of
+from tests.rowids.row_id_support import row_ids_of, versions_of
 
 
 def newest(uri: Path):  # type: ignore[no-untyped-def]

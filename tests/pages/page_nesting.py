@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from lance_core.pages.repdef import ItemStep, ListStep, Nesting, Step
+from lance_core.pages.levels.build import ItemStep, ListStep, Step
+from lance_core.pages.levels.unravel import Nesting
 
 
 def types(max_depth: int = 4, *, fixed_lists: bool = True) -> st.SearchStrategy[pa.DataType]:

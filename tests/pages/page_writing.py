@@ -12,7 +12,7 @@ from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlo
 from lance_core.fetch import ByteRange
 from lance_core.format.layout import Column, Page
 from lance_core.pages.leaf import ConstantValues, Leaf
-from lance_core.pages.repdef import ItemStep, ListStep, Step, build_levels
+from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
 from lance_core.pages.write.encode import EncodedPage
 from lance_core.wire.columns import encode_column
 from tests.pages.page_files import OpenBytes

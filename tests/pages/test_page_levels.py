@@ -10,7 +10,9 @@ from lance_core.codecs.blocks import FixedBlock
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.layout import RepDefLayer
 from lance_core.pages.leaf import ConstantValues, Leaf
-from lance_core.pages.repdef import ItemStep, ListStep, build_levels, join_levels, unravel
+from lance_core.pages.levels.build import ItemStep, ListStep, build_levels
+from lance_core.pages.levels.join import join_levels
+from lance_core.pages.levels.unravel import unravel
 from tests.pages.page_nesting import arrays, rebuild, steps_of, types
 
 R = RepDefLayer

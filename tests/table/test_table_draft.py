@@ -61,7 +61,7 @@ from lance_core.table.operations import (
     UpdateMode,
 )
 from lance_core.table.transaction import Transaction
-from lance_core.wire.rowids import row_ids_of, versions_of
+from tests.rowids.row_id_support import row_ids_of, versions_of
 from tests.table.table_histories import read_history, transaction_of
 
 SCHEMA = Schema(tuple(Field(i, name, -1, "int64") for i, name in enumerate("abc")), {"k": b"v"})
