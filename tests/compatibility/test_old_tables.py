@@ -109,6 +109,9 @@ def rewrite(release: str, root: Path, names: list[str]) -> list[str]:
     found = []
     for name in names:
         path = root / name
+        if name.startswith("stable") and "0.20" <= release < "0.30":
+            # Compaction of these releases lost row ids: 58 ids for 72 rows. We call it corrupt and commit nothing.
+            continue
         try:
             rows = lance.dataset(path).to_table().slice(0, 7)
         except (ValueError, OSError):

@@ -3,7 +3,7 @@
 ::
 
     0.4 to 0.24    IVF_PQ in one file       a protobuf message at the end of index.idx; its rows are scanned instead
-    0.18 to 6.1    index.idx, auxiliary.idx in today's layout; metadata `lance:index` says kind and metric
+    0.30 to 6.1    index.idx, auxiliary.idx in today's layout; metadata `lance:index` says kind and metric
     since 7.0      the manifest says it     nothing to do
 
 `with_details` completes an entry; an entry that is complete stays as it is.
@@ -24,7 +24,7 @@ from lance_core.fetch import ByteRange
 from lance_core.format.index import IndexDetails, IndexMetadata
 from lance_core.format.index_details import Hnsw, Quantizer, VectorDetails
 from lance_core.index.base import IndexFolder
-from lance_core.index.vector.segment import INDEX, INDEX_KEY, STORAGE, STORAGE_KEY
+from lance_core.index.vector.segment import INDEX, INDEX_KEY, IVF_KEY, STORAGE, STORAGE_KEY
 from lance_core.io.cache import shared_cache
 from lance_core.table.coverage import SYSTEM_INDICES
 from lance_core.wire.index import decode_old_vector_index, encode_details
@@ -67,10 +67,16 @@ def _details_in(folder: IndexFolder) -> tuple[IndexDetails | None, bool]:
         old = _old_message(folder)
         if old is not None:
             return encode_details(old), False
-        told = json.loads(folder.open(INDEX).schema.metadata.get(INDEX_KEY, b"{}"))
-        stored = json.loads(folder.open(STORAGE).schema.metadata.get(STORAGE_KEY, b"[]"))
-        details = _of_metadata(told, json.loads(stored[0]) if stored else {})
-        return (None if details is None else encode_details(details)), True
+        opened = folder.open(INDEX)
+        told = json.loads(opened.schema.metadata.get(INDEX_KEY, b"{}"))
+        texts = json.loads(folder.open(STORAGE).schema.metadata.get(STORAGE_KEY, b"[]"))
+        stored = json.loads(texts[0]) if texts else {}
+        details = _of_metadata(told, stored)
+        is_todays = opened.schema.metadata.get(IVF_KEY, b"").isdigit()
+        coded = None if details is None else details.quantizer
+        # Releases up to 0.29 kept the codebook of product quantization in the text of the metadata.
+        is_known = coded is not None and (coded.kind != "pq" or int(stored.get("codebook_position") or 0) > 0)
+        return (None if details is None else encode_details(details)), is_todays and is_known
     except (LanceError, OSError, ValueError, struct.error):
         return None, False
 

@@ -23,10 +23,12 @@ from lance_core.dataset.query.text_columns import Searched, TextColumn, restrict
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
+from lance_core.format.index_details import InvertedDetails
+from lance_core.format.schema import column_of
 from lance_core.index.text import matching
 from lance_core.index.text.inverted import KIND
 from lance_core.index.text.matching import Documents, Stats, stats_of
-from lance_core.index.text.params import TextParams
+from lance_core.index.text.params import TextParams, params_of_details
 from lance_core.index.text.query import (
     BooleanQuery,
     BoostQuery,
@@ -40,6 +42,7 @@ from lance_core.index.text.query import (
 )
 from lance_core.index.text.tokenize import plain_words
 from lance_core.rowids.index import MISSING
+from lance_core.wire.index import decode_details
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,20 @@ class TextSearch:
                 if text:
                     first = min(segment.index.name for segment in text)
                     self._segments[name] = [segment for segment in text if segment.index.name == first]
+            self._add_unreadable(self._segments)
         return self._segments
+
+    def _add_unreadable(self, segments: dict[str, list[Segment]]) -> None:
+        """Columns whose index is of a version not searched here: their rows are read, and words cut as the index does."""
+        schema = self.snapshot.manifest.schema
+        for index in self.snapshot.manifest.indices:
+            details = decode_details(index.details) if index.details is not None else None
+            if not isinstance(details, InvertedDetails) or len(index.fields) != 1 or index.fields[0] not in schema.by_id:
+                continue
+            name = column_of(schema, index.fields[0])
+            if name not in segments and index.fragment_bitmap is not None:
+                segments[name] = []
+                self._params.setdefault(name, params_of_details(details))
 
     def without_indices(self) -> TextSearch:
         """The same search by reading all rows of the columns it was about; words are cut as the indices cut them."""
