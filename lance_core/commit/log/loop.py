@@ -366,7 +366,10 @@ class _Run:
             without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE)
         else:
             without = self._options is not None and self._options.no_transaction_file
-        return "" if without else transaction.file_name
+        if without or self._attempt is None:
+            return "" if without else transaction.file_name
+        # Named after the commit as well: two commits of the same work never share a file, so each may remove its own.
+        return naming.transaction_name(transaction.read_version, f"{transaction.uuid}.{self._attempt}")
 
     def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
         data = encode_transaction(transaction)

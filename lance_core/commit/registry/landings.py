@@ -53,8 +53,8 @@ def find_landed_many(
 
     With `unknown`, those of which nobody can tell are put there instead of being raised.
     """
-    present = version_numbers(store)
     known = landings_of(store, list(since))
+    present = version_numbers(store)  # behind the ledger: a record of a version younger than the listing would look void
     void = void_landings(store, [item for item in known if item is not None], present)
     found: dict[str, int | None] = {
         identity: None if landing is None or identity in void else landing.version

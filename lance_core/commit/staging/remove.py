@@ -227,7 +227,8 @@ class _Removing:
             return
         properties = dict(withdrawal_property(*key) for key in keys)
         transaction = Transaction(latest, str(uuids.uuid4()), ReserveFragments(0), properties=properties)
-        version = commit_transaction(self._store, transaction).version
+        # The transaction's file is named after one of them: when this is killed, it goes with that attempt's files.
+        version = commit_transaction(self._store, transaction, attempt=keys[0][1]).version
         log.info("%s: version %d withdraws %s", self._store.uri, version, ", ".join(attempt for _, attempt in keys))
         for key in keys:
             self._known[key].fence = Fence(WITHDRAW, by=self._by, version=version)
