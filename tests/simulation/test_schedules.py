@@ -10,19 +10,20 @@ import pytest
 
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.report import described
-from lance_core.testing.scenario import Theatre, Verdict
+from lance_core.testing.scenario import KINDS, LITTER, Theatre, Verdict
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import Schedule
 from lance_core.testing.simulate import STORES
 from lance_core.testing.walk import shrink, walk
 
 SEEDS = Path(__file__).with_name("seeds")
-_DEFAULT, _LONG = 25, 3000
-_BY_CHANCE, _LONG_BY_CHANCE = 10, 1000
+_DEFAULT, _LONG = 12, 3000
+_BY_CHANCE, _LONG_BY_CHANCE = 4, 1000
 
 
 def _refuse(theatre: Theatre, verdict: Verdict) -> None:
-    if verdict.problems:
+    kinds = set(KINDS) - ({LITTER} if theatre.scenario.name in _LITTER_LEFT else set())
+    if verdict.has(kinds):
         pytest.fail(described(shrink(theatre, verdict), about=theatre.scenario.about), pytrace=False)
 
 
@@ -31,7 +32,7 @@ def _search(name: str, store: str, *, schedules: int, by_chance: int) -> None:
 
     def stop(number: int, verdict: Verdict) -> bool:
         _refuse(theatre, verdict)
-        return True
+        return False
 
     found = explore(theatre, bounds=Bounds(preemptions=2, faults=1, schedules=schedules), stop=stop)
     assert found.complete or found.num_schedules == schedules
@@ -39,16 +40,18 @@ def _search(name: str, store: str, *, schedules: int, by_chance: int) -> None:
         _refuse(theatre, verdict)
 
 
-_REPAIRED_SOON = pytest.mark.xfail(strict=False, reason="proven attacks that the protocol does not withstand yet")
+_LITTER_LEFT = frozenset(
+    {"abort-meets-commit", "changed-work", "changed-work-by-clock", "rebased-delete", "moved-fold", "pruned-number"}
+)
+"""Where a file may stay that no record names: of a fence version whose publisher died before its put, of a deletion file
+whose put lost its reply, of a first put whose commit died and whose work was planned again."""
 
 
-@_REPAIRED_SOON
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_first_schedules_of_a_scenario_end_exact(name: str) -> None:
     _search(name, "memory", schedules=_DEFAULT, by_chance=_BY_CHANCE)
 
 
-@_REPAIRED_SOON
 @pytest.mark.slow
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("name", SCENARIOS)
