@@ -10,8 +10,9 @@ import pytest
 
 import lance_core
 from lance_core.errors import FilterError, InputError
-from lance_core.expr import parse_filter
+from lance_core.expr import evaluate, parse_filter
 from lance_core.jobs.sources.duckdb_sql import query
+from lance_core.jobs.specs.bind import bind
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 
@@ -72,3 +73,15 @@ def test_many_percent_signs_cost_what_one_does(tmp_path: Path) -> None:
     found = lance_core.dataset(uri).to_table(filter="s like 'x" + "%" * 20_000 + "'")
     assert found.to_pylist() == [{"a": 1, "s": "xx"}]
     assert time.process_time() - began < 5.0
+
+
+def test_a_bound_value_cannot_change_the_filter() -> None:
+    evil = "x' or 'a' = 'a"
+    table = pa.table({"a": [1, 2], "s": [evil, "y"]})
+    bound = bind("s = :s and a in :ids and s <> ':s'", {"s": evil, "ids": [1, 2]})
+    assert bound == "s = 'x'' or ''a'' = ''a' and a in (1, 2) and s <> ':s'"
+    assert table.filter(evaluate(parse_filter(bound, table.schema), table.to_batches()[0])).num_rows == 1
+    wrong = [("a = :b", {"c": 1}), ("a = 1", {"b": 1}), ("a = :b", {"b": object()}), ("a = :b", {"b": "\x00"})]
+    for predicate, params in wrong:
+        with pytest.raises(InputError):
+            bind(predicate, params)

@@ -1,0 +1,53 @@
+"""Values put into a filter as literals, so that what fills them in cannot change the filter. Standard library only.
+
+::
+
+    bind("user_id = :user and day < :day", {"user": "x' OR 'a' = 'a", "day": 7})
+    -> "user_id = 'x'' OR ''a'' = ''a' and day < 7"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lance_core.errors import InputError
+
+_PIECES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|::|:([A-Za-z_]\w*)")
+
+
+def bind(predicate: str, params: Mapping[str, Any]) -> str:
+    """The filter with each `:name` outside of quotes as a literal. InputError for a name without a value, or one unused."""
+    used: set[str] = set()
+
+    def literal(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return match.group()
+        if name not in params:
+            raise InputError(f"the filter names :{name}, which has no value", cure=f"Given: {', '.join(params) or 'none'}.")
+        used.add(name)
+        return _literal(name, params[name])
+
+    bound = _PIECES.sub(literal, predicate)
+    unused = sorted(set(params) - used)
+    if unused:
+        raise InputError(
+            f"the filter does not name :{unused[0]}", cure="Write it outside of quotes, or leave the value out."
+        )
+    return bound
+
+
+def _literal(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) or (isinstance(value, float) and abs(value) < float("inf")):
+        return repr(value)
+    if value is None:
+        return "null"
+    if isinstance(value, str) and "\x00" not in value:
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, (list, tuple)) and value:
+        return "(" + ", ".join(_literal(name, item) for item in value) + ")"
+    raise InputError(f":{name}: expected text, a number, true, false, null or a list of them, got {type(value).__name__}")
