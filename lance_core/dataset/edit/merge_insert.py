@@ -44,7 +44,7 @@ Addresses = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class MergeSpec:
+class MergePlan:
     """What to do. `matched` is "keep", "update", "delete" or "fail"; `condition` (of an update) speaks of `source.x` and
     `target.x`; `delete_missing` is True, or a filter, for rows of the table that the source does not match. `version` of the
     files written (None: the table's own); `target_bases` and `target_all` as for `write_dataset`."""
@@ -72,7 +72,7 @@ class _Pairs:
     source: Ints
 
 
-def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None) -> StagedEdit:
+def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergePlan, *, attempt: str | None = None) -> StagedEdit:
     """Write what a merge changes and describe its commit. Raises InputError for ambiguous or forbidden matches."""
     if spec.changes_nothing:
         raise InputError("the merge would change nothing", cure="Say what happens to rows that match or do not.")
@@ -80,7 +80,7 @@ def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attemp
 
 
 def stage_merge_part(
-    snapshot: Snapshot, source: pa.Table, spec: MergeSpec, *, attempt: str | None = None
+    snapshot: Snapshot, source: pa.Table, spec: MergePlan, *, attempt: str | None = None
 ) -> tuple[StagedEdit, Ints]:
     """`stage_merge` on a part of the table, without its insertions; and the rows of the source that match there, sorted.
 
@@ -90,7 +90,7 @@ def stage_merge_part(
     return edit, np.unique(pairs.source)
 
 
-def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str | None) -> tuple[StagedEdit, _Pairs]:
+def _stage(snapshot: Snapshot, source: pa.Table, spec: MergePlan, attempt: str | None) -> tuple[StagedEdit, _Pairs]:
     _check(snapshot, source, spec)
     source = _without_views(source, snapshot.arrow_schema)
     pairs = _Pairs(*match_keys(snapshot, source, spec.on))
@@ -129,7 +129,7 @@ def _stage(snapshot: Snapshot, source: pa.Table, spec: MergeSpec, attempt: str |
     return StagedEdit(transaction, deletions.files + written, result, elsewhere, places), pairs
 
 
-def _places(snapshot: Snapshot, spec: MergeSpec) -> tuple[WriteTarget, ...]:
+def _places(snapshot: Snapshot, spec: MergePlan) -> tuple[WriteTarget, ...]:
     return choose_targets(
         snapshot.store,
         snapshot.manifest.base_paths,
@@ -139,7 +139,7 @@ def _places(snapshot: Snapshot, spec: MergeSpec) -> tuple[WriteTarget, ...]:
     )
 
 
-def _check(snapshot: Snapshot, source: pa.Table, spec: MergeSpec) -> None:
+def _check(snapshot: Snapshot, source: pa.Table, spec: MergePlan) -> None:
     names = snapshot.arrow_schema.names
     for key in spec.on:
         if key not in names or key not in source.column_names:
@@ -158,7 +158,7 @@ def _without_views(source: pa.Table, schema: pa.Schema) -> pa.Table:
     return source if types == source.schema.types else source.cast(pa.schema(fields, source.schema.metadata))
 
 
-def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: MergeSpec) -> _Pairs:
+def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: MergePlan) -> _Pairs:
     """The pairs for which the update's condition is true."""
     if spec.condition is None or len(pairs.target) == 0:
         return pairs
@@ -177,7 +177,7 @@ def _struct(table: pa.Table) -> Any:
     return pa.StructArray.from_arrays(arrays, fields=[*combined.schema])
 
 
-def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergeSpec) -> None:
+def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergePlan) -> None:
     twice = np.flatnonzero(updated.target[1:] == updated.target[:-1])
     if len(twice):
         raise InputError(
@@ -186,7 +186,7 @@ def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergeSpec) -> Non
         )
 
 
-def _key(source: pa.Table, row: int, spec: MergeSpec) -> str:
+def _key(source: pa.Table, row: int, spec: MergePlan) -> str:
     return ", ".join(f"{name} = {source.column(name)[int(row)].as_py()!r}" for name in spec.on)
 
 
@@ -197,7 +197,7 @@ def _union(left: dict[int, Ints], right: dict[int, Ints]) -> dict[int, Ints]:
     return {number: np.union1d(left.get(number, none), right.get(number, none)) for number in {*left, *right}}
 
 
-def _missing(snapshot: Snapshot, pairs: _Pairs, spec: MergeSpec) -> dict[int, Ints]:
+def _missing(snapshot: Snapshot, pairs: _Pairs, spec: MergePlan) -> dict[int, Ints]:
     """Rows of the table that no row of the source matches and that shall go."""
     if spec.delete_missing is False:
         return {}

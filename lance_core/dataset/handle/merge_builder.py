@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.dataset.edit.merge_insert import MergeSpec, stage_merge
+from lance_core.dataset.edit.merge_insert import MergePlan, stage_merge
 from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, commit_with_retry
 from lance_core.dataset.write.sources import open_source
@@ -32,7 +32,7 @@ class MergeInsertBuilder:
         if not keys or not all(isinstance(key, str) for key in keys):
             raise InputError("merge_insert needs the names of key columns", cure='Pass merge_insert("id").')
         self._dataset = dataset
-        self._spec = MergeSpec(keys)
+        self._spec = MergePlan(keys)
         self._retries = DEFAULT_RETRIES
         self._timeout = DEFAULT_RETRY_TIMEOUT
 

@@ -69,7 +69,7 @@ class MatchWork:
     attempt: str
     version: int
     groups: tuple[tuple[int, ...], ...]
-    merge: verb.MergeSpec
+    merge: verb.MergePlan
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Per group the transaction of its changes, and the numbers of the source's rows that matched (int64)."""
@@ -237,10 +237,10 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: Source, runner: Run
     )
 
 
-def verb_spec(spec: MergeSpec) -> verb.MergeSpec:
+def verb_spec(spec: MergeSpec) -> verb.MergePlan:
     """The dataset's words for a spec, without insertion, which is a pass of its own."""
     missing = spec.when_not_matched_by_source == "delete" and (spec.when_not_matched_by_source_condition or True)
-    return verb.MergeSpec(
+    return verb.MergePlan(
         on=spec.on, matched=spec.when_matched, condition=spec.when_matched_condition, delete_missing=missing
     )
 
