@@ -11,7 +11,9 @@ from typing import Any
 from airflow_lance.compat import Asset, Context, count, record_seconds
 from airflow_lance.execution.callables import check_callables
 
-COUNTERS = ("rows_added", "rows_deleted")
+COUNTERS = (
+    "rows_added", "rows_inserted", "rows_updated", "rows_deleted", "rows_rewritten", "bytes_added", "bytes_removed",
+)  # fmt: skip
 
 
 def publish(
@@ -50,7 +52,6 @@ def event_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """What the asset event of a publication says."""
     return {
         **{name: value for name, value in result.items() if name not in ("seconds", "conflicts_rebased", "re_executed")},
-        "rows": result["rows_added"],
         "transaction_uuids": list(result["identities"]),
     }
 
@@ -66,9 +67,17 @@ def _log_and_count(operator: Any, result: Mapping[str, Any]) -> None:
     outcomes = list(result["identities"].values())
     landed, before = outcomes.count("landed"), outcomes.count("already_landed")
     operator.log.info(
-        "%s is at version %s: %d writes landed now with %d rows, %d had landed before",
-        result["uri"], result["version"], landed, result["rows_added"], before,
+        "%s is at version %s with %s rows: %d writes landed now (%s), %d had landed before",
+        result["uri"], result["version"], result["rows"], landed, _changes(result), before,
     )  # fmt: skip
-    for name, value in (("landed", landed), ("already_landed", before), *((key, int(result[key])) for key in COUNTERS)):
+    numbers = ((key, int(result[key])) for key in COUNTERS if result[key] is not None)
+    for name, value in (("landed", landed), ("already_landed", before), *numbers):
         count(f"lance.commit.{name}", value)
     record_seconds("lance.commit.duration", float(result["seconds"]))
+
+
+def _changes(result: Mapping[str, Any]) -> str:
+    """What happened to rows, in words."""
+    words = ("inserted", "updated", "deleted", "rewritten")
+    told = [f"{result[f'rows_{word}']} rows {word}" for word in words if result[f"rows_{word}"]]
+    return ", ".join(told) or "no row changed"

@@ -27,6 +27,7 @@ from lance_core.commit.registry.ledger import recorded_version
 from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import lifecycle
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
@@ -186,7 +187,10 @@ def commit(
         "uri": uri, "identities": identities, "digests": digests, "gates": [*gates], "re_execute": re_execute,
     }  # fmt: skip
     spec = read_spec(CommitSpec, fields if max_attempts is None else {**fields, "max_attempts": max_attempts})
-    return run(spec, options=options, runner=runner)
+    result = run(spec, options=options, runner=runner)
+    numbers = published_numbers(open_store(uri, options), result, references)
+    # `rows_added` and `rows_deleted` say what a reader sees; the format counts a changed row in both.
+    return {**result, **numbers, "rows_added": numbers["rows_inserted"]}
 
 
 def look(uri: str, *, condition: Condition, options: Options) -> TableFacts:
@@ -233,4 +237,4 @@ def reference_of(result: JobResult, spec: JobSpec) -> dict[str, Any]:
     plain: dict[str, Any] = result.to_dict()
     if not isinstance(result, StagedTransaction):
         return plain
-    return {**plain, "uri": spec.uri, "digest": work_digest(lifecycle.work_of(spec))}
+    return {**plain, "uri": spec.uri, "kind": spec.kind, "digest": work_digest(lifecycle.work_of(spec))}

@@ -1,0 +1,106 @@
+"""What a publication changed, as a person would count it: rows by what became of them, bytes that came and went.
+
+::
+
+    an upsert of 100 known and 50 new keys     rows_inserted 50, rows_updated 100, rows_deleted 0, rows_rewritten 0
+    a compaction of 20,038 rows                rows_inserted 0, ..., rows_rewritten 20038
+    an overwrite of 30 rows by 10              rows_inserted 10, rows_deleted 30
+    rows 336776                                the table's rows at that version
+
+The format stores an update as deleted and added rows, so the kind of each piece of work says what its counts mean. A number
+that cannot be known is None, never a guess: several kinds in one commit of which some was done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lance_core.commit.log.manifests import open_version, version_numbers
+from lance_core.format.manifest import Manifest
+from lance_core.io.store import Store
+
+Counts = tuple[int, int, int, int]
+"""Rows inserted, updated, deleted, rewritten."""
+
+NAMES = ("rows_inserted", "rows_updated", "rows_deleted", "rows_rewritten")
+
+
+def published_numbers(
+    store: Store, result: Mapping[str, Any], references: Sequence[Mapping[str, Any]]
+) -> dict[str, int | None]:
+    """The numbers of a commit's result. `references` are what staging returned, with the kind of the work."""
+    after = open_version(store, int(result["version"])).manifest
+    before = _before(store, result)
+    landed = [item for item in references if result["identities"].get(str(item["uuid"])) == "landed"]
+    counts = _counts(landed, result, replaced=0 if before is None else before.num_rows)
+    added, removed = _bytes(before, after, result)
+    known = dict(zip(NAMES, counts, strict=True)) if counts is not None else dict.fromkeys(NAMES)
+    return {"rows": after.num_rows, **known, "bytes_added": added, "bytes_removed": removed}
+
+
+def _counts(landed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, replaced: int) -> Counts | None:
+    kinds = {_kind(item) for item in landed}
+    if len(kinds) == 1:
+        # The commit's own counts also hold for work that it did again.
+        counted: Sequence[tuple[str, int, int]] = [(kinds.pop(), int(result["rows_added"]), int(result["rows_deleted"]))]
+    elif result.get("re_executed"):
+        return None
+    else:
+        counted = [(_kind(item), int(item["rows"]), int(item.get("rows_deleted", 0))) for item in landed]
+    total = [0, 0, 0, 0]
+    for kind, rows, deleted in counted:
+        for index, value in enumerate(_MEANING.get(kind, _as_written)(rows, deleted, replaced)):
+            total[index] += value
+    return total[0], total[1], total[2], total[3]
+
+
+def _kind(reference: Mapping[str, Any]) -> str:
+    kind = str(reference.get("kind") or reference.get("operation") or "")
+    return "append" if kind == "overwrite" and reference.get("creates") else kind
+
+
+def _as_written(rows: int, deleted: int, _: int) -> Counts:
+    return rows, 0, deleted, 0
+
+
+def _upserted(rows: int, deleted: int, _: int) -> Counts:
+    # Each updated row is one deleted and one written; what is written beyond that is new, what is deleted beyond it is gone.
+    updated = min(rows, deleted)
+    return rows - updated, updated, deleted - updated, 0
+
+
+_MEANING: Mapping[str, Callable[[int, int, int], Counts]] = {
+    "append": _as_written,
+    "delete": _as_written,
+    "replace_where": _as_written,
+    "overwrite": lambda rows, _, replaced: (rows, 0, replaced, 0),
+    "update": lambda rows, _, __: (0, rows, 0, 0),
+    "merge": _upserted,
+    "compact": lambda rows, _, __: (0, 0, 0, rows),
+    "rewrite": lambda rows, _, __: (0, 0, 0, rows),
+    "add_columns": lambda rows, _, __: (0, rows, 0, 0),
+    "build_index": lambda *_: (0, 0, 0, 0),
+    "optimize_indices": lambda *_: (0, 0, 0, 0),
+}
+
+
+def _before(store: Store, result: Mapping[str, Any]) -> Manifest | None:
+    """The version before this publication; None when there was none, or it is not kept."""
+    number = int(result["version"]) - int(result["num_versions"])
+    if not result["num_versions"] or number < 1 or number not in set(version_numbers(store)):
+        return None
+    return open_version(store, number).manifest
+
+
+def _bytes(before: Manifest | None, after: Manifest, result: Mapping[str, Any]) -> tuple[int, int | None]:
+    if not result["num_versions"]:
+        return 0, 0
+    if before is None:
+        return int(result["bytes_added"]), 0 if int(result["version"]) == int(result["num_versions"]) else None
+    old, new = _files(before), _files(after)
+    return int(result["bytes_added"]), sum(size for path, size in old.items() if path not in new)
+
+
+def _files(manifest: Manifest) -> dict[str, int]:
+    return {file.path: file.file_size_bytes or 0 for fragment in manifest.fragments for file in fragment.files}
