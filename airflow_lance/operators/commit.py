@@ -124,7 +124,11 @@ def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:
             )
         yield staged
     elif isinstance(staged, Iterable) and not isinstance(staged, (str, bytes)):
-        for item in staged:
+        # The results of mapped tasks are a lazy sequence: a slice is one request for all; iterating is one for each, and one
+        # more past the end, which Airflow logs as an error.
+        is_lazy = isinstance(staged, Sequence) and not isinstance(staged, (list, tuple))
+        items: Any = staged
+        for item in items[:] if is_lazy else items:
             yield from staged_references(item)
     else:
         raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -183,3 +183,24 @@ def test_a_skipped_on_an_existing_table_is_not_an_error(tmp_path: Path, local: d
             )
         )  # fmt: skip
     assert lance.dataset(uri).version == 1
+
+
+def test_results_of_mapped_tasks_are_asked_for_at_once() -> None:
+    from airflow_lance.operators.commit import staged_references
+
+    class Lazy(Sequence[Any]):
+        """What Airflow hands over for the results of a mapped task: each access is a request."""
+
+        def __init__(self) -> None:
+            self.requests: list[Any] = []
+
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, key: Any) -> Any:
+            self.requests.append(key)
+            return [{"uri": "/t", "uuid": str(number)} for number in range(3)][key]
+
+    lazy = Lazy()
+    assert [item["uuid"] for item in staged_references([lazy])] == ["0", "1", "2"]
+    assert lazy.requests == [slice(None)]
