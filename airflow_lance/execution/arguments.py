@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import Context, configured
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from lance_core.jobs.specs.spec import JobSpec
 
 
 def default_execution() -> Any:
@@ -39,3 +44,18 @@ def identity_of(context: Context, *, uri: str, key: str = "") -> str:
     return make_identity(
         uri, dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=int(getattr(ti, "map_index", -1)), key=key
     )
+
+
+def with_asker(spec: JobSpec, context: Context) -> JobSpec:
+    """The spec with who asks for it: dag, run, task, map index, try, host, log. It is kept in the table's history."""
+    ti = context["ti"]
+    asked = {
+        "dag_id": ti.dag_id,
+        "run_id": ti.run_id,
+        "task_id": ti.task_id,
+        "map_index": int(getattr(ti, "map_index", -1)),
+        "try_number": int(getattr(ti, "try_number", 0) or 0),
+        "host": socket.gethostname(),
+        "log_url": str(getattr(ti, "log_url", "") or ""),
+    }
+    return replace(spec, asked=asked)

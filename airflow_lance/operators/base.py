@@ -23,7 +23,7 @@ from airflow_lance.compat import (
     Context,
     deferrable_by_default,
 )
-from airflow_lance.execution.arguments import default_execution, identity_of, require_one_of
+from airflow_lance.execution.arguments import default_execution, identity_of, require_one_of, with_asker
 from airflow_lance.execution.arguments import given as given
 from airflow_lance.execution.arguments import whole as whole
 from airflow_lance.execution.callables import check_callables
@@ -126,7 +126,7 @@ class LanceVerbOperator(LanceTableOperator):
         with as_airflow_errors(self.uri):
             uri = self.table_uri()
             self.prepare(context, uri=uri)
-            spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri))
+            spec = with_asker(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), context)
             result = api.run(spec, options=self.store_options())
         shown = {name: value for name, value in result.items() if name != "rows"}
         self.log.info("%s of %s: %s", spec.kind, uri, shown)
@@ -256,7 +256,8 @@ class LanceStageOperator(LanceTableOperator):
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
             self._options = options
-            spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
+            identity = identity_of(context, uri=uri, key=self.key)
+            spec = with_asker(self.make_spec(uri=uri, identity=identity), context)
             self._spec = spec
             check_callables(spec.to_plain(redact=True))
             self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.identity, self.execution)
@@ -290,7 +291,8 @@ class LanceStageOperator(LanceTableOperator):
 
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             uri, options = self.table_uri(), self.store_options()
-            spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=self.key))
+            identity = identity_of(context, uri=uri, key=self.key)
+            spec = with_asker(self.make_spec(uri=uri, identity=identity), context)
             if event.get("state") == "failed":
                 api.raise_failure(spec, options=options)
             return self._finish(api.read_result(spec, options=options), spec, options, context)
