@@ -131,12 +131,13 @@ def test_append(server: RunningServer) -> None:
     table = new_table(server, fragments=2)
     options = {"mode": "append", "storage_options": server.options}
     seen = table.watch(lambda: lance_core.write_dataset(rows(0, 10), table.uri, **options))
-    budget(seen, requests=8, depth=8)
+    # Opening, the data file, the newest version again, transaction, manifest, a look at what became of it, the hint.
+    budget(seen, requests=9, depth=9)
 
 
 def test_delete(server: RunningServer) -> None:
     table = new_table(server)
-    budget(table.watch(lambda: table.open().delete("id = 777")), requests=2 + FRAGMENTS + 7, depth=17)
+    budget(table.watch(lambda: table.open().delete("id = 777")), requests=2 + FRAGMENTS + 8, depth=18)
 
 
 def test_upload_of_large_files_is_wide(server: RunningServer) -> None:
@@ -148,7 +149,7 @@ def test_upload_of_large_files_is_wide(server: RunningServer) -> None:
     seen = table.watch(lambda: lance_core.write_dataset(data, uri, mode="overwrite", storage_options=server.options))
     parts = seen.operations["PART"]
     assert parts in (6, 7)
-    assert seen.requests <= parts + 2 + 9
+    assert seen.requests <= parts + 2 + 10
     assert seen.num_bytes <= 65e6
 
 
@@ -192,6 +193,6 @@ def test_no_operation_sends_more_than_the_official_library() -> None:
     with object_server() as running:
         found = measure(running, latency_ms=30, megabytes_per_second=50, scale=0.1)
     for title, (ours, theirs) in found.items():
-        assert ours.requests <= theirs.requests + 2, (title, str(ours), str(theirs))
+        assert ours.requests <= theirs.requests + 3, (title, str(ours), str(theirs))
         assert ours.num_bytes <= theirs.num_bytes * 1.2 + 50_000, (title, str(ours), str(theirs))
         assert ours.depth <= theirs.depth * 2 + 4, (title, str(ours), str(theirs))
