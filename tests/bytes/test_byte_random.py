@@ -17,15 +17,17 @@ from tests.bytes import random_judge as judge
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", secrets.randbelow(1 << 30)))
 VERSIONS = ("2.0", "2.1", "2.2", "2.3")
-FEW, MANY, PARTS = 24, 250, 4
+FEW, MANY, PARTS = 16, 250, 4
 
 
 def check(root: Path, version: str, seeds: range) -> None:
-    """All cases of one version; at most one in a thousand, rounded up, may need a person's eye."""
-    failed = [seed for seed in seeds if judge.judge(judge.random_case(seed, version), root)]
-    if failed:
-        case = judge.shrink(judge.random_case(failed[0], version), root)
-        lines = [f"LANCE_TEST_SEED={SEED}: {len(failed)} of {len(seeds)} cases do not agree: {failed[:20]}"]
+    """All cases of one version. One in a thousand, at least one, may be refused aloud; none may be answered wrongly."""
+    found = {seed: judge.judge(judge.random_case(seed, version), root) for seed in seeds}
+    refused = [seed for seed, lines in found.items() if lines and all(line.startswith("we refuse") for line in lines)]
+    wrong = [seed for seed, lines in found.items() if lines and seed not in refused]
+    if wrong or len(refused) > max(1, len(seeds) // 1000):
+        case = judge.shrink(judge.random_case([*wrong, *refused][0], version), root)
+        lines = [f"LANCE_TEST_SEED={SEED}: of {len(seeds)} cases these do not agree: {[*wrong, *refused][:20]}"]
         pytest.fail("\n".join([*lines, case.describe(), *judge.judge(case, root)]))
 
 
