@@ -29,7 +29,7 @@ class EncodingOptions:
     `compression` None means "choose"; "none" forbids general compression and FSST. `rle_threshold` is the share of runs
     below which run lengths pay. `dict_divisor` d allows dictionaries of at most 1/d distinct values;
     `dict_size_ratio` is the share of the plain size that a dictionary must stay below. `dimensions`, one for each nesting
-    layer from the innermost, are those of fixed-size lists of structs (1 elsewhere): only 2.3 pages without values say them.
+    layer from the innermost, are those of fixed-size lists of structs (0 elsewhere): only 2.3 pages without values say them.
     """
 
     version: FileVersion = DEFAULT_VERSION

@@ -31,7 +31,6 @@ from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.levels.build import ItemStep, Step
 from lance_core.pages.write.encode import encode_pages
 
 
@@ -45,6 +44,7 @@ class LeafEncoder:
         self._leaves: list[LeafNode] = [leaf for node in self._nodes for leaf in leaves(node)]
         self._firsts = list(itertools.accumulate((len(list(leaves(node))) for node in self._nodes), initial=0))
         self._old_blobs = [version is FileVersion.V2_1 and is_old_blob(leaf.field) for leaf in self._leaves]
+        self._dimensions = [found for node in self._nodes for found in _dimensions(node)]
         settings = [found for node in self._nodes for found in _settings(node, {})]
         self._options = [EncodingOptions.parse(found, version) for found in settings]
 
@@ -77,7 +77,7 @@ class LeafEncoder:
             check_empty_struct(leaf, node)
         options = self._options[column]
         if self._version is FileVersion.V2_3:
-            options = replace(options, dimensions=tuple(_dimension(step) for step in reversed(slices[0].steps)))
+            options = replace(options, dimensions=self._dimensions[column])
         pages = encode_pages(leaf, options)
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
 
@@ -95,8 +95,13 @@ def _settings(node: Node, outer: Mapping[str, bytes]) -> Iterator[Mapping[str, b
         yield from _settings(child, known)
 
 
-def _dimension(step: Step) -> int:
-    return step.dimension if isinstance(step, ItemStep) else 1
+def _dimensions(node: Node, outer: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """For each leaf the dimensions of its nesting layers, innermost first: 0 for all but fixed-size lists of structs."""
+    known = (node.dimension if isinstance(node, ListNode) else 0, *outer)
+    if isinstance(node, LeafNode):
+        yield known
+    for child in node.children if isinstance(node, StructNode) else (node.item,) if isinstance(node, ListNode) else ():
+        yield from _dimensions(child, known)
 
 
 def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:

@@ -30,9 +30,10 @@ _NO_VALUES = ConstantLayout((RepDefLayer.ALL_VALID_ITEM,))
 
 
 def encode_nothing(leaf: Leaf, dimensions: tuple[int, ...]) -> EncodedPage:
-    """A page without values. `dimensions` (innermost first): fixed-size lists of structs among the layers, 1 elsewhere."""
-    sizes = dimensions or (1,) * len(leaf.layers)
-    steps = unravel(leaf.rep, leaf.def_, leaf.layers, leaf.values.count, dimensions=sizes)
+    """A page without values. `dimensions` (innermost first): fixed-size lists of structs among the layers, 0 elsewhere."""
+    sizes = dimensions or (0,) * len(leaf.layers)
+    slots = tuple(max(size, 1) for size in sizes)
+    steps = unravel(leaf.rep, leaf.def_, leaf.layers, leaf.values.count, dimensions=slots)
     buffers: list[Buffer] = []
     layers = tuple(_layer(step, size, buffers) for step, size in zip(steps, reversed(sizes), strict=True))
     return EncodedPage(SparseLayout(layers, _NO_VALUES), tuple(buffers), leaf.num_rows)
@@ -46,7 +47,7 @@ def _layer(step: Nesting, dimension: int, buffers: list[Buffer]) -> SparseLayer:
         counts = _numbers(lengths[filled], buffers)
         return SparseList(int(step.offsets[-1]), positions, len(filled), counts, _validity(step, buffers))
     validity = _validity(step, buffers)
-    return validity if dimension == 1 else SparseFixedSizeList(dimension, validity)
+    return validity if dimension == 0 else SparseFixedSizeList(dimension, validity)
 
 
 def _validity(step: Nesting, buffers: list[Buffer]) -> SparseValidity:
