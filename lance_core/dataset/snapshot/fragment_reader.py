@@ -124,7 +124,8 @@ class FragmentReader:
                     uri=self.snapshot.uri,
                     version=self.snapshot.version,
                 )
-            self._check_rows()
+            if self.fragment.physical_rows > _MANY_ROWS:
+                self._check_rows()
             yield from (assemble((), target, count) for count in _counts(rows.num_rows, batch_size))
             return
         streams = [self._project(file, part).read(ranges=rows, batch_size=batch_size) for file, part in sources]

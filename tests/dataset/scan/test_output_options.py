@@ -181,7 +181,11 @@ def test_blobs(tmp_path: Path, version: str) -> None:
         outside.write_bytes(b"0123456789")
         values[7] = lance_core.Blob.from_uri(f"file://{outside}", 2, 5)  # type: ignore[call-overload]
         column, field = lance_core.blob_array(values), lance_core.blob_field("b")
-        options: Any = {"data_storage_version": "2.2"}
+        options: Any = {
+            "data_storage_version": "2.2",
+            "allow_external_blob_outside_bases": True,
+            "storage_options": {"allow_external_blob_outside_bases": "true"},
+        }
         values[7] = b"23456"
     else:
         column = pa.array(values, pa.large_binary())
