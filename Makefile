@@ -32,7 +32,7 @@ demo: setup ## the main job: Airflow, Spark, 12 months of flights, one Lance tab
 	  "$$(sed -n 's/^AZURITE_PACKAGE = "\(.*\)"/\1/p' $<)" && touch $@; } || echo "no Azurite: its tests will be skipped" >&2
 
 test: setup .azurite/.installed ## all tests but the long ones
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow" tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" tests
 
 test-slow: setup .azurite/.installed ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests

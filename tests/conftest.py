@@ -4,7 +4,7 @@ that do other things beside would fail it."""
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,21 +13,18 @@ settings.register_profile("by hand", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "by hand")
 
-HERE = Path(__file__).parent
-SHARED_SERVERS = {
-    "stack": "stack", "cluster": "stack", "airflow_database": "airflow", "spark": "spark",
-    "moto_endpoint": "emulators", "azurite_options": "emulators", "gcs_endpoint": "emulators",
-}  # fmt: skip
-"""Fixtures of a session that start a server or a JVM: tests that share one run in one worker, so that it starts once."""
+SHARED_SERVERS = ("integration", "spark", "stores")
+"""Folders whose tests share servers or a JVM of the session: one worker runs a whole folder, so that each starts once."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests that share a server, for `--dist loadgroup`."""
-    for item in items:
-        names = getattr(item, "fixturenames", ())
-        group = next((group for fixture, group in SHARED_SERVERS.items() if fixture in names), None)
-        if group is None and item.path.is_relative_to(HERE / "spark"):
-            group = "spark"
-        if group is not None and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
+    """Hand out tests one by one, except those of the folders above."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            folder = nodeid.partition("::")[0].split("/")[1:2]
+            return folder[0] if folder and folder[0] in SHARED_SERVERS else nodeid
+
+    return FolderScheduling(config, log)
