@@ -27,12 +27,12 @@ class _Tasks:
     """Fragments by task number; pickles to executors."""
 
     reader: LanceReader
-    groups: tuple[tuple[int, int], ...]
+    groups: tuple[FragmentGroup, ...]
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column("id").to_pylist():
-                yield from self.reader.read(FragmentGroup(*self.groups[number]))
+                yield from self.reader.read(self.groups[number])
 
 
 def read_table(spark: Any, uri: str, **options: Any) -> Any:
@@ -44,7 +44,7 @@ def read_table(spark: Any, uri: str, **options: Any) -> Any:
     given = {"path": uri, **{name: str(value) for name, value in options.items()}}
     schema = LanceSource(given).schema()
     reader = LanceReader(parse_options(given), schema)
-    groups = tuple((group.start, group.end) for group in reader.partitions() if isinstance(group, FragmentGroup))
+    groups = tuple(group for group in reader.partitions() if isinstance(group, FragmentGroup))
     tasks = _Tasks(reader, groups)
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -185,7 +185,7 @@ def test_a_failing_write_leaves_nothing(registered, tmp_path) -> None:
 def test_options() -> None:
     parsed = parse_options({"path": "/t", "VERSION": "3", "stageOnly": "true", "Region": "eu"})
     assert (parsed.uri, parsed.version, parsed.stage_only, parsed.storage) == ("/t", 3, True, {"region": "eu"})
-    assert "eu" not in repr(parsed) and parsed.unsealed_indices == "skip"
+    assert "'eu'" not in repr(parsed) and parsed.unsealed_indices == "use"
     assert parse_options({"path": "/t", "unsealedIndices": "use"}).unsealed_indices == "use"
     for bad, message in [
         ({}, "needs the table's uri"),

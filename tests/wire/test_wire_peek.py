@@ -15,8 +15,8 @@ from lance_core.wire.fragments import WireFragments, encode_fragment
 
 def _fragment(number: int, rng: random.Random) -> Fragment:
     file = DataFile("a" * rng.choice([5, 60, 300]), (0, 1), (0, 1), 2, 2, rng.randrange(1 << 50), rng.choice([None, 3]))
-    rows = rng.choice([1, 127, 128, 20_000, 1 << 33, 1 << 36])
-    gone = DeletionFile("bitmap", 300, 1 << 60, rng.randrange(1, 200)) if rng.random() < 0.4 else None
+    rows = rng.choice([1, 127, 128, 20_000, 1 << 31, (1 << 32) - 1])
+    gone = DeletionFile("bitmap", 300, 1 << 60, rng.randrange(1, min(rows, 200) + 1)) if rng.random() < 0.4 else None
     ids = rng.choice([None, b"abc", ExternalFile("x", 1, 2)])
     return Fragment(
         number, (file,) * rng.randrange(1, 4), rows, gone, row_ids=ids, unknown=rng.choice([b"", b"\xf8\x7f\x01"])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lance_core.commit.log.manifests import open_version, version_numbers
+from lance_core.errors import NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 
@@ -30,7 +31,11 @@ def published_numbers(
     store: Store, result: Mapping[str, Any], references: Sequence[Mapping[str, Any]]
 ) -> dict[str, int | None]:
     """The numbers of a commit's result. `references` are what staging returned, with the kind of the work."""
-    after = open_version(store, int(result["version"])).manifest
+    try:
+        after = open_version(store, int(result["version"])).manifest
+    except NotFoundError:
+        # The work landed before, and a cleanup has removed that version since.
+        return dict.fromkeys(("rows", *NAMES, "bytes_added", "bytes_removed"))
     before = _before(store, result)
     landed = [item for item in references if result["identities"].get(str(item["uuid"])) == "landed"]
     counts = _counts(landed, result, replaced=0 if before is None else before.num_rows)

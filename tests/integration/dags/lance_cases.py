@@ -51,6 +51,7 @@ with (
         task_id="append",
         uri="missing.lance",
         source={"format": "parquet", "paths": [str(PLACE / "not-there")]},
+        on_missing="fail",
         conf=CONF,
         retries=3,
         retry_delay=timedelta(seconds=1),
