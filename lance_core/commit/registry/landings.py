@@ -145,7 +145,8 @@ def _is_stray(store: Store, version: int, transaction: Transaction, known: set[i
 def _in_use(store: Store, identities: Iterable[str]) -> dict[str, int]:
     """Those whose files the newest version refers to: they have landed, at that version or before. It is noted as theirs."""
     newest = load_manifest(store)
-    used = [*referenced_files(newest)]
+    # Not the transaction's file: a version that withdraws an attempt names its own after that attempt.
+    used = [path for path in referenced_files(newest) if not path.startswith(f"{naming.TRANSACTIONS}/")]
     found: dict[str, int] = {}
     for identity in identities:
         finished = read_finished(store, identity)

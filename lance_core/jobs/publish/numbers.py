@@ -35,7 +35,8 @@ def published_numbers(
         after = open_version(store, int(result["version"])).manifest
     except NotFoundError:
         # The work landed before, and a cleanup has removed that version since.
-        return dict.fromkeys(("rows", *NAMES, "bytes_added", "bytes_removed"))
+        changed = None if result["num_versions"] else 0
+        return {"rows": None, **dict.fromkeys((*NAMES, "bytes_added", "bytes_removed"), changed)}
     before = _before(store, result)
     landed = [item for item in references if result["identities"].get(str(item["uuid"])) == "landed"]
     counts = _counts(landed, result, replaced=0 if before is None else before.num_rows)
