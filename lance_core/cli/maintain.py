@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lance_core.cli.output import Output, size_text
+from lance_core.cli.table import parse_pairs
 
 if TYPE_CHECKING:
     from lance_core.maintenance.evidence import Evidence
@@ -18,9 +19,17 @@ if TYPE_CHECKING:
 @click.argument("policy_file", metavar="POLICY", type=click.Path(exists=True, dir_okay=False))
 @click.argument("uris", nargs=-1)
 @click.option("--run", "run_now", is_flag=True, help="Carry the plan out; without it the plan is only printed.")
-@click.option("-o", "--storage-option", "pairs", multiple=True, metavar="KEY=VALUE", help="Storage option; repeatable.")
+@click.option(
+    "-o",
+    "--storage-option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=parse_pairs,
+    help="Storage option; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, options: dict[str, str], as_json: bool) -> None:
     """Look after tables as POLICY says: the tables at URIS, or all below its base uri.
 
     The plan lists steps with price and reason, and what is not done and why. Evidence of what is done goes to
@@ -30,7 +39,7 @@ def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, pairs: tupl
     from lance_core.maintenance.policy import ManagedTable
     from lance_core.maintenance.policy_file import load_policy
 
-    output, options = Output(as_json=as_json), _pairs(pairs)
+    output = Output(as_json=as_json)
     policy = load_policy(policy_file)
     plan = plan_now(policy, tables=[ManagedTable(uri=uri) for uri in uris], options_of=lambda _: options)
     done: Sequence[Evidence] = ()
@@ -64,16 +73,6 @@ def _line(step: Any, row: Evidence | None) -> Mapping[str, Any]:
         "why": step.reason,
     }
     return plain if row is None else {**plain, "outcome": row.error or row.outcome, "took": round(row.seconds, 1)}
-
-
-def _pairs(values: Sequence[str]) -> dict[str, str]:
-    options = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{value!r} is not key=value")
-        options[name] = text
-    return options
 
 
 COMMANDS = (maintain,)

@@ -42,7 +42,8 @@ class Table:
         return resolve_store(self.uri, self.options)
 
 
-def _pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def parse_pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Storage options given as `key=value`; click's callback."""
     options = {}
     for value in values:
         name, equals, text = value.partition("=")
@@ -81,7 +82,7 @@ def table_command(name: str, *, versioned: bool = True) -> Callable[[Callable[..
             "--storage-option",
             multiple=True,
             metavar="KEY=VALUE",
-            callback=_pairs,
+            callback=parse_pairs,
             help="Storage option; repeatable.",
         )(command)
         command = click.argument("uri")(command)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lance_core.maintenance.observe import Observation
@@ -250,10 +250,3 @@ def _alarms(seen: Observation, rule: TablePolicy, now: float, last: Mapping[str,
             Skipped(seen.uri, "deadline", f"not looked after for {(now - since) / 3600:.1f} h, at most {limit / 3600:.1f} h")
         ]
     return []
-
-
-def without(plan: Plan, uris: Sequence[str], reason: str) -> Plan:
-    """Return a plan in which no step touches some tables."""
-    kept = tuple(step for step in plan.steps if step.uri not in uris)
-    gone = tuple(Skipped(step.uri, step.action, reason) for step in plan.steps if step.uri in uris)
-    return replace(plan, steps=kept, skipped=(*plan.skipped, *gone))
