@@ -28,7 +28,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.lifecycle import close_attempt, look_at, open_attempt
 from lance_core.jobs.runtime.progress import PROGRESS
-from lance_core.jobs.runtime.protocols import Outcome, TaskResult
+from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 from lance_core.table.operations.append import Append
@@ -67,9 +67,9 @@ def _result(number: int, attempt: Attempt, template: DataFile) -> TaskResult:
 def end(store: Store, attempt: Attempt, results: list[TaskResult]) -> StagedTransaction:
     """What the driver does when all tasks have reported."""
 
-    def conclude(found: object) -> Outcome:
+    def conclude(found: object) -> StagedOperation:
         fragments = tuple(decode_fragment(data) for item in results for data in item.fragments)
-        return Outcome(Append(fragments), _ROWS * len(fragments), len(fragments))
+        return StagedOperation(Append(fragments), _ROWS * len(fragments), len(fragments))
 
     return close_attempt(store, attempt, results, conclude=conclude, properties={})
 

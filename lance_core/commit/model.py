@@ -19,7 +19,7 @@ from lance_core.errors import InputError
 
 LANDED = "landed"
 ALREADY_LANDED = "already_landed"
-Outcome = Literal["landed", "already_landed"]
+LandingState = Literal["landed", "already_landed"]
 
 IDENTITY_PREFIX = "lance_core.identity."
 """A transaction property per identity: `lance_core.identity.<uuid>` = small JSON; a folded transaction has many."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,33 +20,67 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """Where a kind's spec class and job class live, as `module:name`; a spec's module imports the standard library only."""
+    """What a kind of job is made of. Places are `module:name`; a spec's module imports the standard library only.
+
+    `reexecutes`: its work depends on the rows that are there, so a commit may have to do it again. `refresh`: a function
+    that keeps what is still right of such work; without it the work begins anew. `replaces_rows`: two of them, neither of
+    which has seen the other's rows, must not share a version.
+    """
 
     spec: str
     job: str
+    reexecutes: bool = False
+    refresh: str | None = None
+    replaces_rows: bool = False
 
 
 KINDS: Mapping[str, JobKind] = {
     "append": JobKind("lance_core.jobs.specs.spec:AppendSpec", "lance_core.jobs.staging.append:AppendJob"),
     "overwrite": JobKind("lance_core.jobs.specs.spec:OverwriteSpec", "lance_core.jobs.staging.overwrite:OverwriteJob"),
     "commit": JobKind("lance_core.jobs.specs.spec:CommitSpec", "lance_core.jobs.publish.commit:CommitJob"),
-    "delete": JobKind("lance_core.jobs.specs.edits:DeleteSpec", "lance_core.jobs.staging.delete:DeleteJob"),
-    "update": JobKind("lance_core.jobs.specs.edits:UpdateSpec", "lance_core.jobs.staging.update:UpdateJob"),
+    "delete": JobKind(
+        "lance_core.jobs.specs.edits:DeleteSpec",
+        "lance_core.jobs.staging.delete:DeleteJob",
+        reexecutes=True,
+    ),
+    "update": JobKind(
+        "lance_core.jobs.specs.edits:UpdateSpec",
+        "lance_core.jobs.staging.update:UpdateJob",
+        reexecutes=True,
+    ),
     "replace_where": JobKind(
-        "lance_core.jobs.specs.edits:ReplaceWhereSpec", "lance_core.jobs.staging.replace_where:ReplaceWhereJob"
+        "lance_core.jobs.specs.edits:ReplaceWhereSpec",
+        "lance_core.jobs.staging.replace_where:ReplaceWhereJob",
+        reexecutes=True,
+        replaces_rows=True,
     ),
     "add_columns": JobKind(
-        "lance_core.jobs.specs.edits:AddColumnsSpec", "lance_core.jobs.staging.add_columns:AddColumnsJob"
+        "lance_core.jobs.specs.edits:AddColumnsSpec",
+        "lance_core.jobs.staging.add_columns:AddColumnsJob",
+        reexecutes=True,
+        refresh="lance_core.jobs.staging.add_columns:refresh",
     ),
-    "merge": JobKind("lance_core.jobs.specs.merge:MergeSpec", "lance_core.jobs.staging.merge:MergeJob"),
+    "merge": JobKind(
+        "lance_core.jobs.specs.merge:MergeSpec",
+        "lance_core.jobs.staging.merge:MergeJob",
+        reexecutes=True,
+        replaces_rows=True,
+    ),
     "build_index": JobKind(
-        "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.staging.build_index:BuildIndexJob"
+        "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.staging.build_index:BuildIndexJob", reexecutes=True
     ),
     "optimize_indices": JobKind(
-        "lance_core.jobs.specs.indices:OptimizeIndicesSpec", "lance_core.jobs.staging.optimize_indices:OptimizeIndicesJob"
+        "lance_core.jobs.specs.indices:OptimizeIndicesSpec",
+        "lance_core.jobs.staging.optimize_indices:OptimizeIndicesJob",
+        reexecutes=True,
     ),
     "branch": JobKind("lance_core.jobs.specs.maintenance:BranchSpec", "lance_core.jobs.actions.branch:BranchJob"),
-    "compact": JobKind("lance_core.jobs.specs.edits:CompactSpec", "lance_core.jobs.staging.compact:CompactJob"),
+    "compact": JobKind(
+        "lance_core.jobs.specs.edits:CompactSpec",
+        "lance_core.jobs.staging.compact:CompactJob",
+        reexecutes=True,
+        refresh="lance_core.jobs.staging.compact:refresh",
+    ),
     "cleanup": JobKind("lance_core.jobs.specs.maintenance:CleanupSpec", "lance_core.jobs.actions.cleanup:CleanupJob"),
     "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.actions.garbage:GarbageJob"),
     "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.actions.tag:TagJob"),
@@ -67,6 +101,19 @@ KINDS: Mapping[str, JobKind] = {
     "check": JobKind("lance_core.jobs.specs.definition:CheckSpec", "lance_core.jobs.publish.check:CheckJob"),
     "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.actions.validate:ValidateJob"),
 }
+
+_UNKNOWN = JobKind("", "")
+
+
+def kind_of(record: Mapping[str, Any]) -> JobKind:
+    """The row of a spec's record; an empty one for what is no kind of job."""
+    return KINDS.get(str(record.get("kind")), _UNKNOWN)
+
+
+def refresh_of(spec: JobSpec) -> Callable[..., Any] | None:
+    """What brings staged work of this kind up to a newer version; None where it begins anew."""
+    place = KINDS[spec.kind].refresh
+    return None if place is None else _load(place)
 
 
 def spec_from_plain(data: object) -> JobSpec:

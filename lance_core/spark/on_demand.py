@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_core.errors import InputError
 from lance_core.jobs.runtime.local_runner import LocalRunner
-from lance_core.jobs.runtime.protocols import Read, Shape, Source, TaskResult, Work
+from lance_core.jobs.runtime.protocols import JobSource, Read, Shape, TaskResult, Work
 from lance_core.spark.runner import SparkRows, SparkRunner
 
 _PYTHON = "PYSPARK_PYTHON"
@@ -44,7 +44,7 @@ class OnDemandSpark(LocalRunner):
         """Through Spark."""
         return self._spark.open_expressions(read, num_tasks, schema, columns)
 
-    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+    def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """Where the source is."""
         runs_in_spark = isinstance(source, SparkRows)
         return (self._spark.run if runs_in_spark else super().run)(work, source, shape, on_tick)

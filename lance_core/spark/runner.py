@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from lance_core.errors import LanceError
 from lance_core.jobs.runtime.error_transport import failure_from_plain, failure_to_plain
-from lance_core.jobs.runtime.protocols import ROW, Read, Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.runtime.protocols import ROW, JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.collect import collect
@@ -92,7 +92,7 @@ class SparkRunner(Runner):
         rows = tasks.mapInArrow(read_function(read, readable_schema(schema)), spark_schema(schema))
         return SparkRows(evaluate_sql(rows, ROW, columns))
 
-    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+    def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
         if not isinstance(source, SparkRows):
             raise TypeError(f"not a source of the Spark runner: {type(source).__name__}")

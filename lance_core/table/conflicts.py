@@ -15,9 +15,9 @@ from lance_core.table import rules
 from lance_core.table.operations import OPERATIONS, Operation
 from lance_core.table.rules import Known, Rule
 from lance_core.table.transaction import Transaction
-from lance_core.table.verdict import OK, Outcome, Verdict
+from lance_core.table.verdict import OK, Verdict, VerdictKind
 
-__all__ = ["RULES", "Outcome", "Verdict", "judge", "judge_all"]
+__all__ = ["RULES", "Verdict", "VerdictKind", "judge", "judge_all"]
 
 _LETTERS: dict[str, Rule] = {
     ".": rules.fine,
@@ -109,6 +109,6 @@ def judge_all(
     worst = OK
     for theirs in committed:
         verdict = judge(mine, theirs, affected_rows=affected_rows, originals=originals)
-        if verdict.outcome > worst.outcome:
+        if verdict.kind > worst.kind:
             worst = verdict
     return worst

@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 
 
-class Outcome(enum.IntEnum):
+class VerdictKind(enum.IntEnum):
     """From harmless to hopeless; the verdict on several transactions is the largest of theirs."""
 
     OK = 0
@@ -25,23 +25,23 @@ class Outcome(enum.IntEnum):
 class Verdict:
     """An outcome, and for all but OK why."""
 
-    outcome: Outcome
+    kind: VerdictKind
     reason: str = ""
 
 
-OK = Verdict(Outcome.OK)
+OK = Verdict(VerdictKind.OK)
 
 
 def rebase(reason: str) -> Verdict:
     """Mine must be brought up to date."""
-    return Verdict(Outcome.REBASE, reason)
+    return Verdict(VerdictKind.REBASE, reason)
 
 
 def retry(reason: str) -> Verdict:
     """Mine must be planned again."""
-    return Verdict(Outcome.RETRY, reason)
+    return Verdict(VerdictKind.RETRY, reason)
 
 
 def never(reason: str) -> Verdict:
     """Mine makes no sense any more."""
-    return Verdict(Outcome.NEVER, reason)
+    return Verdict(VerdictKind.NEVER, reason)

@@ -8,7 +8,7 @@ from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, 
 from lance_core.format.index import IndexMetadata
 from lance_core.format.manifest import BasePath
 from lance_core.format.schema import Field, Schema
-from lance_core.table.conflicts import RULES, Outcome, judge, judge_all
+from lance_core.table.conflicts import RULES, VerdictKind, judge, judge_all
 from lance_core.table.operations import (
     OPERATIONS,
     Append,
@@ -128,15 +128,15 @@ XXXXXX.XXXXXXXXX.XXX..X.X restore
 ............RR..X.......X schema_md
 """
 ROWS = {line.split()[1]: line.split()[0] for line in MATRIX.strip().splitlines()}
-OUTCOMES = {".": Outcome.OK, "R": Outcome.RETRY, "X": Outcome.NEVER}
+OUTCOMES = {".": VerdictKind.OK, "R": VerdictKind.RETRY, "X": VerdictKind.NEVER}
 
 
 def transaction(operation: Operation) -> Transaction:
     return Transaction(read_version=1, uuid="u", operation=operation)
 
 
-def outcome(mine: Operation, theirs: Operation, **known: object) -> Outcome:
-    return judge(transaction(mine), transaction(theirs), **known).outcome  # type: ignore[arg-type]
+def outcome(mine: Operation, theirs: Operation, **known: object) -> VerdictKind:
+    return judge(transaction(mine), transaction(theirs), **known).kind  # type: ignore[arg-type]
 
 
 def test_grid_is_total() -> None:
@@ -152,8 +152,8 @@ def test_matrix_of_the_official_library(theirs: str) -> None:
     assert list(ROWS) == list(SCENARIOS)
     expected = {mine: OUTCOMES[cell] for mine, cell in zip(SCENARIOS, ROWS[theirs], strict=True)}
     found = {mine: judge(transaction(SCENARIOS[mine]), transaction(SCENARIOS[theirs])) for mine in SCENARIOS}
-    assert {mine: verdict.outcome for mine, verdict in found.items()} == expected
-    assert all(verdict.reason for verdict in found.values() if verdict.outcome is not Outcome.OK)
+    assert {mine: verdict.kind for mine, verdict in found.items()} == expected
+    assert all(verdict.reason for verdict in found.values() if verdict.kind is not VerdictKind.OK)
 
 
 OTHERS: dict[str, Operation] = {
@@ -170,28 +170,28 @@ OTHERS: dict[str, Operation] = {
 def test_every_pair_gets_a_verdict(mine: str, theirs: str) -> None:
     everything = {**SCENARIOS, **OTHERS}
     verdict = judge(transaction(everything[mine]), transaction(everything[theirs]))
-    assert bool(verdict.reason) == (verdict.outcome is not Outcome.OK)
+    assert bool(verdict.reason) == (verdict.kind is not VerdictKind.OK)
 
 
 def test_deletion_vectors_are_merged_when_rows_are_known() -> None:
     mine, theirs = SCENARIOS["delete_f0"], SCENARIOS["update_rows_f0"]
-    assert outcome(mine, theirs, affected_rows=True) is Outcome.REBASE
-    assert outcome(theirs, mine, affected_rows=True) is Outcome.REBASE
+    assert outcome(mine, theirs, affected_rows=True) is VerdictKind.REBASE
+    assert outcome(theirs, mine, affected_rows=True) is VerdictKind.REBASE
 
 
 def test_deletion_vectors_are_not_merged_when_files_changed_or_fragment_went() -> None:
     mine = SCENARIOS["delete_f0"]
-    assert outcome(mine, SCENARIOS["update_cols_x_f0"], affected_rows=True) is Outcome.RETRY
-    assert outcome(mine, SCENARIOS["delete_whole_f0"], affected_rows=True) is Outcome.RETRY
-    assert outcome(SCENARIOS["delete_whole_f0"], mine, affected_rows=True) is Outcome.RETRY
+    assert outcome(mine, SCENARIOS["update_cols_x_f0"], affected_rows=True) is VerdictKind.RETRY
+    assert outcome(mine, SCENARIOS["delete_whole_f0"], affected_rows=True) is VerdictKind.RETRY
+    assert outcome(SCENARIOS["delete_whole_f0"], mine, affected_rows=True) is VerdictKind.RETRY
 
 
 def test_fragment_i_remove_is_compared_with_what_i_read() -> None:
     mine = Delete((fragment(1, deleted=1),), (0,))
     theirs = Delete((fragment(0, deleted=1),))
     changed = Delete((fragment(0, deleted=1, files=(data_file("z", X),)),))
-    assert outcome(mine, theirs, affected_rows=True, originals={0: fragment(0)}) is Outcome.REBASE
-    assert outcome(mine, changed, affected_rows=True, originals={0: fragment(0)}) is Outcome.RETRY
+    assert outcome(mine, theirs, affected_rows=True, originals={0: fragment(0)}) is VerdictKind.REBASE
+    assert outcome(mine, changed, affected_rows=True, originals={0: fragment(0)}) is VerdictKind.RETRY
 
 
 def with_keys(*hashes: int, fields: tuple[int, ...] = (ID,)) -> Update:
@@ -201,110 +201,114 @@ def with_keys(*hashes: int, fields: tuple[int, ...] = (ID,)) -> Update:
 @pytest.mark.parametrize(
     ("mine", "theirs", "expected"),
     [
-        (with_keys(1, 2), with_keys(3), Outcome.OK),
-        (with_keys(1, 2), with_keys(2, 3), Outcome.RETRY),
-        (with_keys(1), with_keys(3, fields=(X,)), Outcome.RETRY),
-        (with_keys(1), Update(), Outcome.RETRY),
-        (Update(), with_keys(1), Outcome.OK),
-        (with_keys(1), Append(()), Outcome.RETRY),
-        (Update(), Append(()), Outcome.OK),
+        (with_keys(1, 2), with_keys(3), VerdictKind.OK),
+        (with_keys(1, 2), with_keys(2, 3), VerdictKind.RETRY),
+        (with_keys(1), with_keys(3, fields=(X,)), VerdictKind.RETRY),
+        (with_keys(1), Update(), VerdictKind.RETRY),
+        (Update(), with_keys(1), VerdictKind.OK),
+        (with_keys(1), Append(()), VerdictKind.RETRY),
+        (Update(), Append(()), VerdictKind.OK),
     ],
 )
-def test_inserted_keys(mine: Operation, theirs: Operation, expected: Outcome) -> None:
+def test_inserted_keys(mine: Operation, theirs: Operation, expected: VerdictKind) -> None:
     assert outcome(mine, theirs) is expected
 
 
 @pytest.mark.parametrize(
     ("left", "right", "num_bits", "expected"),
-    [(b"\x01", b"\x02", 8, Outcome.OK), (b"\x03", b"\x02", 8, Outcome.RETRY), (b"\x01", b"\x02", 4, Outcome.RETRY)],
+    [
+        (b"\x01", b"\x02", 8, VerdictKind.OK),
+        (b"\x03", b"\x02", 8, VerdictKind.RETRY),
+        (b"\x01", b"\x02", 4, VerdictKind.RETRY),
+    ],
 )
-def test_bloom_filters(left: bytes, right: bytes, num_bits: int, expected: Outcome) -> None:
+def test_bloom_filters(left: bytes, right: bytes, num_bits: int, expected: VerdictKind) -> None:
     def update(bitmap: bytes, bits: int) -> Update:
         return Update(inserted_rows=KeyFilter((ID,), bloom=BloomFilter(bitmap, bits, 1, 0.1)))
 
     assert outcome(update(left, 8), update(right, num_bits)) is expected
 
 
-@pytest.mark.parametrize(("committed", "expected"), [(3, Outcome.RETRY), (4, Outcome.NEVER), (9, Outcome.NEVER)])
-def test_generations_of_a_shard(committed: int, expected: Outcome) -> None:
+@pytest.mark.parametrize(("committed", "expected"), [(3, VerdictKind.RETRY), (4, VerdictKind.NEVER), (9, VerdictKind.NEVER)])
+def test_generations_of_a_shard(committed: int, expected: VerdictKind) -> None:
     mine, theirs = (UpdateMemWalState((CompactedSsTable("s", n),)) for n in (4, committed))
     assert outcome(mine, theirs) is expected
-    assert outcome(mine, UpdateMemWalState((CompactedSsTable("t", committed),))) is Outcome.OK
+    assert outcome(mine, UpdateMemWalState((CompactedSsTable("t", committed),))) is VerdictKind.OK
 
 
 @pytest.mark.parametrize(
     ("mine", "theirs", "expected"),
     [
-        (CreateIndex((), (index("a", {0}),)), CreateIndex((index("a", {1}, uuid="n"),)), Outcome.RETRY),
-        (CreateIndex((index("a", {1}, uuid="n"),)), CreateIndex((), (index("a", {0}),)), Outcome.RETRY),
-        (CreateIndex((), (index("a", {0}),)), CreateIndex((), (index("a", {0}),)), Outcome.OK),
-        (CreateIndex((index("b", {0}),)), CreateIndex((index("c", {0}),)), Outcome.OK),
+        (CreateIndex((), (index("a", {0}),)), CreateIndex((index("a", {1}, uuid="n"),)), VerdictKind.RETRY),
+        (CreateIndex((index("a", {1}, uuid="n"),)), CreateIndex((), (index("a", {0}),)), VerdictKind.RETRY),
+        (CreateIndex((), (index("a", {0}),)), CreateIndex((), (index("a", {0}),)), VerdictKind.OK),
+        (CreateIndex((index("b", {0}),)), CreateIndex((index("c", {0}),)), VerdictKind.OK),
     ],
 )
-def test_index_names(mine: Operation, theirs: Operation, expected: Outcome) -> None:
+def test_index_names(mine: Operation, theirs: Operation, expected: VerdictKind) -> None:
     assert outcome(mine, theirs) is expected
 
 
 def test_index_of_unknown_coverage_meets_every_rewrite() -> None:
     unknown = CreateIndex((IndexMetadata("u", "n", (Y,), 1, None),))
-    assert outcome(unknown, rewrite(0)) is Outcome.RETRY
-    assert outcome(rewrite(0), unknown) is Outcome.RETRY
+    assert outcome(unknown, rewrite(0)) is VerdictKind.RETRY
+    assert outcome(rewrite(0), unknown) is VerdictKind.RETRY
 
 
 def test_reuse_index_lets_whole_groups_pass() -> None:
     reuse = IndexMetadata("f", "__lance_frag_reuse", (), 1, frozenset())
     deferred = Rewrite(rewrite(0, 1).groups, frag_reuse_index=reuse)
-    assert outcome(deferred, CreateIndex((index("y", {0, 1, 2}),))) is Outcome.OK
-    assert outcome(deferred, CreateIndex((index("y", {1, 2}),))) is Outcome.RETRY
-    assert outcome(CreateIndex((index("y", {1, 2}),)), deferred) is Outcome.OK
+    assert outcome(deferred, CreateIndex((index("y", {0, 1, 2}),))) is VerdictKind.OK
+    assert outcome(deferred, CreateIndex((index("y", {1, 2}),))) is VerdictKind.RETRY
+    assert outcome(CreateIndex((index("y", {1, 2}),)), deferred) is VerdictKind.OK
 
 
 def test_two_deferred_rewrites_would_lose_a_reuse_index() -> None:
     reuse = IndexMetadata("f", "__lance_frag_reuse", (), 1, frozenset())
     deferred = Rewrite(rewrite(0).groups, frag_reuse_index=reuse)
-    assert outcome(deferred, rewrite(2)) is Outcome.RETRY
-    assert outcome(deferred, Rewrite(rewrite(2).groups, (RewrittenIndex("a", "b"),))) is Outcome.OK
-    assert outcome(rewrite(2), deferred) is Outcome.OK
+    assert outcome(deferred, rewrite(2)) is VerdictKind.RETRY
+    assert outcome(deferred, Rewrite(rewrite(2).groups, (RewrittenIndex("a", "b"),))) is VerdictKind.OK
+    assert outcome(rewrite(2), deferred) is VerdictKind.OK
 
 
 def test_index_on_an_updated_column_is_rebased() -> None:
-    assert outcome(CreateIndex((index("x", {0, 1}, X),)), SCENARIOS["update_cols_x_f0"]) is Outcome.REBASE
-    assert outcome(CreateIndex((index("x", {1}, X),)), SCENARIOS["update_cols_x_f0"]) is Outcome.OK
+    assert outcome(CreateIndex((index("x", {0, 1}, X),)), SCENARIOS["update_cols_x_f0"]) is VerdictKind.REBASE
+    assert outcome(CreateIndex((index("x", {1}, X),)), SCENARIOS["update_cols_x_f0"]) is VerdictKind.OK
 
 
 @pytest.mark.parametrize(
     ("mine", "theirs", "expected"),
     [
-        (BasePath(0, "/b"), BasePath(0, "/b"), Outcome.NEVER),
-        (BasePath(0, "/c", "b"), BasePath(0, "/b", "b"), Outcome.NEVER),
-        (BasePath(2, "/c"), BasePath(2, "/b"), Outcome.NEVER),
-        (BasePath(0, "/c"), BasePath(0, "/b"), Outcome.OK),
+        (BasePath(0, "/b"), BasePath(0, "/b"), VerdictKind.NEVER),
+        (BasePath(0, "/c", "b"), BasePath(0, "/b", "b"), VerdictKind.NEVER),
+        (BasePath(2, "/c"), BasePath(2, "/b"), VerdictKind.NEVER),
+        (BasePath(0, "/c"), BasePath(0, "/b"), VerdictKind.OK),
     ],
 )
-def test_bases(mine: BasePath, theirs: BasePath, expected: Outcome) -> None:
+def test_bases(mine: BasePath, theirs: BasePath, expected: VerdictKind) -> None:
     assert outcome(UpdateBases((mine,)), UpdateBases((theirs,))) is expected
 
 
 def test_overwrite_of_the_same_configuration_key() -> None:
     mine, theirs = (Overwrite((), SCHEMA, {"k": value}) for value in "ab")
-    assert outcome(mine, theirs) is Outcome.NEVER
-    assert outcome(mine, UpdateConfig(config_updates=MapUpdate({"k": "c"}))) is Outcome.NEVER
-    assert outcome(mine, UpdateConfig(config_updates=MapUpdate({}, replace=True))) is Outcome.NEVER
+    assert outcome(mine, theirs) is VerdictKind.NEVER
+    assert outcome(mine, UpdateConfig(config_updates=MapUpdate({"k": "c"}))) is VerdictKind.NEVER
+    assert outcome(mine, UpdateConfig(config_updates=MapUpdate({}, replace=True))) is VerdictKind.NEVER
 
 
 def test_overlays() -> None:
     overlay = OTHERS["overlay"]
-    assert outcome(overlay, SCENARIOS["delete_f0"]) is Outcome.OK
-    assert outcome(overlay, SCENARIOS["delete_whole_f0"]) is Outcome.RETRY
-    assert outcome(overlay, SCENARIOS["update_cols_x_f0"]) is Outcome.OK
-    assert outcome(overlay, SCENARIOS["update_rows_f0"]) is Outcome.RETRY
-    assert outcome(SCENARIOS["update_cols_x_f0"], overlay) is Outcome.RETRY
+    assert outcome(overlay, SCENARIOS["delete_f0"]) is VerdictKind.OK
+    assert outcome(overlay, SCENARIOS["delete_whole_f0"]) is VerdictKind.RETRY
+    assert outcome(overlay, SCENARIOS["update_cols_x_f0"]) is VerdictKind.OK
+    assert outcome(overlay, SCENARIOS["update_rows_f0"]) is VerdictKind.RETRY
+    assert outcome(SCENARIOS["update_cols_x_f0"], overlay) is VerdictKind.RETRY
 
 
 def test_gravest_of_several_wins() -> None:
     mine = transaction(SCENARIOS["delete_f0"])
     landed = [transaction(SCENARIOS[name]) for name in ("append", "rewrite_f0f1", "delete_f0")]
     verdict = judge_all(mine, landed, affected_rows=True)
-    assert verdict.outcome is Outcome.RETRY
+    assert verdict.kind is VerdictKind.RETRY
     assert "Rewrite" in verdict.reason
-    assert judge_all(mine, landed[:1]).outcome is Outcome.OK
+    assert judge_all(mine, landed[:1]).kind is VerdictKind.OK

@@ -17,7 +17,7 @@ from lance_core.commit.identities import withdrawals_of
 from lance_core.errors import CommitError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
-from lance_core.table.conflicts import Outcome, Verdict
+from lance_core.table.conflicts import Verdict, VerdictKind
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
 
@@ -53,7 +53,7 @@ def moved(store: Store, planned: Transaction, theirs: Transaction, number: int) 
 
 def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: Verdict, number: int) -> CommitError:
     """The refusal that a verdict asks for."""
-    is_final = verdict.outcome is Outcome.NEVER
+    is_final = verdict.kind is VerdictKind.NEVER
     kind = IncompatibleConflictError if is_final else RetryableConflictError
     return kind(
         f"{_where(store, planned, theirs, number)}: {verdict.reason}",

@@ -48,7 +48,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
 from lance_core.io.store import Store
 from lance_core.table.build import build
-from lance_core.table.conflicts import Outcome, Verdict, judge
+from lance_core.table.conflicts import Verdict, VerdictKind, judge
 from lance_core.table.draft import TableOptions
 from lance_core.table.features import check_writable
 from lance_core.table.operations import Delete, Overwrite, Restore, Update
@@ -125,21 +125,23 @@ def commit_in_detail(
     order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
     """
     require_put_if_absent(store)
-    run = _Run(store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put)
-    run.also_judge = also_judge
+    loop = _CommitLoop(
+        store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
+    )
+    loop.also_judge = also_judge
     try:
-        return run.until_landed(max_retries)
+        return loop.run(max_retries)
     except CommitStateUnknownError:
         raise  # what was written may be in use
     except StoreError as error:
-        run.clean_up()
-        raise run.doubtful(error) from error
+        loop.clean_up()
+        raise loop.doubtful(error) from error
     except LanceError:
-        run.clean_up()
+        loop.clean_up()
         raise
 
 
-def fit(
+def rebase_onto(
     store: Store,
     transaction: Transaction,
     newest: OpenVersion,
@@ -151,12 +153,12 @@ def fit(
 
     Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
     """
-    run = _Run(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
-    run.also_judge = also_judge
-    return run.fitted(newest)
+    loop = _CommitLoop(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
+    loop.also_judge = also_judge
+    return loop.rebased(newest)
 
 
-class _Run:
+class _CommitLoop:
     """One commit: the transaction as planned, and how far the log has been judged."""
 
     def __init__(
@@ -188,7 +190,7 @@ class _Run:
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
         self.also_judge: AlsoJudge | None = None
 
-    def until_landed(self, max_retries: int) -> Committed:
+    def run(self, max_retries: int) -> Committed:
         backoff = Backoff()
         for _ in range(max_retries + 1):
             began = time.monotonic()
@@ -205,7 +207,7 @@ class _Run:
             cure="Many writers commit at once; commit again, or let one commit task hold the table's lane.",
         )
 
-    def fitted(self, newest: OpenVersion) -> Rebased:
+    def rebased(self, newest: OpenVersion) -> Rebased:
         if self._judge_until(newest) is not None:
             raise PartlyLandedError(f"{self._store.uri}: {self._planned.uuid} landed meanwhile", uri=self._store.uri)
         return self._rebase(newest)
@@ -336,9 +338,9 @@ class _Run:
     def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
         if self._strict and not is_fence(theirs):
             raise moved(self._store, self._planned, theirs, number)
-        if verdict.outcome in (Outcome.NEVER, Outcome.RETRY):
+        if verdict.kind in (VerdictKind.NEVER, VerdictKind.RETRY):
             raise conflict(self._store, self._planned, theirs, verdict, number)
-        if verdict.outcome is Outcome.REBASE:
+        if verdict.kind is VerdictKind.REBASE:
             self._to_rebase.append(theirs)
 
     def _rebase(self, newest: OpenVersion | None) -> Rebased:

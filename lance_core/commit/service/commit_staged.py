@@ -23,7 +23,14 @@ from functools import partial as partial_of
 from typing import Literal
 
 from lance_core.commit import naming
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, AlsoJudge, Committed, PartlyLandedError, commit_in_detail, fit
+from lance_core.commit.log.loop import (
+    DEFAULT_MAX_RETRIES,
+    AlsoJudge,
+    Committed,
+    PartlyLandedError,
+    commit_in_detail,
+    rebase_onto,
+)
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
@@ -221,21 +228,14 @@ class _Service:
         if not fold.merges_rows:
             return self._publish(fold, fold.transaction)
         newest = open_version(self._store)
-
         by_uuid = {item.ref.uuid: item for item in fold.members}
 
-        def bring_up(transaction: Transaction) -> Rebased:
+        def onto_newest(transaction: Transaction) -> Rebased:
             judge = self._judge_for([by_uuid[transaction.uuid]])
-            return fit(self._store, transaction, newest, attempt=self.claim.commit, also_judge=judge)
+            return rebase_onto(self._store, transaction, newest, attempt=self.claim.commit, also_judge=judge)
 
-        merged = merge_rows(
-            self._store,
-            fold.members,
-            newest.manifest,
-            uuid=fold.transaction.uuid,
-            attempt=self.claim.commit,
-            fit=bring_up,
-        )
+        uuid, commit = fold.transaction.uuid, self.claim.commit
+        merged = merge_rows(self._store, fold.members, newest.manifest, uuid=uuid, attempt=commit, rebase=onto_newest)
         try:
             done = self._publish(fold, merged.transaction)
         except InDoubtError:

@@ -30,7 +30,7 @@ from lance_core.io.store import Store
 from lance_core.table.operations import Append, Delete, Update
 from lance_core.table.transaction import Transaction
 
-Fit = Callable[[Transaction], Rebased]
+Rebase = Callable[[Transaction], Rebased]
 """Brings one staged transaction up to the newest version, or raises a conflict."""
 
 
@@ -40,7 +40,9 @@ class MemberConflictError(RetryableConflictError):
     member: int = 0
 
 
-def merge_rows(store: Store, members: Sequence[Loaded], newest: Manifest, *, uuid: str, attempt: str, fit: Fit) -> Rebased:
+def merge_rows(
+    store: Store, members: Sequence[Loaded], newest: Manifest, *, uuid: str, attempt: str, rebase: Rebase
+) -> Rebased:
     """One transaction on `newest` that does what all members do, and the deletion files written for it.
 
     Raises MemberConflictError for a member that meets a concurrent commit, or an earlier member, in a row.
@@ -48,7 +50,7 @@ def merge_rows(store: Store, members: Sequence[Loaded], newest: Manifest, *, uui
     merge = _Merge(store, newest, attempt)
     for number, item in enumerate(members):
         try:
-            merge.add(item, fit)
+            merge.add(item, rebase)
         except PartlyLandedError:
             merge.undo()
             raise
@@ -89,13 +91,13 @@ class _Merge:
         self._gathered = _Gathered()
         self.files: list[str] = []
 
-    def add(self, item: Loaded, fit: Fit) -> None:
+    def add(self, item: Loaded, rebase: Rebase) -> None:
         operation = item.transaction.operation
         if isinstance(operation, Append):
-            fit(item.transaction)
+            rebase(item.transaction)
             self._gathered.new.extend(operation.fragments)
             return
-        fitted = fit(item.transaction)
+        fitted = rebase(item.transaction)
         self.files.extend(fitted.files)
         operation = fitted.transaction.operation
         assert isinstance(operation, (Delete, Update))

@@ -66,8 +66,8 @@ __all__ = [
     "finish_attempt",
     "list_staged",
     "missing_files",
-    "refinish_attempt",
     "renew_lease",
+    "replace_staged",
 ]
 
 DEFAULT_LEASE_SECONDS = 24 * 3600.0
@@ -158,7 +158,7 @@ def finish_attempt(
     return staged
 
 
-def refinish_attempt(
+def replace_staged(
     store: Store,
     ref: StagedTransaction,
     transaction: Transaction,

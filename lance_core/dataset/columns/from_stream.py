@@ -23,7 +23,7 @@ from lance_core.dataset.columns.column_files import FirstId, append_fields, next
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, remove_files
-from lance_core.dataset.write.sources import Source
+from lance_core.dataset.write.sources import DataSource
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter
 from lance_core.format.fragment import DataFile, Fragment
@@ -34,7 +34,7 @@ from lance_core.table.transaction import Transaction
 _BATCH_ROWS = 8192
 
 
-def stage_reader(snapshot: Snapshot, source: Source) -> StagedEdit:
+def stage_reader(snapshot: Snapshot, source: DataSource) -> StagedEdit:
     """Write the columns of a stream beside the others and describe the commit. InputError when the rows are not as many."""
     taken = [name for name in source.schema.names if name in snapshot.arrow_schema.names]
     if taken or not source.schema.names:
@@ -63,7 +63,7 @@ def stage_reader(snapshot: Snapshot, source: Source) -> StagedEdit:
 class _Rows:
     """A stream that is taken from in pieces of any size."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: DataSource) -> None:
         self._schema = source.schema
         self._batches: Iterator[pa.RecordBatch] = iter(source.batches)
         self._rest: pa.RecordBatch | None = None

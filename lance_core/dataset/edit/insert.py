@@ -28,7 +28,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.base_paths import WriteTarget, as_bases, choose_targets
 from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
-from lance_core.dataset.write.sources import Source, open_source
+from lance_core.dataset.write.sources import DataSource, open_source
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, FragmentProgress, Progress, discard_fragments, stage_fragments
 from lance_core.errors import CommitStateUnknownError, InputError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
@@ -180,7 +180,7 @@ def external_uris(
 def stage_write(
     store: Store,
     current: Manifest | None,
-    source: Source,
+    source: DataSource,
     request: WriteRequest,
     *,
     places: tuple[WriteTarget, ...] = (),

@@ -153,7 +153,9 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
     return commit_with_retry(snapshot, plan)[0]
 
 
-def request_again(snapshot: Snapshot, index: IndexMetadata, kind: IndexKind, parameters: Mapping[str, Any]) -> IndexRequest:
+def rebuild_request(
+    snapshot: Snapshot, index: IndexMetadata, kind: IndexKind, parameters: Mapping[str, Any]
+) -> IndexRequest:
     """The request that would build a segment like this one. Raises UnsupportedFeatureError for several columns."""
     if len(index.fields) != 1:
         raise UnsupportedFeatureError(f"index {index.name!r} is on {len(index.fields)} fields; expected one")

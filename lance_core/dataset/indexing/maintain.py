@@ -16,11 +16,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lance_core.dataset.indexing.build import build_segment, rebuilt, request_again
+from lance_core.dataset.indexing.build import build_segment, rebuild_request, rebuilt
 from lance_core.dataset.indexing.folder import folder_of, paths_of, segments_named
 from lance_core.dataset.indexing.fragment_reuse import behind, reuse_index, trimmed
 from lance_core.dataset.indexing.old_vector_details import with_details
-from lance_core.dataset.indexing.vector_maintain import build_vectors_again, is_vector_segment
+from lance_core.dataset.indexing.vector_maintain import is_vector_segment, rebuild_vectors
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
 from lance_core.errors import InputError
@@ -73,7 +73,7 @@ def rebuild_moved(
             for group in groups:
                 if any(fragment.id in bitmap for fragment in group.old_fragments):
                     coverage.update(fragment.id for fragment in group.new_fragments)
-            built = build_again(moved, index, coverage, attempt)
+            built = rebuild(moved, index, coverage, attempt)
             files.extend(paths_of(built))
             version = built.index_version or 0
             done.append(RewrittenIndex(index.uuid, built.uuid, built.details, version, built.files))
@@ -90,7 +90,7 @@ def _after(snapshot: Snapshot, groups: Sequence[RewriteGroup], gone: Collection[
     return replace(manifest, fragments=tuple(sorted([*kept, *new], key=lambda fragment: fragment.id)))
 
 
-def build_again(
+def rebuild(
     snapshot: Snapshot, entry: IndexMetadata, coverage: Collection[int], attempt: str | None, *, retrain: bool = False
 ) -> IndexMetadata:
     """A segment like that of `entry`, built from the column over the fragments of `coverage` that the snapshot has.
@@ -100,10 +100,10 @@ def build_again(
     fragments: list[Fragment] = [item for item in snapshot.manifest.fragments if item.id in coverage]
     index = with_details(snapshot, entry)
     if is_vector_segment(index):
-        return build_vectors_again(snapshot, index, fragments, attempt=attempt, retrain=retrain)
+        return rebuild_vectors(snapshot, index, fragments, attempt=attempt, retrain=retrain)
     kind = kind_to_rebuild(index)
     assert kind is not None
-    request = request_again(snapshot, index, kind, _options_of(snapshot, index, kind))
+    request = rebuild_request(snapshot, index, kind, _options_of(snapshot, index, kind))
     return rebuilt(build_segment(snapshot, request, fragments, attempt=attempt), index, [item.id for item in fragments])
 
 
@@ -136,7 +136,7 @@ def optimize_indices(
         removed: list[IndexMetadata] = []
         try:
             for segments, coverage in outdated_indices(current, index_names, most, retrain):
-                built.append(build_again(current, segments[-1], coverage, None, retrain=retrain))
+                built.append(rebuild(current, segments[-1], coverage, None, retrain=retrain))
                 removed.extend(segments if most is None else segments[len(segments) - min(most, len(segments)) :])
         except BaseException:
             remove_files(current, [path for index in built for path in paths_of(index)])

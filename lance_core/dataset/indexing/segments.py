@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from lance_core.dataset.indexing.build import IndexRequest, build_segment
 from lance_core.dataset.indexing.folder import paths_of
-from lance_core.dataset.indexing.maintain import build_again
+from lance_core.dataset.indexing.maintain import rebuild
 from lance_core.dataset.indexing.vector_maintain import is_vector_segment, merge_vector_segments
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
@@ -62,7 +62,7 @@ def merge_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> Ind
         return merge_vector_segments(snapshot, segments)
     coverage = frozenset().union(*(segment.fragment_bitmap or frozenset() for segment in segments))
     fragments_of(snapshot, coverage)
-    return build_again(snapshot, segments[0], coverage, None)
+    return rebuild(snapshot, segments[0], coverage, None)
 
 
 def commit_segments(snapshot: Snapshot, name: str, column: str, segments: Sequence[IndexMetadata]) -> Snapshot:

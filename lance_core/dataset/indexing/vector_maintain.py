@@ -3,7 +3,7 @@
 ::
 
     merge_vector_segments(snapshot, [a, b])             one segment with the codes of both: they share a model
-    build_vectors_again(snapshot, index, fragments)     no training: rows are coded by the model of `index`
+    rebuild_vectors(snapshot, index, fragments)     no training: rows are coded by the model of `index`
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_vector_segment(index: IndexMetadata) -> bool:
     return known and index.base_id is None and index.fragment_bitmap is not None
 
 
-def build_vectors_again(
+def rebuild_vectors(
     snapshot: Snapshot,
     index: IndexMetadata,
     fragments: Sequence[Fragment],

@@ -32,14 +32,14 @@ ReaderLike = ArrowStream | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Ma
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """Rows to write: their schema, and their batches, to be run through once."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
 
-def open_source(data: Any, schema: pa.Schema | None = None) -> Source:
+def open_source(data: Any, schema: pa.Schema | None = None) -> DataSource:
     """Data as a source. `schema` is required for an iterable of batches, and casts or selects columns otherwise.
 
     Raises InputError for what is no data, SchemaMismatchError when it does not have the schema.
@@ -55,9 +55,9 @@ def open_source(data: Any, schema: pa.Schema | None = None) -> Source:
     )
 
 
-def _table(data: Any, schema: pa.Schema | None) -> Source:
+def _table(data: Any, schema: pa.Schema | None) -> DataSource:
     table = data if schema is None or data.schema.equals(schema) else _cast(data, schema)
-    return Source(table.schema, iter(table.to_batches()))
+    return DataSource(table.schema, iter(table.to_batches()))
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -70,14 +70,14 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
         raise SchemaMismatchError(f"the data cannot be cast to the schema given: {error}") from error
 
 
-def _batch(data: Any, schema: pa.Schema | None) -> Source:
+def _batch(data: Any, schema: pa.Schema | None) -> DataSource:
     return _table(pa.Table.from_batches([data]), schema)
 
 
-def _reader(data: Any, schema: pa.Schema | None) -> Source:
+def _reader(data: Any, schema: pa.Schema | None) -> DataSource:
     if schema is None or data.schema.equals(schema):
-        return Source(data.schema, _read_all(data))
-    return Source(schema, (part for batch in _read_all(data) for part in _cast_batch(batch, schema)))
+        return DataSource(data.schema, _read_all(data))
+    return DataSource(schema, (part for batch in _read_all(data) for part in _cast_batch(batch, schema)))
 
 
 def _read_all(reader: Any) -> Iterator[pa.RecordBatch]:
@@ -88,7 +88,7 @@ def _cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordB
     yield from _cast(pa.Table.from_batches([batch]), schema).to_batches()
 
 
-def _frame(data: Any, schema: pa.Schema | None) -> Source:
+def _frame(data: Any, schema: pa.Schema | None) -> DataSource:
     try:
         table = pa.Table.from_pandas(data, schema=schema, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -96,11 +96,11 @@ def _frame(data: Any, schema: pa.Schema | None) -> Source:
     return _table(table.replace_schema_metadata(None if schema is None else schema.metadata), None)
 
 
-def _mapping(data: Mapping[str, Any], schema: pa.Schema | None) -> Source:
+def _mapping(data: Mapping[str, Any], schema: pa.Schema | None) -> DataSource:
     return _table(_converted(lambda: pa.Table.from_pydict(dict(data), schema=schema)), None)
 
 
-def _records(data: Any, schema: pa.Schema | None) -> Source:
+def _records(data: Any, schema: pa.Schema | None) -> DataSource:
     return _table(_converted(lambda: pa.Table.from_pylist(list(data), schema=schema)), None)
 
 
@@ -111,23 +111,23 @@ def _converted(convert: Callable[[], pa.Table]) -> pa.Table:
         raise SchemaMismatchError(f"the values cannot be made into columns: {error}") from error
 
 
-def _arrow_dataset(data: Any, schema: pa.Schema | None) -> Source:
+def _arrow_dataset(data: Any, schema: pa.Schema | None) -> DataSource:
     return _reader(data.scanner().to_reader(), schema)
 
 
-def _to_reader(data: Any, schema: pa.Schema | None) -> Source:
+def _to_reader(data: Any, schema: pa.Schema | None) -> DataSource:
     return _reader(data.to_reader(), schema)
 
 
-def _stream(data: Any, schema: pa.Schema | None) -> Source:
+def _stream(data: Any, schema: pa.Schema | None) -> DataSource:
     return _reader(pa.RecordBatchReader.from_stream(data), schema)
 
 
-def _batches(data: Iterable[Any], schema: pa.Schema | None) -> Source:
+def _batches(data: Iterable[Any], schema: pa.Schema | None) -> DataSource:
     if schema is None:
         raise InputError("an iterable of record batches does not say its schema", cure="Pass schema=.")
     wanted = schema
-    return Source(wanted, (part for item in data for part in _conform(item, wanted)))
+    return DataSource(wanted, (part for item in data for part in _conform(item, wanted)))
 
 
 def _conform(item: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -151,7 +151,7 @@ def _is_records(data: Any) -> bool:
     return isinstance(data, list) and bool(data) and isinstance(data[0], Mapping)
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, pa.Schema | None], Source]], ...] = (
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, pa.Schema | None], DataSource]], ...] = (
     (lambda data: isinstance(data, pa.Table), _table),
     (lambda data: isinstance(data, pa.RecordBatch), _batch),
     (lambda data: isinstance(data, pa.RecordBatchReader), _reader),

@@ -58,7 +58,7 @@ def token_table(vocabulary: Mapping[str, int]) -> pa.Table:
     )
 
 
-class Spelled:
+class TokensByLetter:
     """Tokens in the order of their bytes, letter by letter, to be compared with a word."""
 
     def __init__(self, tokens: list[bytes]) -> None:
@@ -126,8 +126,8 @@ class TokenMap:
         return keys
 
     @cached_property
-    def _spelled(self) -> Spelled:
-        return Spelled([*self.numbers])
+    def _spelled(self) -> TokensByLetter:
+        return TokensByLetter([*self.numbers])
 
     def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
         """Tokens at most so many edits away, in the order of their bytes."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_core.index.base import ID, VALUE
 from lance_core.index.text.partition import Posting
-from lance_core.index.text.token_map import Spelled
+from lance_core.index.text.token_map import TokensByLetter
 from lance_core.index.text.tokenize import Tokenizer, texts_of
 from lance_core.kernels.text import count_runs, keep_tokens, scatter_by_token
 
@@ -88,8 +88,8 @@ class MemoryPartition:
         return Among(self, np.isin(self.ids, ascending))
 
     @cached_property
-    def _spelled(self) -> Spelled:
-        return Spelled(sorted(token.encode() for token in self._vocabulary))
+    def _spelled(self) -> TokensByLetter:
+        return TokensByLetter(sorted(token.encode() for token in self._vocabulary))
 
     def similar(self, token: str, *, edits: int, prefix_length: int, most: int) -> list[str]:
         """Tokens at most so many edits away, in the order of their bytes."""

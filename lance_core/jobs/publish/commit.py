@@ -27,15 +27,16 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.publish.gates import make_check
 from lance_core.jobs.publish.reexecute import (
+    can_reexecute,
     find_interrupted,
     list_interrupted,
-    may_repeat,
-    require_may_repeat,
-    stage_again,
-    why_not,
-    withdraw,
+    reexecute,
+    require_can_reexecute,
+    why_not_reexecutable,
+    withdraw_attempt,
 )
 from lance_core.jobs.publish.staleness import make_concerns
+from lance_core.jobs.registry import kind_of
 from lance_core.jobs.runtime.landed_reference import landed_reference
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner
@@ -89,8 +90,8 @@ class CommitJob:
                     options=_table_options(current),
                     check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
                     re_execute=again if spec.re_execute else None,
-                    may_re_execute=lambda ref: may_repeat(spec, ref.uuid, records[ref.uuid]),
-                    withdraw=lambda ref, own: withdraw(store, ref, records[ref.uuid], own_commit=own),
+                    may_re_execute=lambda ref: can_reexecute(spec, ref.uuid, records[ref.uuid]),
+                    withdraw=lambda ref, own: withdraw_attempt(store, ref, records[ref.uuid], own_commit=own),
                     max_retries=retries,
                     concerns=make_concerns(store, records, options),
                     partial=spec.partial,
@@ -105,7 +106,7 @@ class CommitJob:
 
 def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
     def run(ref: StagedTransaction) -> StagedTransaction:
-        return stage_again(store, spec, ref.uuid, records[ref.uuid], runner)
+        return reexecute(store, spec, ref.uuid, records[ref.uuid], runner)
 
     return run
 
@@ -114,13 +115,13 @@ def _resumed(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> W
     """What is to be published of it: as it was staged, or staged again when a killed commit was about to do so."""
     if item.ref.transaction_path != "" or item.ref.operation != _INTERRUPTED:
         return item
-    require_may_repeat(store, spec, item.ref.uuid, item.spec)
-    return replace(item, ref=stage_again(store, spec, item.ref.uuid, item.spec, runner))
+    require_can_reexecute(store, spec, item.ref.uuid, item.spec)
+    return replace(item, ref=reexecute(store, spec, item.ref.uuid, item.spec, runner))
 
 
 def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
     """The conflict itself, or one that says why trying again is of no use."""
-    reasons = [why_not(spec, item.ref.uuid, item.spec) for item in items] if spec.re_execute else []
+    reasons = [why_not_reexecutable(spec, item.ref.uuid, item.spec) for item in items] if spec.re_execute else []
     reason = next((text for text in reasons if text), "")
     if not reason:
         return error
@@ -148,7 +149,7 @@ def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
 
 def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
     """Nobody asked for this identity by its name, so a record that must not be run is not in the others' way."""
-    if item.ref.operation != _INTERRUPTED or may_repeat(spec, item.ref.uuid, item.spec):
+    if item.ref.operation != _INTERRUPTED or can_reexecute(spec, item.ref.uuid, item.spec):
         return True
     log.warning("%s was about to be staged again by a commit that died; clear its staging task", item.ref.uuid)
     return False
@@ -185,7 +186,7 @@ def _groups(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]
     Replacements and merges do not fold with each other: two of one day that hold none of the other's rows would both stand,
     and two that insert the same key.
     """
-    replacements = [item for item in waiting if item.spec.get("kind") in ("replace_where", "merge")][1:]
+    replacements = [item for item in waiting if kind_of(item.spec).replaces_rows][1:]
     yield from _by_strictness([item for item in waiting if item not in replacements])
     for item in replacements:
         yield "fail", [item]

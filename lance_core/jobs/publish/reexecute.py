@@ -16,7 +16,6 @@ carries (`CommitSpec.digests`), or when `trust.is_plain` says that it can do no 
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -32,41 +31,26 @@ from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.jobs.publish.trust import is_plain
-from lance_core.jobs.registry import job_of, spec_from_plain
+from lance_core.jobs.registry import job_of, kind_of, refresh_of, spec_from_plain
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 
 log = logging.getLogger(__name__)
 
-REPEATABLE = frozenset(
-    {
-        "delete", "update", "replace_where", "merge", "compact", "build_index", "optimize_indices", "add_columns",
-    }
-)  # fmt: skip
-"""Kinds whose work depends on the rows that are there, and so may have to be done again."""
-
-_BRING_UP: Mapping[str, str] = {
-    "compact": "lance_core.jobs.staging.compact",
-    "add_columns": "lance_core.jobs.staging.add_columns",
-}
-"""Kinds that keep what is still right; their module has `bring_up`. The others begin anew."""
-
-BROUGHT_UP = frozenset(_BRING_UP)
-
 _NAMES = ("reexecute.json", "repeat.json")
 """What is written, and what releases before this one wrote."""
 _DIGEST_DIGITS = 64
 
 
-def may_repeat(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> bool:
+def can_reexecute(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> bool:
     """Whether the commit may stage work again from its record."""
     return commit.re_execute and not _refusal(commit, identity, record)
 
 
 def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why the record must not be run; empty when it may be."""
-    if record.get("kind") not in REPEATABLE:
+    if not kind_of(record).reexecutes:
         return f"work of kind {record.get('kind')!r} is never staged again by a commit"
     places = hidden_places(record)
     if places:
@@ -87,7 +71,7 @@ def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> st
     )
 
 
-def require_may_repeat(store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> None:
+def require_can_reexecute(store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> None:
     """IncompatibleConflictError when the record must not be run."""
     reason = "" if commit.re_execute else "the commit was asked not to stage anything again (re_execute=False)"
     reason = reason or _refusal(commit, identity, record)
@@ -112,23 +96,23 @@ def hidden_places(value: Any, *, where: str = "") -> list[str]:
     return [place for places in inner for place in places]
 
 
-def why_not(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
+def why_not_reexecutable(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why work cannot be staged again here although its kind could be: the end of an error's message."""
-    reason = _refusal(commit, identity, record) if record.get("kind") in REPEATABLE else ""
+    reason = _refusal(commit, identity, record) if kind_of(record).reexecutes else ""
     return f"It cannot be staged again by this commit, because {reason}; clear its staging task." if reason else ""
 
 
-def stage_again(
+def reexecute(
     store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any], runner: Runner
 ) -> StagedTransaction:
-    """Plan and stage one identity's work on the newest version; `withdraw` has been called."""
-    require_may_repeat(store, commit, identity, record)
+    """Plan and stage one identity's work on the newest version; `withdraw_attempt` has been called."""
+    require_can_reexecute(store, commit, identity, record)
     spec = _spec_of(commit, identity, record)
     ref = find_finished(store, identity)
-    module = _BRING_UP.get(spec.kind)
-    if ref is not None and module is not None:
+    refresh = refresh_of(spec)
+    if ref is not None and refresh is not None:
         log.info("bringing %s %s up to the newest version", spec.kind, identity)
-        staged: Any = importlib.import_module(module).bring_up(store, spec, ref, runner)
+        staged: Any = refresh(store, spec, ref, runner)
     else:
         log.info("staging %s %s again", spec.kind, identity)
         staged = job_of(spec).run(spec, runner)
@@ -139,11 +123,13 @@ def stage_again(
     return staged
 
 
-def withdraw(store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None) -> None:
+def withdraw_attempt(
+    store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None
+) -> None:
     """Give up an attempt that is about to be staged again, or keep it where its work is brought up."""
     note = Reexecution(ref.uuid, dict(record), work_digest(record))
     write_record(store, f"{staged_folder(ref.uuid)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
-    if record.get("kind") not in _BRING_UP:
+    if kind_of(record).refresh is None:
         give_up_for_another(store, ref, own_commit=own_commit)
 
 

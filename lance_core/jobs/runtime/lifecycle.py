@@ -43,7 +43,7 @@ from lance_core.jobs.runtime.landed_work import (
     withdrawn_by_clear,
 )
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Source, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.table.transaction import Transaction
@@ -195,9 +195,9 @@ def close_attempt(
     attempt: Attempt,
     results: Sequence[TaskResult],
     *,
-    conclude: Callable[[Sequence[TaskResult]], Outcome],
+    conclude: Callable[[Sequence[TaskResult]], StagedOperation],
     properties: Mapping[str, str],
-    source: Source | None = None,
+    source: JobSource | None = None,
     spooled: int = 0,
 ) -> StagedTransaction:
     """Reconcile the counts and stage the transaction. LanceError when the counts do not agree; nothing is staged then.
@@ -216,9 +216,9 @@ def _close(
     store: Store,
     attempt: Attempt,
     results: Sequence[TaskResult],
-    conclude: Callable[[Sequence[TaskResult]], Outcome],
+    conclude: Callable[[Sequence[TaskResult]], StagedOperation],
     properties: Mapping[str, str],
-    source: Source | None,
+    source: JobSource | None,
     spooled: int,
 ) -> tuple[StagedTransaction, Sequence[str] | None]:
     """The staged transaction, and the names of what the tasks left if they were looked at."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_core.errors import InputError
 from lance_core.jobs.runtime.progress import Ticker
-from lance_core.jobs.runtime.protocols import Read, Runner, Shape, Source, TaskResult, Work
+from lance_core.jobs.runtime.protocols import JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.open_source import LocalSource, open_local_source
 from lance_core.jobs.specs.spec import SourceSpec
 
@@ -54,7 +54,7 @@ class LocalRunner(Runner):
             cure='Run it with Spark (execution="spark-submit" or "spark-connect"), or write them in Lance\'s own SQL.',
         )
 
-    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+    def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """One task over the whole source, or one for each number of `open_tasks`."""
         if not isinstance(source, LocalRows):
             raise TypeError(f"not a source of the local runner: {type(source).__name__}")

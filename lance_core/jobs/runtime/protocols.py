@@ -58,7 +58,7 @@ class Read(Protocol):
         """The rows of the tasks whose numbers come in."""
 
 
-class Source(Protocol):
+class JobSource(Protocol):
     """A runner's own handle on rows that can be streamed to work."""
 
     @property
@@ -79,20 +79,20 @@ class Runner(Protocol):
 
     name: str
 
-    def open_source(self, spec: SourceSpec) -> Source:
+    def open_source(self, spec: SourceSpec) -> JobSource:
         """A source, checked but not read. InputError when it is wrong."""
 
-    def open_tasks(self, num_tasks: int) -> Source:
+    def open_tasks(self, num_tasks: int) -> JobSource:
         """No rows, but one partition per task: each gets one batch with one row, its number in the column `id` (int64).
 
         For work that carries its own list of tasks, such as the fragment groups of a compaction.
         """
 
-    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> Source:
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> JobSource:
         """What `read` gives for each task (of `schema`, whose first column is `ROW`): that column, and SQL of the engine's
         own dialect over the others. InputError where there is no engine, or when it refuses an expression."""
 
-    def run(self, work: Work, source: Source, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
+    def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """Every partition of the source through `work`; exactly one result per partition that had a task.
 
         `on_tick` is called about every `shape.tick_seconds` while it runs.
@@ -124,7 +124,7 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StagedOperation:
     """What the results of all tasks amount to: the operation to stage, and the counts that must agree with the tasks'."""
 
     operation: Operation
@@ -140,7 +140,7 @@ class Pass:
     `make` gets the results so far; it returns where the tasks come from and what they do, or None for nothing to do.
     """
 
-    make: Callable[[Attempt, Sequence[TaskResult]], tuple[Source, Work] | None]
+    make: Callable[[Attempt, Sequence[TaskResult]], tuple[JobSource, Work] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,10 @@ class Plan:
     """
 
     table: TableState
-    source: Source
+    source: JobSource
     shape: Shape
     make_work: Callable[[Attempt], Work]
-    conclude: Callable[[Sequence[TaskResult]], Outcome]
+    conclude: Callable[[Sequence[TaskResult]], StagedOperation]
     properties: Mapping[str, str] = field(default_factory=dict)
     then: Sequence[Pass] = ()
     spools: bool = False

@@ -5,7 +5,7 @@
     try 1 on version 7     fragments 0 1 of 0..3 get their file, each put on record; the worker dies
     try 2                  finds the attempt, plans on version 7 again, computes 2 and 3
     staged                 Merge(all fragments with their files, schema with the new columns)
-    the commit meets an append                 computes the new fragments, and nothing else     (`bring_up`)
+    the commit meets an append                 computes the new fragments, and nothing else     (`refresh`)
 
 Unlike other attempts, one of this kind outlives its driver: it is aborted when the work cannot succeed, and by
 `lance staged gc` when nobody came back within its lease.
@@ -29,7 +29,7 @@ from lance_core.commit.record_types import is_same_work, work_digest
 from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import is_withdrawn, list_staged, read_started
 from lance_core.commit.staging.remove import remove_unused
-from lance_core.commit.staging.staged import finish_attempt, refinish_attempt, renew_lease
+from lance_core.commit.staging.staged import finish_attempt, renew_lease, replace_staged
 from lance_core.dataset.columns.column_files import FirstId, append_fields, next_field_id
 from lance_core.dataset.columns.evolve import NewColumns
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -44,7 +44,7 @@ from lance_core.jobs.runtime.failure_record import clear_failure
 from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, find_done, look_at, on_tick_of, open_attempt, work_of
 from lance_core.jobs.runtime.local_runner import LocalRows
 from lance_core.jobs.runtime.progress import clear_progress
-from lance_core.jobs.runtime.protocols import Runner, Shape, Source, TableState
+from lance_core.jobs.runtime.protocols import JobSource, Runner, Shape, TableState
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
@@ -102,7 +102,7 @@ class AddColumnsJob:
             raise
 
 
-def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: Source | None, runner: Runner) -> Target:
+def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: JobSource | None, runner: Runner) -> Target:
     """The columns on a version, checked. InputError, FilterError before anything is written."""
     rows = None if source is None else spooled_schema(source).empty_table()
     return target_on(spec, snapshot, rows, runner)
@@ -122,13 +122,13 @@ def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, r
     return Target(schema, part, new)
 
 
-def spooled_schema(source: Source) -> pa.Schema:
+def spooled_schema(source: JobSource) -> pa.Schema:
     """The source's columns as they are put aside."""
     return source.schema if source.strict_nullability else created_schema(source.schema)
 
 
 def _stage(
-    spec: AddColumnsSpec, runner: Runner, attempt: Attempt, snapshot: Snapshot, target: Target, source: Source | None
+    spec: AddColumnsSpec, runner: Runner, attempt: Attempt, snapshot: Snapshot, target: Target, source: JobSource | None
 ) -> StagedTransaction:
     store, manifest = snapshot.store, snapshot.manifest
     on_tick = on_tick_of(store, attempt)
@@ -168,7 +168,7 @@ def _stage(
     return staged
 
 
-def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: Source, version: FileVersion) -> Spool:
+def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: JobSource, version: FileVersion) -> Spool:
     """The source's rows, once for all tries of the attempt."""
     store = resolve_store(spec.uri, spec.resolved_options())
     schema = schema_from_arrow(spooled_schema(source), version=version)
@@ -199,7 +199,7 @@ def _merge(fragments: Sequence[Fragment], target: Target, files: Mapping[int, Da
     return Merge(changed, target.schema, preserves_nullability=nullable)
 
 
-def bring_up(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
+def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
     """Staged columns on the newest version: fragments that came or changed since are computed, here; the others are kept.
 
     For the commit task. InputError when a column of that name came meanwhile; NotFoundError when the staged files are gone.
@@ -235,7 +235,7 @@ def bring_up(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner:
         properties=dict(spec.properties),
     )
     size = sum(file.file_size_bytes or 0 for file in files.values())
-    staged = refinish_attempt(store, ref, transaction, rows=0, bytes=size, fragments=0)
+    staged = replace_staged(store, ref, transaction, rows=0, bytes=size, fragments=0)
     clear_progress(store, ref.attempt)
     return staged
 
@@ -279,7 +279,7 @@ def _renumbered(file: DataFile, part: Schema) -> DataFile:
     return file if shift == 0 else replace(file, fields=tuple(number + shift for number in file.fields))
 
 
-def _rows_of(source: Source) -> pa.Table:
+def _rows_of(source: JobSource) -> pa.Table:
     if not isinstance(source, LocalRows):
         raise InputError("the source of columns can be read again in the commit's own process only")
     return pa.Table.from_batches(source.rows.batches(), schema=source.schema)

@@ -12,7 +12,7 @@ from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
 from lance_core.errors import InputError, NotFoundError
 from lance_core.format.version import parse_storage_version
 from lance_core.jobs.runtime.lifecycle import stage
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Source, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.sources.conform import check_schema
 from lance_core.jobs.specs.spec import AppendSpec
 from lance_core.jobs.staging.new_table import plan_new_contents
@@ -24,9 +24,9 @@ from lance_core.table.operations.append import Append
 class Adds:
     """Results become one Append."""
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         fragments = fragments_of(results)
-        return Outcome(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
+        return StagedOperation(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
 
 
 class AppendJob:
@@ -50,7 +50,7 @@ def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:
     return _plan_create(spec, table, source) if table.manifest is None else _plan_add(spec, table, source)
 
 
-def _plan_add(spec: AppendSpec, table: TableState, source: Source) -> Plan:
+def _plan_add(spec: AppendSpec, table: TableState, source: JobSource) -> Plan:
     manifest = table.manifest
     assert manifest is not None
     version = manifest.file_version
@@ -75,6 +75,6 @@ def _plan_add(spec: AppendSpec, table: TableState, source: Source) -> Plan:
     )
 
 
-def _plan_create(spec: AppendSpec, table: TableState, source: Source) -> Plan:
+def _plan_create(spec: AppendSpec, table: TableState, source: JobSource) -> Plan:
     # Two first appends may be staged at once; the property tells the commit to turn the later one into an append.
     return plan_new_contents(spec, table, source, properties={**spec.properties, CREATES_PROPERTY: "append"})

@@ -25,7 +25,7 @@ from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
 from lance_core.index.vector.model import model_from_bytes
 from lance_core.jobs.runtime.lifecycle import stage
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.staging.edit_fragments import StageEdit, edit_work, existing, group_fragments, operations_of
 from lance_core.table.operations.create_index import CreateIndex
@@ -68,11 +68,11 @@ class Segments:
     removed: tuple[IndexMetadata, ...]
     first_partition: int = 0
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The operation; it brings no rows."""
         built_by = [result for result in results if result.partition >= self.first_partition]
         built = tuple(index for part in operations_of(built_by, CreateIndex) for index in part.new_indices)
-        return Outcome(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
+        return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
 
 
 class BuildIndexJob:

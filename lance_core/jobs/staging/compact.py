@@ -25,7 +25,7 @@ from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.remove import remove_attempt
-from lance_core.commit.staging.staged import refinish_attempt
+from lance_core.commit.staging.staged import replace_staged
 from lance_core.dataset.maintain.compact import rewrite_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -35,7 +35,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Report, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.staging.compact_report import compaction_report, options_of, plan_groups
@@ -67,7 +67,7 @@ class Rewrites:
 
     manifest: Manifest
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The operation and the rows it writes again."""
         groups = tuple(group for part in operations_of(results, Rewrite) for group in part.groups)
         before = sum(fragment.num_rows for group in groups for fragment in group.old_fragments)
@@ -75,7 +75,7 @@ class Rewrites:
         after = sum(fragment.physical_rows for fragment in new)
         if before != after:
             raise LanceError(f"{after:,} rows were written where {before:,} lived, so nothing is staged")
-        return Outcome(Rewrite(groups), after, len(new))
+        return StagedOperation(Rewrite(groups), after, len(new))
 
 
 class CompactJob:
@@ -113,7 +113,7 @@ def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
     )
 
 
-def bring_up(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
+def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
     """A staged compaction on the newest version: groups that nobody touched are kept, of the others what is left is
     rewritten again, here.
 
@@ -144,7 +144,7 @@ def bring_up(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Ru
         remove_attempt(store, ref.uuid, ref.attempt, by="nothing to do", landed_too=True)
         return nothing
     new_fragments = [fragment for group in kept for fragment in group.new_fragments]
-    return refinish_attempt(
+    return replace_staged(
         store,
         ref,
         Transaction(snapshot.version, ref.uuid, Rewrite(tuple(kept)), properties=dict(spec.properties)),

@@ -16,7 +16,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.manifest import Manifest
 from lance_core.jobs.runtime.lifecycle import stage
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
 from lance_core.table.operations.delete import Delete
@@ -40,13 +40,13 @@ class Deletes:
     manifest: Manifest
     predicate: str
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The operation and how many rows it takes."""
         parts = operations_of(results, Delete)
         updated = tuple(fragment for part in parts for fragment in part.updated_fragments)
         removed = tuple(number for part in parts for number in part.deleted_fragment_ids)
         taken = count_taken(self.manifest, updated, removed)
-        return Outcome(Delete(updated, removed, self.predicate), 0, 0, num_deleted=taken)
+        return StagedOperation(Delete(updated, removed, self.predicate), 0, 0, num_deleted=taken)
 
 
 class DeleteJob:

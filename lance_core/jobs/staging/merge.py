@@ -35,7 +35,7 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
-from lance_core.jobs.runtime.protocols import Outcome, Pass, Plan, Runner, Source, TableState, TaskResult, Work
+from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult, Work
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
@@ -140,7 +140,7 @@ class Merges:
 
     manifest: Manifest
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """New fragments: those of moved rows first, then those of inserted ones."""
         parts = [decode_transaction(data).operation for result in _second(results) for data in result.fragments[::2]]
         updates = [part for part in parts if isinstance(part, Update)]
@@ -153,7 +153,7 @@ class Merges:
             fields_for_preserving_frag_bitmap=tuple(item.id for item in self.manifest.schema.fields),
         )
         taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
-        return Outcome(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+        return StagedOperation(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
 
 
 def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
@@ -173,7 +173,7 @@ def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
     return _plan_passes(spec, table, source, runner)
 
 
-def _plan_passes(spec: MergeSpec, table: TableState, source: Source, runner: Runner) -> Plan:
+def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: Runner) -> Plan:
     snapshot = existing(table, spec)
     manifest, target = snapshot.manifest, snapshot.arrow_schema
     _check_keys(spec, target, where="the table")
@@ -195,11 +195,11 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: Source, runner: Run
         version = manifest.data_storage_version
         return Spool(spec.uri, spec.resolved_options(), spooled, version, fragments)
 
-    def match(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[Source, Work] | None:
+    def match(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
         work = MatchWork(spool_of(results), attempt.attempt, attempt.read_version, groups, merge)
         return (runner.open_tasks(len(groups)), work) if groups else None
 
-    def insert(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[Source, Work] | None:
+    def insert(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
         spool = spool_of(results)
         if spec.when_not_matched != "insert" or not spool.fragments:
             return None

@@ -12,7 +12,7 @@ from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion, parse_storage_version
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Source, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import JobSource, Plan, StagedOperation, TableState, TaskResult
 from lance_core.jobs.sources.conform import check_schema, created_schema
 from lance_core.jobs.specs.spec import WriteSpec
 from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of
@@ -25,12 +25,14 @@ class Replaces:
 
     schema: Schema
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         fragments = fragments_of(results)
-        return Outcome(Overwrite(fragments, self.schema), sum(item.physical_rows for item in fragments), len(fragments))
+        return StagedOperation(
+            Overwrite(fragments, self.schema), sum(item.physical_rows for item in fragments), len(fragments)
+        )
 
 
-def plan_new_contents(spec: WriteSpec, table: TableState, source: Source, *, properties: Mapping[str, str]) -> Plan:
+def plan_new_contents(spec: WriteSpec, table: TableState, source: JobSource, *, properties: Mapping[str, str]) -> Plan:
     """An Overwrite by the source's rows. A source whose engine marks nullability by accident gives nullable columns.
 
     Raises InputError or SchemaMismatchError for columns that the format cannot hold.

@@ -12,13 +12,13 @@ from typing import ClassVar
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.indexing.folder import paths_of
-from lance_core.dataset.indexing.maintain import build_again, outdated_indices
+from lance_core.dataset.indexing.maintain import outdated_indices, rebuild
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of
@@ -34,7 +34,7 @@ class StageAgain:
 
     def __call__(self, snapshot: Snapshot, attempt: str) -> StagedEdit:
         """Write the segment's files under the attempt's id."""
-        built = build_again(snapshot, self.index, [item.id for item in snapshot.manifest.fragments], attempt)
+        built = rebuild(snapshot, self.index, [item.id for item in snapshot.manifest.fragments], attempt)
         return StagedEdit(
             Transaction(snapshot.version, str(uuids.uuid4()), CreateIndex(new_indices=(built,))), paths_of(built)
         )
@@ -46,10 +46,10 @@ class Extended:
 
     removed: tuple[IndexMetadata, ...]
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The operation; it brings no rows."""
         built = tuple(index for part in operations_of(results, CreateIndex) for index in part.new_indices)
-        return Outcome(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
+        return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
 
 
 @dataclass(frozen=True)

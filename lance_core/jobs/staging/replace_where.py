@@ -22,7 +22,7 @@ from lance_core.expr import parse_filter
 from lance_core.format.manifest import Manifest
 from lance_core.format.version import parse_storage_version
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
-from lance_core.jobs.runtime.protocols import Outcome, Pass, Plan, Runner, Source, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.sources.conform import check_schema
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.staging.assumptions import assumes_predicate
@@ -40,7 +40,7 @@ class ReplacesRows:
 
     manifest: Manifest
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """New fragments from the first pass, updated and removed ones from the second."""
         new = fragments_of([result for result in results if result.partition < SECOND_PASS])
         parts = operations_of([result for result in results if result.partition >= SECOND_PASS], Delete)
@@ -52,7 +52,7 @@ class ReplacesRows:
             fields_for_preserving_frag_bitmap=tuple(item.id for item in self.manifest.schema.fields),
         )
         taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
-        return Outcome(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+        return StagedOperation(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
 
 
 class ReplaceWhereJob:
@@ -80,7 +80,7 @@ def plan_replace(spec: ReplaceWhereSpec, table: TableState, runner: Runner) -> P
     return _plan_exchange(spec, table, source, runner)
 
 
-def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: Source, runner: Runner) -> Plan:
+def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: JobSource, runner: Runner) -> Plan:
     manifest = existing(table, spec).manifest
     version = manifest.file_version
     if spec.data_storage_version and parse_storage_version(spec.data_storage_version) != version:

@@ -35,7 +35,7 @@ from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.progress import ProgressReport
-from lance_core.jobs.runtime.protocols import ROW, Runner, Shape, Source, TaskResult
+from lance_core.jobs.runtime.protocols import ROW, JobSource, Runner, Shape, TaskResult
 from lance_core.jobs.sources.conform import Conformer, created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.staging.column_parts import put_on_record
@@ -201,7 +201,7 @@ def run_in_engine(
     runner.run(work, _open(spec, snapshot, groups, runner), shape, tick)
 
 
-def _open(spec: AddColumnsSpec, snapshot: Snapshot, groups: tuple[tuple[int, ...], ...], runner: Runner) -> Source:
+def _open(spec: AddColumnsSpec, snapshot: Snapshot, groups: tuple[tuple[int, ...], ...], runner: Runner) -> JobSource:
     names = _reads(spec, snapshot)
     size = spec.batch_size or DEFAULT_BATCH_ROWS
     read = ReadRows(spec.uri, spec.resolved_options(), snapshot.version, groups, names, size)

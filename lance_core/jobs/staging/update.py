@@ -16,7 +16,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.manifest import Manifest
 from lance_core.jobs.runtime.lifecycle import stage
-from lance_core.jobs.runtime.protocols import Outcome, Plan, Runner, Shape, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import UpdateSpec
 from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
 from lance_core.table.operations.update import Update
@@ -40,13 +40,13 @@ class Updates:
 
     manifest: Manifest
 
-    def __call__(self, results: Sequence[TaskResult]) -> Outcome:
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The operation, the rows it writes and the rows it takes (as many)."""
         parts = operations_of(results, Update)
         operation = join_updates(parts)
         new = operation.new_fragments
         taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
-        return Outcome(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+        return StagedOperation(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
 
 
 def join_updates(parts: Sequence[Update]) -> Update:
