@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator as LanceAlterColumnsOperator
     from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
     from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
-    from airflow_lance.operators.base import LanceTableOperator as LanceTableOperator
-    from airflow_lance.operators.base import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
     from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
     from airflow_lance.operators.check import LanceCheckOperator as LanceCheckOperator
@@ -42,11 +40,13 @@ if TYPE_CHECKING:
     from airflow_lance.operators.query import LanceQueryOperator as LanceQueryOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.table_config import LanceTableConfigOperator as LanceTableConfigOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
     from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
+    from airflow_lance.operators.verb import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
     from airflow_lance.pools import pool_of as pool_of
     from airflow_lance.sensors.base import LanceSensor as LanceSensor
@@ -86,7 +86,7 @@ else:
             "LanceStageOperator": "airflow_lance.operators.base",
             "LanceStagedSensor": "airflow_lance.sensors.staged",
             "LanceStagingTrigger": "airflow_lance.triggers.staging",
-            "LanceTableOperator": "airflow_lance.operators.base",
+            "LanceTableOperator": "airflow_lance.operators.table",
             "LanceTagOperator": "airflow_lance.operators.tag",
             "LanceTagSensor": "airflow_lance.sensors.tag",
             "LanceTransaction": "airflow_lance.operators.transaction",
@@ -101,7 +101,7 @@ else:
             "LanceCloneOperator": "airflow_lance.operators.clone",
             "LanceQueryOperator": "airflow_lance.operators.query",
             "LanceCheckOperator": "airflow_lance.operators.check",
-            "LanceVerbOperator": "airflow_lance.operators.base",
+            "LanceVerbOperator": "airflow_lance.operators.verb",
             "LanceVersionSensor": "airflow_lance.sensors.version",
             "LanceVersionTrigger": "airflow_lance.triggers.version",
             "LanceWriteOperator": "airflow_lance.operators.write",

@@ -8,20 +8,21 @@
     corrections("2013-01-01")        -> XCom {"uri": ..., "version": 4, "rows_added": 150, ...}
 
 The function may return an Arrow table, batch, reader or dataset, a pandas or Polars frame, a list of rows, a mapping of
-columns, or an iterator of any of these. It is not called when its work has landed already. Inside a `LanceTransaction` the
-task only stages.
+columns, or an iterator of any of these. It is not called when its work has landed already; the function's arguments are
+part of that work, so a mapped task whose list changed is refused instead of being taken for done. Inside a
+`LanceTransaction` the task only stages.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from airflow_lance.compat import Context, DecoratedOperator, determine_kwargs, task_decorator_factory
 from airflow_lance.execution.arguments import require_one_of
+from airflow_lance.execution.errors import OnMissing, as_airflow_errors
+from airflow_lance.execution.returned_source import ROWS, private_folder, returned_source
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.base import LanceStageOperator
@@ -35,6 +36,8 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
     """The part that all modes share; an operator that has a `source` stands beside it among the bases."""
 
     custom_operator_name: str = "@task.lance"
+    uri: str
+    on_missing: OnMissing
 
     def __init__(self, *, python_callable: Callable[..., Any], op_args: Any, op_kwargs: Any, **kwargs: Any) -> None:
         kwargs = {"execution": "local", **kwargs}
@@ -43,7 +46,8 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
                 f"@task.lance runs the function in the worker, so execution={kwargs['execution']!r} does not go with it",
                 cure='Leave it out, or use an operator with a source {"callable": "module:function"}.',
             )
-        where = {"format": "arrow", "paths": ["<what the function returns>"]}
+        # Known when the task runs; as long as that, it stands for the source when the DAG is parsed.
+        where = returned_source(name="", function=python_callable, arguments=())
         super().__init__(
             python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **{**kwargs, "source": where}
         )
@@ -51,26 +55,31 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
     def execute(self, context: Context) -> Any:
         """Call the function unless its work is done, and write what it returns."""
         ti = context["ti"]
-        # One path for all tries: it is part of the work's description, which must not change from try to try.
+        # One name for all tries: it is part of the work's description, which must not change from try to try.
         name = "-".join(str(part) for part in (ti.dag_id, ti.run_id, ti.task_id, getattr(ti, "map_index", -1)))
-        with _private_folder(name) as folder:
-            path = folder / "rows.arrow"
-            self.source = {"format": "arrow", "paths": [str(path)]}
-            if not self._is_done(context):
-                from airflow_lance.execution.returned_rows import write_rows
-
-                arguments = determine_kwargs(self.python_callable, self.op_args, {**context, **self.op_kwargs})
-                rows = self.python_callable(*self.op_args, **arguments)
-                write_rows(rows, path, what=f"the function {self.python_callable.__name__} of task {self.task_id}")
+        given = (self.op_args, self.op_kwargs)
+        self.source = returned_source(name=name, function=self.python_callable, arguments=given)
+        with private_folder(name) as folder:
+            with as_airflow_errors(self.uri, on_missing=self.on_missing):
+                is_done = self._is_done(context)
+            if not is_done:
+                self._call(context, folder / ROWS)
             return LanceStageOperator.execute(self, context)  # type: ignore[arg-type]
 
+    def _call(self, context: Context, path: Path) -> None:
+        """Call the function and keep its rows for as long as the task runs."""
+        from airflow_lance.execution.returned_rows import write_rows
+
+        arguments = determine_kwargs(self.python_callable, self.op_args, {**context, **self.op_kwargs})
+        rows = self.python_callable(*self.op_args, **arguments)
+        with as_airflow_errors(self.uri, on_missing=self.on_missing):
+            write_rows(rows, path, what=f"the function {self.python_callable.__name__} of task {self.task_id}")
+
     def _is_done(self, context: Context) -> bool:
-        from airflow_lance.execution.arguments import identity_of
         from lance_core.jobs import api
 
         operator: Any = self
-        uri = operator.table_uri()
-        spec = operator.make_spec(uri=uri, identity=identity_of(context, uri=uri, key=operator.key))
+        spec = operator.spec_of(context, uri=operator.table_uri())
         return api.find_done(spec, options=operator.store_options()) is not None
 
 
@@ -109,23 +118,6 @@ def lance_task(python_callable: Callable[..., Any] | None = None, *, uri: str, m
         uri=uri,
         **kwargs,
     )
-
-
-@contextmanager
-def _private_folder(name: str) -> Iterator[Path]:
-    """A folder of this user whose path follows from a name; it is empty at first, and removed afterwards."""
-    import getpass
-    import hashlib
-    import shutil
-
-    digest = hashlib.sha256(f"{getpass.getuser()}\n{name}".encode()).hexdigest()[:32]
-    folder = Path(tempfile.gettempdir()) / f"lance-{digest}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 __all__: Sequence[str] = ["lance_task"]

@@ -36,26 +36,50 @@ def given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def identity_of(context: Context, *, uri: str, key: str = "") -> str:
-    """The identity of a task instance's write: the same for every try, clear and restart."""
+def identity_of(context: Context, *, uri: str, key: str = "", idempotency_key: str = "") -> str:
+    """The identity of a task instance's write: the same for every try and restart."""
     from lance_core.jobs.specs.identity import make_identity
 
-    ti = context["ti"]
-    return make_identity(
-        uri, dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=int(getattr(ti, "map_index", -1)), key=key
-    )
+    return make_identity(uri, **_instance(context), key=key, idempotency_key=idempotency_key)
 
 
-def with_asker(spec: JobSpec, context: Context) -> JobSpec:
-    """The spec with who asks for it: dag, run, task, map index, try, host, log. It is kept in the table's history."""
+def former_identities_of(context: Context, *, uri: str, key: str = "", idempotency_key: str = "") -> tuple[str, ...]:
+    """Identities that mean the same write, made of another spelling of the uri by a release before this one."""
+    from lance_core.jobs.specs.identity import former_identities
+
+    return former_identities(uri, **_instance(context), key=key, idempotency_key=idempotency_key)
+
+
+def with_asker(spec: JobSpec, context: Context, *, retries: int | None = 0) -> JobSpec:
+    """The spec with who asks for it: dag, run, task, map index, try, host, log, clear. The table's history keeps it."""
     ti = context["ti"]
     asked = {
+        **_instance(context),
+        "try_number": int(getattr(ti, "try_number", 0) or 0),
+        "host": socket.gethostname(),
+        "log_url": str(getattr(ti, "log_url", "") or ""),
+        "clear": clear_of(context, retries=retries),
+    }
+    return replace(spec, asked={name: value for name, value in asked.items() if name != "clear" or value})
+
+
+def clear_of(context: Context, *, retries: int | None) -> str:
+    """A text that changes with each time that a person clears the task instance; empty until then.
+
+    Airflow (2.11 and 3 alike) sets `max_tries` to the task's retries at first, and at each clear to the tries that were
+    used up plus the retries. A task that is cleared while it runs counts as retried: Airflow leaves `max_tries` alone.
+    """
+    ti = context["ti"]
+    used = int(getattr(ti, "max_tries", None) or 0) - int(retries or 0)
+    return f"{ti.dag_id}/{ti.run_id}/{ti.task_id} after try {used}" if used > 0 else ""
+
+
+def _instance(context: Context) -> dict[str, Any]:
+    """Which task instance this is."""
+    ti = context["ti"]
+    return {
         "dag_id": ti.dag_id,
         "run_id": ti.run_id,
         "task_id": ti.task_id,
         "map_index": int(getattr(ti, "map_index", -1)),
-        "try_number": int(getattr(ti, "try_number", 0) or 0),
-        "host": socket.gethostname(),
-        "log_url": str(getattr(ti, "log_url", "") or ""),
     }
-    return replace(spec, asked=asked)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from airflow_lance.compat import configured
+from airflow_lance.execution.returned_source import READER
 from lance_core.errors import InputError
 
 OPTION = "allowed_callables"
@@ -25,7 +26,7 @@ def check_callables(plain: object) -> None:
     """InputError when a spec, a source or a gate names a function that the deployment does not allow."""
     allowed = [pattern.strip() for pattern in configured(OPTION).split(",") if pattern.strip()]
     for name in _callables(plain) if allowed else ():
-        if not any(fnmatchcase(name, pattern) for pattern in allowed):
+        if name != READER and not any(fnmatchcase(name, pattern) for pattern in allowed):
             raise InputError(
                 f"the function {name!r} is not allowed in this deployment",
                 cure=f"Add it to [lance] {OPTION}, which allows {', '.join(allowed)}.",

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_lance.compat import Asset, Context, count, record_seconds
-from airflow_lance.execution.callables import check_callables
 
 COUNTERS = (
     "rows_added", "rows_inserted", "rows_updated", "rows_deleted", "rows_rewritten", "bytes_added", "bytes_removed",
@@ -28,6 +27,7 @@ def publish(
     re_execute: bool = True,
 ) -> dict[str, Any]:
     """Commit the references exactly once; the outcome as a plain dict with the table's uri."""
+    from airflow_lance.execution.callables import check_callables
     from lance_core.jobs import api
     from lance_core.spark import OnDemandSpark
 

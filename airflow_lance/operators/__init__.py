@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from airflow_lance.operators.add_columns import LanceAddColumnsOperator as LanceAddColumnsOperator
     from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
     from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
-    from airflow_lance.operators.base import LanceTableOperator as LanceTableOperator
-    from airflow_lance.operators.base import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
     from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
     from airflow_lance.operators.cleanup import LanceCleanupOperator as LanceCleanupOperator
@@ -31,10 +29,12 @@ if TYPE_CHECKING:
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
     from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
+    from airflow_lance.operators.verb import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
 else:
     __getattr__, __dir__ = lazy_face(
@@ -55,12 +55,12 @@ else:
             "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
             "LanceRestoreOperator": "airflow_lance.operators.restore",
             "LanceStageOperator": "airflow_lance.operators.base",
-            "LanceTableOperator": "airflow_lance.operators.base",
+            "LanceTableOperator": "airflow_lance.operators.table",
             "LanceTagOperator": "airflow_lance.operators.tag",
             "LanceTransaction": "airflow_lance.operators.transaction",
             "LanceUpdateOperator": "airflow_lance.operators.update",
             "LanceValidateOperator": "airflow_lance.operators.validate",
-            "LanceVerbOperator": "airflow_lance.operators.base",
+            "LanceVerbOperator": "airflow_lance.operators.verb",
             "LanceWriteOperator": "airflow_lance.operators.write",
         },
     )

@@ -11,131 +11,38 @@ its output, it only stages, which changes nothing that a reader sees.
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.compat import (
-    AirflowException,
-    Asset,
-    BaseOperator,
-    Context,
-    deferrable_by_default,
+from airflow_lance.compat import AirflowException, Context, deferrable_by_default
+from airflow_lance.execution.arguments import (
+    default_execution,
+    former_identities_of,
+    identity_of,
+    require_one_of,
+    with_asker,
 )
-from airflow_lance.execution.arguments import default_execution, identity_of, require_one_of, with_asker
 from airflow_lance.execution.arguments import given as given
 from airflow_lance.execution.arguments import whole as whole
-from airflow_lance.execution.callables import check_callables
 from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
 from airflow_lance.execution.parse_checks import check_arguments
-from airflow_lance.execution.secrets import check_storage_options, mask_all
-from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.lineage import Touched, lineage, source_paths
+from airflow_lance.operators.table import LanceTableOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from airflow_lance.execution.spark_submit import SparkSubmitRun
     from lance_core.jobs.specs.spec import JobSpec
 
+OnClear = Literal["again", "fail", "skip"]
+ON_CLEAR: tuple[str, ...] = ("again", "fail", "skip")
 Commit = Literal["now", "later", "elsewhere"]
 _COMMITS: tuple[str, ...] = ("now", "later", "elsewhere")
 Execution = Literal["spark-submit", "spark-connect", "local"]
 _EXECUTIONS: tuple[str, ...] = ("spark-submit", "spark-connect", "local")
-
-
-class LanceTableOperator(BaseOperator):
-    """An operator on one table.
-
-    :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
-    :param lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
-    :param storage_options: more options for the store, over the connection's. A value may be a reference that the
-        machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
-    """
-
-    template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
-    template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
-    ui_color = "#e3f0ec"
-
-    def __init__(
-        self,
-        *,
-        uri: str | os.PathLike[str],
-        lance_conn_id: str = LanceHook.default_conn_name,
-        storage_options: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.uri = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
-        self.lance_conn_id = lance_conn_id
-        self.storage_options = dict(storage_options or {})
-        check_storage_options(self.storage_options, where=self.task_id)
-
-    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
-        """Render, then tell the masking what must not show: Airflow stores rendered fields right after this."""
-        super().render_template_fields(context, jinja_env)
-        fields = [getattr(self, name, None) for name in self.template_fields if name != "storage_options"]
-        mask_all(self.storage_options, specs=fields)
-        check_storage_options(self.storage_options, where=self.task_id)
-
-    @property
-    def lance_hook(self) -> LanceHook:
-        """The hook of this task's connection."""
-        return LanceHook(self.lance_conn_id)
-
-    def table_uri(self) -> str:
-        """The table's full uri."""
-        return self.lance_hook.get_uri(self.uri)
-
-    def store_options(self) -> dict[str, Any]:
-        """The connection's options and over them this operator's; values are text or references."""
-        mask_all(self.storage_options)
-        return {**self.lance_hook.storage_options(self.uri), **self.storage_options}
-
-
-class LanceVerbOperator(LanceTableOperator):
-    """Base of the operators that take effect at once, in the worker's process. Subclasses say what is to be done.
-
-    Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event
-    gets the table's uri, and its version where the work tells it.
-    """
-
-    _touched: Touched | None = None
-
-    @abstractmethod
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """The job's description, without storage options. InputError when an argument is wrong."""
-
-    def resolve_template_files(self) -> None:
-        """Airflow calls this once the DAG is complete: the moment to check the arguments."""
-        super().resolve_template_files()
-        check_arguments(self)
-
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """For OpenLineage: the table, with its version where the work tells it."""
-        return lineage(outputs=[] if self._touched is None else [self._touched])
-
-    def prepare(self, context: Context, *, uri: str) -> None:
-        """What an argument means in this run; nothing by default."""
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Do it; returns what it did as a plain dict."""
-        from lance_core.jobs import api
-
-        with as_airflow_errors(self.uri):
-            uri = self.table_uri()
-            self.prepare(context, uri=uri)
-            spec = with_asker(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), context)
-            result = api.run(spec, options=self.store_options())
-        shown = {name: value for name, value in result.items() if name != "rows"}
-        self.log.info("%s of %s: %s", spec.kind, uri, shown)
-        self._touched = Touched(uri, version=result.get("version"))
-        extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
-        for outlet in self.outlets:
-            if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra.update(extra)
-        return result
 
 
 class LanceStageOperator(LanceTableOperator):
@@ -148,6 +55,10 @@ class LanceStageOperator(LanceTableOperator):
     :param on_missing: what to do while a file or folder of the source does not exist or holds nothing: "retry" as `retries`
         say, "skip" the task, or "fail" without a retry.
     :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
+    :param idempotency_key: takes the place of DAG, run and task in the identity: the work is done once for each such text,
+        such as "orders/{{ ds }}", whichever run asks for it. The table, the map index and `key` stay part of it. (templated)
+    :param on_clear: what happens to work that has landed when a person clears its task: "again" publishes it once more,
+        "fail" refuses, "skip" leaves it. None is "again" for overwrite, replace where and merge, else "fail".
     :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
         server; or "local" for small tables: in the worker's own process, without Spark. None takes the deployment's
         `[lance] default_execution`, and spark-submit without one.
@@ -172,6 +83,7 @@ class LanceStageOperator(LanceTableOperator):
         *LanceTableOperator.template_fields,
         "gates",
         "key",
+        "idempotency_key",
         "spark_conn_id",
         "conf",
         "spark_submit",
@@ -188,6 +100,8 @@ class LanceStageOperator(LanceTableOperator):
         gates: Sequence[Mapping[str, Any]] = (),
         on_missing: OnMissing = "retry",
         key: str = "",
+        idempotency_key: str | None = None,
+        on_clear: OnClear | None = None,
         execution: Execution | None = None,
         spark_conn_id: str | None = None,
         conf: Mapping[str, str] | None = None,
@@ -202,6 +116,8 @@ class LanceStageOperator(LanceTableOperator):
         require_one_of(on_missing, ON_MISSING, where=f"{self.task_id}: on_missing")
         if commit is not None:
             require_one_of(commit, _COMMITS, where=f"{self.task_id}: commit")
+        if on_clear is not None:
+            require_one_of(on_clear, ON_CLEAR, where=f"{self.task_id}: on_clear")
         if gates and commit in ("later", "elsewhere"):
             raise InputError(
                 f"{self.task_id}: gates do not go with commit={commit!r}: this task publishes nothing",
@@ -211,6 +127,8 @@ class LanceStageOperator(LanceTableOperator):
         self.gates = list(gates)
         self.on_missing: OnMissing = on_missing
         self.key = key
+        self.idempotency_key = idempotency_key
+        self.on_clear: OnClear | None = on_clear
         self.execution = execution
         self.spark_conn_id = spark_conn_id
         self.conf = dict(conf or {})
@@ -251,18 +169,28 @@ class LanceStageOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Stage the work once, however often this task is tried, and publish it unless somebody else does."""
+        from airflow_lance.execution.callables import check_callables
+
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             self.require_committer()
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
             self._options = options
-            identity = identity_of(context, uri=uri, key=self.key)
-            spec = with_asker(self.make_spec(uri=uri, identity=identity), context)
-            self._spec = spec
+            spec = self._spec = self.spec_of(context, uri=uri)
             check_callables(spec.to_plain(redact=True))
-            self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.identity, self.execution)
+            self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.effective_identity, self.execution)
             stage = self._submit_job if self.execution == "spark-submit" else self._stage_here
             return self._finish(stage(spec, options, context), spec, options, context)
+
+    def spec_of(self, context: Context, *, uri: str) -> JobSpec:
+        """The job of this task instance: its work, whose it is, and what a person's clear means for it."""
+        named = {"key": self.key, "idempotency_key": self.idempotency_key or ""}
+        if self.idempotency_key is not None and not self.idempotency_key.strip():
+            raise InputError(f"{self.task_id}: idempotency_key is empty, so every run would ask for the same work")
+        spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, **named))
+        former = former_identities_of(context, uri=uri, **named)
+        spec = replace(spec, former_identities=former, on_clear=self.on_clear)
+        return with_asker(spec, context, retries=self.retries)
 
     def _finish(
         self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
@@ -291,8 +219,7 @@ class LanceStageOperator(LanceTableOperator):
 
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             uri, options = self.table_uri(), self.store_options()
-            identity = identity_of(context, uri=uri, key=self.key)
-            spec = with_asker(self.make_spec(uri=uri, identity=identity), context)
+            spec = self.spec_of(context, uri=uri)
             if event.get("state") == "failed":
                 api.raise_failure(spec, options=options)
             return self._finish(api.read_result(spec, options=options), spec, options, context)
@@ -357,7 +284,7 @@ class LanceStageOperator(LanceTableOperator):
         self.defer(
             trigger=LanceStagingTrigger(
                 uri=self.uri,
-                identity=spec.identity,
+                identity=spec.effective_identity,
                 stale=stale,
                 lance_conn_id=self.lance_conn_id,
                 storage_options=self.storage_options,  # whole: secrets in them are references

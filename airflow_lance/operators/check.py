@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.triggering import pinned_version
-from airflow_lance.operators.base import LanceVerbOperator, given, whole
+from airflow_lance.operators.verb import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

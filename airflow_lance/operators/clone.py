@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_lance.operators.base import LanceVerbOperator, given, whole
+from airflow_lance.operators.verb import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

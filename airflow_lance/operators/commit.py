@@ -19,7 +19,8 @@ from airflow_lance.compat import Context
 from airflow_lance.execution.dataflow import commits_later, operator_class, source_tasks
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched, lineage
-from airflow_lance.operators.base import LanceStageOperator, LanceTableOperator
+from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.table import LanceTableOperator
 from airflow_lance.pools import explain_pool, pool_of
 from lance_core.errors import InputError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.base import LanceVerbOperator
+from airflow_lance.operators.verb import LanceVerbOperator
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

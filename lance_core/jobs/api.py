@@ -91,6 +91,7 @@ def run(spec: JobSpec, *, options: Options, runner: Runner | None = None) -> dic
 
 def find_done(spec: JobSpec, *, options: Options) -> Found | None:
     """Whether the table already knows this identity as landed or staged."""
+    spec = _as_it_lands(spec)
     done = lifecycle.find_done(open_store(spec.uri, options), spec)
     if done is None:
         return None
@@ -98,9 +99,15 @@ def find_done(spec: JobSpec, *, options: Options) -> Found | None:
     return Found(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
 
 
+def _as_it_lands(spec: JobSpec) -> JobSpec:
+    """The spec under the identity that its work lands under: another one where a person's clear asks for it again."""
+    identity = spec.effective_identity
+    return spec if identity == spec.identity else replace(spec, identity=identity, former_identities=())
+
+
 def begin_watch(spec: JobSpec, *, options: Options) -> str:
     """The attempt that an older spec of this identity left staged, which a watch does not wait for; "" for none."""
-    finished = read_finished(open_store(spec.uri, options), spec.identity)
+    finished = read_finished(open_store(spec.uri, options), spec.effective_identity)
     return "" if finished is None else finished.attempt
 
 
@@ -121,7 +128,7 @@ def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | Non
 
 def raise_failure(spec: JobSpec, *, options: Options) -> None:
     """Raise what the driver left behind; RetryableConflictError when it left nothing."""
-    failure = read_failure(open_store(spec.uri, options), spec.identity)
+    failure = read_failure(open_store(spec.uri, options), spec.effective_identity)
     raise failure or RetryableConflictError(
         f"the Spark job that stages {spec.identity} ended without a result or an error",
         uri=spec.uri,
@@ -148,11 +155,11 @@ def raising_driver_errors(spec: JobSpec, *, options: Options) -> Iterator[None]:
     spark-submit says "error code 65"; the driver says which column of which file does not fit.
     """
     store = open_store(spec.uri, options)
-    clear_failure(store, spec.identity)
+    clear_failure(store, spec.effective_identity)
     try:
         yield
     except Exception as error:
-        failure = read_failure(store, spec.identity)
+        failure = read_failure(store, spec.effective_identity)
         if failure is None:
             raise
         raise failure from error
@@ -160,7 +167,7 @@ def raising_driver_errors(spec: JobSpec, *, options: Options) -> Iterator[None]:
 
 def abort(spec: JobSpec, *, options: Options, log: Log) -> None:
     """Give up the attempts of an identity that did not finish. Never raises: it runs while a task is being killed."""
-    abort_identity(spec.uri, spec.identity, options=options, log=log)
+    abort_identity(spec.uri, spec.effective_identity, options=options, log=log)
 
 
 def abort_identity(uri: str, identity: str, *, options: Options, log: Log) -> None:

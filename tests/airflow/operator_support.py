@@ -10,17 +10,26 @@ import pyarrow as pa
 
 
 class FakeTi:
-    """What an operator asks of its task instance."""
+    """What an operator asks of its task instance. `cleared_after`: how many tries a person's clear found used up."""
 
-    def __init__(self, task_id: str, run_id: str) -> None:
-        self.dag_id, self.run_id, self.task_id, self.map_index, self.try_number = "d", run_id, task_id, -1, 1
+    def __init__(self, task_id: str, run_id: str, *, map_index: int = -1, cleared_after: int = 0, retries: int = 0) -> None:
+        self.dag_id, self.run_id, self.task_id, self.map_index = "d", run_id, task_id, map_index
+        self.try_number, self.max_tries = cleared_after + 1, cleared_after + retries
 
 
-def execute(operator: Any, *, run_id: str = "r", publishes: bool = False) -> Any:
-    """One try of a task; the same operator and run id again are a retry or a clear. It only stages unless it `publishes`."""
+def execute(
+    operator: Any, *, run_id: str = "r", publishes: bool = False, map_index: int = -1, cleared_after: int = 0
+) -> Any:
+    """One try of a task; the same operator and run id again are a retry, and with `cleared_after` the run after a clear.
+
+    It only stages unless it `publishes`.
+    """
     if not publishes and getattr(operator, "commit", "") is None:
         operator.commit = "elsewhere"
-    return operator.execute({"ti": FakeTi(operator.task_id, run_id), "outlet_events": {}})
+    ti = FakeTi(
+        operator.task_id, run_id, map_index=map_index, cleared_after=cleared_after, retries=getattr(operator, "retries", 0)
+    )
+    return operator.execute({"ti": ti, "outlet_events": {}})
 
 
 def make_table(uri: Path, *starts: int) -> str:

@@ -27,7 +27,7 @@ def record_failure(spec: JobSpec, error: BaseException) -> bool:
         return False
     try:
         store = resolve_store(spec.uri, spec.resolved_options())
-        write_record(store, failure_path(spec.identity), {**failure_to_plain(error), "at": time.time()})
+        write_record(store, failure_path(spec.effective_identity), {**failure_to_plain(error), "at": time.time()})
     except (LanceError, OSError):
         return False
     return True

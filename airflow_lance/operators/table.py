@@ -1,0 +1,60 @@
+"""What every operator on a table shares: the table's uri, the connection, the options of its store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from airflow_lance.compat import BaseOperator, Context
+from airflow_lance.execution.secrets import check_storage_options, mask_all
+from airflow_lance.hooks.lance import LanceHook
+
+
+class LanceTableOperator(BaseOperator):
+    """An operator on one table.
+
+    :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
+    :param lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
+    :param storage_options: more options for the store, over the connection's. A value may be a reference that the
+        machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
+    ui_color = "#e3f0ec"
+
+    def __init__(
+        self,
+        *,
+        uri: str | os.PathLike[str],
+        lance_conn_id: str = LanceHook.default_conn_name,
+        storage_options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.uri = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+        self.lance_conn_id = lance_conn_id
+        self.storage_options = dict(storage_options or {})
+        check_storage_options(self.storage_options, where=self.task_id)
+
+    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
+        """Render, then tell the masking what must not show: Airflow stores rendered fields right after this."""
+        super().render_template_fields(context, jinja_env)
+        fields = [getattr(self, name, None) for name in self.template_fields if name != "storage_options"]
+        mask_all(self.storage_options, specs=fields)
+        check_storage_options(self.storage_options, where=self.task_id)
+
+    @property
+    def lance_hook(self) -> LanceHook:
+        """The hook of this task's connection."""
+        return LanceHook(self.lance_conn_id)
+
+    def table_uri(self) -> str:
+        """The table's full uri."""
+        return self.lance_hook.get_uri(self.uri)
+
+    def store_options(self) -> dict[str, Any]:
+        """The connection's options and over them this operator's; values are text or references."""
+        mask_all(self.storage_options)
+        return {**self.lance_hook.storage_options(self.uri), **self.storage_options}

@@ -1,0 +1,78 @@
+"""What the operators share that take effect at once, in the worker's process: nothing is staged, no commit task follows.
+
+::
+
+    LanceTagOperator(task_id="release", uri="flights.lance", tag="production")     -> XCom {"version": 7, ...}
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_lance.compat import Asset, Context
+from airflow_lance.execution.arguments import clear_of, given, identity_of, require_one_of, whole, with_asker
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.execution.parse_checks import check_arguments
+from airflow_lance.lineage import Touched, lineage
+from airflow_lance.operators.table import LanceTableOperator
+
+if TYPE_CHECKING:
+    from lance_core.jobs.specs.spec import JobSpec
+
+__all__ = ["LanceVerbOperator", "given", "whole"]
+
+
+class LanceVerbOperator(LanceTableOperator):
+    """Base of the operators that take effect at once, in the worker's process. Subclasses say what is to be done.
+
+    Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event
+    gets the table's uri, and its version where the work tells it.
+
+    :param on_clear: what happens to work that is done once for a run (a tag, a branch, a restore) when a person clears its
+        task: "skip" leaves it as it is, "again" does it once more.
+    """
+
+    _touched: Touched | None = None
+
+    def __init__(self, *, on_clear: Literal["again", "skip"] = "skip", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        require_one_of(on_clear, ("again", "skip"), where=f"{self.task_id}: on_clear")
+        self.on_clear = on_clear
+
+    @abstractmethod
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """The job's description, without storage options. InputError when an argument is wrong."""
+
+    def resolve_template_files(self) -> None:
+        """Airflow calls this once the DAG is complete: the moment to check the arguments."""
+        super().resolve_template_files()
+        check_arguments(self)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """For OpenLineage: the table, with its version where the work tells it."""
+        return lineage(outputs=[] if self._touched is None else [self._touched])
+
+    def prepare(self, context: Context, *, uri: str) -> None:
+        """What an argument means in this run; nothing by default."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Do it; returns what it did as a plain dict."""
+        from lance_core.jobs import api
+        from lance_core.jobs.specs.identity import identity_after_clear
+
+        with as_airflow_errors(self.uri):
+            uri = self.table_uri()
+            self.prepare(context, uri=uri)
+            clear = clear_of(context, retries=self.retries)
+            identity = identity_after_clear(identity_of(context, uri=uri), clear=clear, on_clear=self.on_clear)
+            spec = with_asker(self.make_spec(uri=uri, identity=identity), context, retries=self.retries)
+            result = api.run(spec, options=self.store_options())
+        shown = {name: value for name, value in result.items() if name != "rows"}
+        self.log.info("%s of %s: %s", spec.kind, uri, shown)
+        self._touched = Touched(uri, version=result.get("version"))
+        extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra.update(extra)
+        return result
