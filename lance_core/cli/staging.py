@@ -112,9 +112,11 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 @click.option("--version", "landed", type=int, required=True, help="The version its rows came with.")
 def settle(table: Table, output: Output, identity: str, landed: int) -> None:
     """Record that an identity has landed, where the history that would show it is gone and you looked."""
+    from lance_core.commit.registry.incarnation import incarnation_of
     from lance_core.commit.registry.ledger import record_landed
 
-    record_landed(table.store(), identity, version=landed, transaction="settled by hand")
+    store = table.store()
+    record_landed(store, identity, version=landed, transaction="settled by hand", incarnation=incarnation_of(store))
     output.message(f"{identity} is recorded as landed in version {landed}", identity=identity, version=landed)
 
 

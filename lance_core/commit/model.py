@@ -55,6 +55,7 @@ class Attempt:
     spec_digest: str = ""
     digest: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
+    incarnation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
@@ -73,6 +74,7 @@ class StagedTransaction:
     `uuid` is the identity. `rows`, `bytes` and `fragments` are what it adds. `creates` says that the table did not exist.
     `digest` is the whole SHA-256 of the work, `spec_digest` its first digits (all that releases before this one know).
     `refreshed`: it was brought up to a newer version, so the attempt wrote files that its transaction does not name.
+    `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     """
 
     uri: str
@@ -89,6 +91,7 @@ class StagedTransaction:
     rows_deleted: int = 0
     digest: str = ""
     refreshed: bool = False
+    incarnation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+import uuid as uuids
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, cast
@@ -94,7 +95,8 @@ class World:
     def __init__(self, kind: str = "memory") -> None:
         self.kind = kind
         self.now = BEGINNING
-        self._objects = MemoryStore(f"simulated-{id(self):x}")
+        # A name of its own: objects of memory stores are shared by name, also with worlds that are over.
+        self._objects = MemoryStore(f"simulated-{uuids.uuid4().hex}")
         self._register: dict[tuple[str, int], tuple[str, int]] = {}
         self.undo: list[tuple[str, str, tuple[bytes, float] | None]] = []
         """(actor, path, what was there before) of every write."""

@@ -1,12 +1,14 @@
-"""Before versions are pruned, everything that landed in them gets its ledger record."""
+"""Before versions are pruned, everything that landed in them gets its ledger record, and the table's incarnation its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from lance_core.commit.identities import identities_of
+from lance_core.commit.log.manifests import version_numbers
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.records import FORMAT, write_record
+from lance_core.commit.registry.incarnation import incarnation_of, keep_incarnation
 from lance_core.commit.registry.ledger import COMPLETE_PATH, complete_version, record_fold
 from lance_core.errors import NotFoundError
 from lance_core.io.store import Store
@@ -25,6 +27,8 @@ def record_history(
     """
     if not versions:
         return
+    keep_incarnation(store, present=version_numbers(store), doomed=versions)
+    incarnation = incarnation_of(store)
     newest = max(versions)
     complete = complete_version(store)
     certain = set(range(complete + 1, newest + 1)) <= set(versions)
@@ -33,7 +37,7 @@ def record_history(
         if transaction is None:
             certain = certain and version <= complete
             continue
-        record_fold(store, identities_of(transaction), version=version, transaction=transaction)
+        record_fold(store, identities_of(transaction), version=version, transaction=transaction, incarnation=incarnation)
     if certain and newest > complete:
         write_record(store, COMPLETE_PATH, {"format": FORMAT, "version": newest})
 

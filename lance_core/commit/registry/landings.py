@@ -3,7 +3,8 @@
 ::
 
     ledger record       counts if the log does not contradict it: its version is not beyond the newest, and, where that
-                        version is still there, it carries the identity; else the record is void (a table made again)
+                        version is still there, it carries the identity, and where it is not, the record is of this table's
+                        incarnation; else the record is void (a table made again)
     log                 the transaction of every version after the one the work was staged on
     log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells whether
                         a commit was about to publish it: if none was, it has not landed; if one was, nobody can know
@@ -24,6 +25,7 @@ from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import read_finished
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.fences import read_fence
+from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.ledger import Landing, complete_version, landing_of, landings_of, record_fold, record_landed
 from lance_core.errors import CommitStateUnknownError, NotFoundError
 from lance_core.io.store import Store
@@ -79,11 +81,18 @@ def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[i
     newest, there = (present[-1] if present else 0), set(present)
     void: dict[str, str] = {}
     by_version: dict[int, list[Landing]] = {}
+    pruned: list[Landing] = []
     for landing in landings:
         if landing.version > newest:
             void[landing.identity] = f"it names version {landing.version}, and the newest version is {newest}"
         elif landing.has_witness and landing.version in there:
             by_version.setdefault(landing.version, []).append(landing)
+        elif landing.incarnation:
+            pruned.append(landing)
+    incarnation = incarnation_of(store, present=there) if pruned else ""
+    for landing in pruned:
+        if is_other(landing.incarnation, incarnation):
+            void[landing.identity] = f"it is of table {landing.incarnation}, and this is table {incarnation}"
     for version, items in by_version.items():
         transaction = _load(store, version)
         for item in items:
@@ -119,7 +128,9 @@ def _look_in_log(
             continue
         found.update(dict.fromkeys(landed, version))
         if landed:
-            record_fold(store, landed, version=version, transaction=transaction)
+            record_fold(
+                store, landed, version=version, transaction=transaction, incarnation=incarnation_of(store, present=known)
+            )
     if unknown:
         open_ends = {item: base for item, base in silent.items() if found[item] is None}
         for identity, version in _in_use(store, open_ends).items():
@@ -152,7 +163,13 @@ def _in_use(store: Store, identities: Iterable[str]) -> dict[str, int]:
         finished = read_finished(store, identity)
         if finished is not None and any(naming.is_of_attempt(path, finished.attempt) for path in used):
             record_landed(
-                store, identity, version=newest.version, transaction="", attempt=finished.attempt, digest=finished.digest
+                store,
+                identity,
+                version=newest.version,
+                transaction="",
+                attempt=finished.attempt,
+                digest=finished.digest,
+                incarnation=incarnation_of(store),
             )
             found[identity] = newest.version
     return found

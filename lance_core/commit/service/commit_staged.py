@@ -34,19 +34,19 @@ from lance_core.commit.log.loop import (
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
-from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, named_fragments
 from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, renew_claim
-from lance_core.commit.registry.fences import remove_fence
+from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of, record_fold
-from lance_core.commit.service.errors import InDoubtError, LedgerError, NotWholeError, outdated
+from lance_core.commit.service.clearing import clear, quietly
+from lance_core.commit.service.errors import InDoubtError, LedgerError, NotWholeError, of_another_table, outdated
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
 from lance_core.commit.service.preconditions import Concerns, distinct, find_too_early, lost_creation, refuse_if_moved
 from lance_core.commit.service.tally import Tally
-from lance_core.commit.staging.drain import Loaded, drain_landed, drain_published, load_staged, require_whole
-from lance_core.commit.staging.supersede import clear_superseded, give_up_for_another
+from lance_core.commit.staging.drain import Loaded, load_staged, require_whole
+from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -125,7 +125,7 @@ def commit_staged(
     except (InDoubtError, LedgerError):
         raise  # the claim stays, for what this commit wrote may be in use
     except Exception:
-        _quietly(lambda: drop_claim(store, service.claim))
+        quietly(lambda: drop_claim(store, service.claim))
         raise
     return replace(result, seconds=round(time.monotonic() - began, 6))
 
@@ -157,6 +157,7 @@ class _Service:
         self._loaded: dict[str, Loaded] = {}
         self._fenced: set[tuple[str, str]] = set()
         self._whole: set[tuple[str, str]] = set()
+        self._incarnation: str | None = None
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
@@ -195,6 +196,8 @@ class _Service:
         if early is not None:
             self._part(*early, re_execute)
             return
+        if newest is not None:
+            self._refuse_another_table(loaded)
         refuse_if_moved(self._store, folds, newest)
         self._renew_claim(fold.transaction.uuid for fold in folds)
         for fold in folds:
@@ -249,7 +252,7 @@ class _Service:
 
     def _delete(self, paths: Iterable[str]) -> None:
         for path in paths:
-            _quietly(partial_of(self._store.delete, path))
+            quietly(partial_of(self._store.delete, path))
 
     def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
         try:
@@ -270,6 +273,13 @@ class _Service:
                 uri=self._store.uri,
                 operation=transaction.operation.name,
             ) from error
+
+    def _refuse_another_table(self, loaded: Sequence[Loaded]) -> None:
+        if self._incarnation is None:
+            self._incarnation = incarnation_of(self._store)
+        for item in loaded:
+            if is_other(item.ref.incarnation, self._incarnation):
+                raise of_another_table(self._store, item, self._incarnation)
 
     def _renew_claim(self, uuids: Iterable[str]) -> None:
         members = {ref.uuid: ref.attempt for ref in self._pending.values()}
@@ -321,7 +331,9 @@ class _Service:
         version = done.manifest.version
         uuids = [item.ref.uuid for item in fold.members]
         try:
-            record_fold(self._store, uuids, version=version, transaction=done.transaction)
+            record_fold(
+                self._store, uuids, version=version, transaction=done.transaction, incarnation=self._incarnation_at(done)
+            )
         except StoreError as error:
             raise LedgerError(
                 f"{self._store.uri}: version {version} has landed, but the ledger could not be told: {error}",
@@ -335,6 +347,12 @@ class _Service:
         for item in fold.members:
             self._settle(self._pending.pop(item.ref.uuid), version, LANDED)
             self._loaded[item.ref.uuid] = item
+
+    def _incarnation_at(self, done: Committed) -> str:
+        if self._incarnation is None:
+            first = done.transaction.uuid if done.manifest.version == 1 else None
+            self._incarnation = incarnation_of(self._store) if first is None else first
+        return self._incarnation
 
     def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
         self._tally.outcome[ref.uuid] = outcome
@@ -368,31 +386,10 @@ class _Service:
         self._repeated.add(blamed.ref.uuid)
 
     def _drain(self) -> None:
-        """What has landed needs no records any more. Best effort: garbage collection does the same."""
-        known: dict[int, list[Loaded]] = {}
-        for ref in self._tally.landed:
-            known.setdefault(self._tally.versions[ref.uuid], []).append(self._loaded[ref.uuid])
-        rest = [uuid for uuid in self._tally.outcome if uuid not in self._loaded]
-        for version, items in known.items():
-            _quietly(partial_of(drain_published, self._store, items, self._tally.published[version]))
-        _quietly(lambda: each(self._store, rest, drain_landed))
-        kept = {ref.attempt for ref in self._tally.landed}
-        for key in self._fenced:
-            if self._tally.outcome.get(key[0]) == ALREADY_LANDED:
-                _quietly(partial_of(remove_fence, self._store, *key))
-        for ref in self._tally.withdrawn:
-            if ref.uuid in self._tally.outcome and ref.attempt not in kept:
-                _quietly(partial_of(clear_superseded, self._store, ref))
+        clear(self._store, self._tally, self._loaded, fenced=self._fenced)
         if not self._tally.refused:
-            _quietly(lambda: drop_claim(self._store, self.claim))
+            quietly(lambda: drop_claim(self._store, self.claim))
 
 
 def _give_up(store: Store, ref: StagedTransaction, own_commit: str) -> None:
     give_up_for_another(store, ref, own_commit=own_commit)
-
-
-def _quietly(action: Callable[[], object]) -> None:
-    try:
-        action()
-    except LanceError as error:
-        log.warning("left for garbage collection: %s", error)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lance_core.commit.service.merge_rows import MemberConflictError
 from lance_core.commit.staging.drain import Loaded
-from lance_core.errors import LanceError, StoreError
+from lance_core.errors import IncompatibleConflictError, LanceError, StoreError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -25,6 +25,16 @@ class NotWholeError(LanceError):
     def __init__(self, refusals: Mapping[str, LanceError]) -> None:
         super().__init__("; ".join(str(error) for error in refusals.values()))
         self.refusals = refusals
+
+
+def of_another_table(store: Store, item: Loaded, incarnation: str) -> IncompatibleConflictError:
+    """What was planned on a table that has been made again since."""
+    return IncompatibleConflictError(
+        f"{store.uri}: {item.ref.operation} {item.ref.uuid} was planned on another table, incarnation "
+        f"{item.ref.incarnation}; the one that is there now, incarnation {incarnation}, is another",
+        uri=store.uri,
+        cure="Abort what is staged (`lance staged abort`) and clear its staging task.",
+    )
 
 
 def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, version: int) -> MemberConflictError:

@@ -43,6 +43,7 @@ from lance_core.commit.registry.attempts import (
     staged_transaction_path,
     write_started,
 )
+from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.remove import ITSELF, remove_attempt
@@ -101,6 +102,7 @@ def begin_attempt(
         spec_digest=spec_digest(spec),
         digest=work_digest(spec),
         asked=who.to_dict(),
+        incarnation=incarnation_of(store) if read_version else "",
     )
     write_started(store, attempt, renewed=attempt.started)
     return attempt
@@ -145,6 +147,7 @@ def finish_attempt(
         spec_digest=attempt.spec_digest,
         rows_deleted=rows_deleted,
         digest=attempt.digest,
+        incarnation=attempt.incarnation,
     )
     write_transaction(store, transaction, path=path)
     record = {"format": FORMAT, "asked": dict(attempt.asked), **staged.to_dict()}

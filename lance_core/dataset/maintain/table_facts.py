@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 
 from lance_core.commit.log.manifests import find_latest_version
+from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.conditions import TableFacts
 from lance_core.dataset.refs.tags import list_tags
 from lance_core.dataset.scan.count import count_matching
@@ -69,6 +70,7 @@ def snapshot_facts(
         index_coverage=_coverage(snapshot, {fragment.id for fragment in fragments}),
         matching_rows={predicate: count_matching(snapshot, predicate) for predicate in predicates},
         num_staged=num_staged,
+        incarnation=incarnation_of(snapshot.store),
     )
 
 

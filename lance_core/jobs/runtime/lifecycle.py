@@ -25,6 +25,7 @@ from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.record_types import Asked, work_digest
 from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import find_finished, started_attempts
+from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.landings import find_landed
 from lance_core.commit.registry.ledger import record_landed
 from lance_core.commit.staging.abort import abort_attempt
@@ -336,6 +337,14 @@ def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
     """The identity counts as landed at the version that is there: its work has nothing (more) to do."""
     clear_dead(store, spec.identity)
     version = latest_version(store)
-    record_landed(store, spec.identity, version=version, transaction="", digest=work_digest(work_of(spec)), asked=spec.asked)
+    record_landed(
+        store,
+        spec.identity,
+        version=version,
+        transaction="",
+        digest=work_digest(work_of(spec)),
+        asked=spec.asked,
+        incarnation=incarnation_of(store),
+    )
     log.info("%s %s: nothing (more) to do at version %d", spec.kind, spec.uri, version)
     return landed_reference(store.uri, spec.identity, version, operation=spec.kind)

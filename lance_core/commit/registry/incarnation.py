@@ -1,0 +1,87 @@
+"""Which table it is: one that was made again at a uri is another, whatever its versions are called.
+
+::
+
+    version 1 is there        the uuid of its transaction
+    version 1 was pruned      _lance_core/incarnation.json   {"incarnation": "…", "version": 40, "transaction": "…"}
+                              counts as long as version 40 is the one of that transaction
+    neither                   "": nobody knows, and nothing is concluded from it
+
+Our cleanup writes the record before it prunes the version that shows it. Watchers, sensors and the ledger compare what is
+known; two incarnations of which one is empty say nothing about each other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from lance_core.commit import naming
+from lance_core.commit.log.manifests import open_path
+from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.record_types import IncarnationRecord, parse_record
+from lance_core.commit.records import FORMAT, read_record, write_record
+from lance_core.errors import CorruptFileError, LanceError, NotFoundError
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+INCARNATION_PATH = f"{naming.PRIVATE}/incarnation.json"
+_FIRST = 1
+
+
+def incarnation_of(store: Store, *, present: Collection[int] | None = None) -> str:
+    """The table's incarnation; "" when nobody knows. `present`: the version numbers, for a caller that has listed them."""
+    if present is None or _FIRST in present:
+        first = _transaction(store, _FIRST)
+        if first is not None:
+            return first.uuid
+    record = _record(store)
+    return "" if record is None or not _is_shown(store, record) else record.incarnation
+
+
+def is_other(one: str, other: str) -> bool:
+    """Whether two incarnations are known to be of two tables."""
+    return bool(one and other and one != other)
+
+
+def keep_incarnation(store: Store, *, present: Collection[int], doomed: Collection[int]) -> None:
+    """Before versions are pruned: note the incarnation, where one of them is what shows it."""
+    left = sorted(set(present) - set(doomed))
+    record = _record(store)
+    is_witness = _FIRST in doomed or (record is not None and record.version in doomed)
+    incarnation = incarnation_of(store, present=present) if is_witness and left else ""
+    if not incarnation:
+        return
+    # The newest stays longest.
+    witness = _transaction(store, left[-1])
+    if witness is not None:
+        plain = {"incarnation": incarnation, "version": left[-1], "transaction": witness.uuid}
+        write_record(store, INCARNATION_PATH, {"format": FORMAT, **plain})
+
+
+def _record(store: Store) -> IncarnationRecord | None:
+    try:
+        plain = read_record(store, INCARNATION_PATH)
+        return None if plain is None else parse_record(IncarnationRecord, plain, where=INCARNATION_PATH)
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+
+
+def _is_shown(store: Store, record: IncarnationRecord) -> bool:
+    witness = _transaction(store, record.version)
+    return witness is not None and witness.uuid == record.transaction
+
+
+def _transaction(store: Store, version: int) -> Transaction | None:
+    for scheme in (naming.NamingScheme.V2, naming.NamingScheme.V1):
+        try:
+            return transaction_of(store, open_path(store, version, naming.manifest_path(version, scheme)))
+        except NotFoundError:
+            continue
+        except LanceError as error:
+            log.warning("%s: version %d does not show which table it is: %s", store.uri, version, error)
+            return None
+    return None

@@ -1,0 +1,44 @@
+"""The end of a commit: what has landed needs no records any more. Best effort: garbage collection does the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+
+from lance_core.commit.model import ALREADY_LANDED
+from lance_core.commit.records import each
+from lance_core.commit.registry.fences import remove_fence
+from lance_core.commit.service.tally import Tally
+from lance_core.commit.staging.drain import Loaded, drain_landed, drain_published
+from lance_core.commit.staging.supersede import clear_superseded
+from lance_core.errors import LanceError
+from lance_core.io.store import Store
+
+log = logging.getLogger(__name__)
+
+
+def clear(store: Store, tally: Tally, loaded: Mapping[str, Loaded], *, fenced: Collection[tuple[str, str]]) -> None:
+    """Remove the records and staged files of what has landed. `fenced`: attempts that this commit decided to publish."""
+    known: dict[int, list[Loaded]] = {}
+    for ref in tally.landed:
+        known.setdefault(tally.versions[ref.uuid], []).append(loaded[ref.uuid])
+    rest = [uuid for uuid in tally.outcome if uuid not in loaded]
+    for version, items in known.items():
+        quietly(partial(drain_published, store, items, tally.published[version]))
+    quietly(lambda: each(store, rest, drain_landed))
+    kept = {ref.attempt for ref in tally.landed}
+    for key in fenced:
+        if tally.outcome.get(key[0]) == ALREADY_LANDED:
+            quietly(partial(remove_fence, store, *key))
+    for ref in tally.withdrawn:
+        if ref.uuid in tally.outcome and ref.attempt not in kept:
+            quietly(partial(clear_superseded, store, ref))
+
+
+def quietly(action: Callable[[], object]) -> None:
+    """Do something that garbage collection does as well, when it fails here."""
+    try:
+        action()
+    except LanceError as error:
+        log.warning("left for garbage collection: %s", error)
