@@ -17,11 +17,15 @@ from lance_core.fetch import Buffer, ByteRange
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """One object of a listing: path below the store's root, size in bytes, seconds since the epoch when last changed."""
+    """One object of a listing: path below the store's root, size in bytes, seconds since the epoch when last changed.
+
+    `tag` stands for the content where the store keeps one (an ETag): the same tag at the same path, the same bytes.
+    """
 
     path: str
     size: int
     modified: float
+    tag: str | None = None
 
 
 class StoreWriter(Protocol):

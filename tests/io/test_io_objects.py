@@ -152,11 +152,11 @@ def test_names_of_a_large_folder_begin_with_one_page(server: RunningServer) -> N
     names = [f"{number:05d}" for number in range(PAGE + 5)]
     list(io_pool().map(lambda name: store.put(f"v/{name}", b""), names))
     with server.watch() as seen:
-        first, is_all = store.first_names("v/")
-        assert (list(first), is_all) == (names[:PAGE], False)
+        first, is_all = store.first_entries("v/")
+        assert ([entry.path for entry in first], is_all) == ([f"v/{name}" for name in names[:PAGE]], False)
     assert seen.requests <= 2
     assert list(store.names_after("v/", names[-3])) == names[-2:]
-    assert store.first_names("nothing/") == ([], True)
+    assert store.first_entries("nothing/") == ([], True)
     assert sorted(store.list_names("v/")) == names
 
 

@@ -8,6 +8,7 @@ bounds leave room for that; what is read one after the other is beyond them by f
 from __future__ import annotations
 
 import datetime as dt
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,9 +21,13 @@ import pytest
 import lance_core
 from bench.object_client import RunningServer, Traffic, object_server
 from lance_core.commit import naming
+from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.io.cache import shared_cache
 from lance_core.io.pool import io_pool
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.lifecycle import look_at, open_attempt
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 
 FRAGMENTS, ROWS = 40, 500
 VERSIONS = ["2.0", "2.1", "2.2"]
@@ -131,8 +136,9 @@ def test_append(server: RunningServer) -> None:
     table = new_table(server, fragments=2)
     options = {"mode": "append", "storage_options": server.options}
     seen = table.watch(lambda: lance_core.write_dataset(rows(0, 10), table.uri, **options))
-    # Opening, the data file, the newest version again, transaction, manifest, a look at what became of it, the hint.
-    budget(seen, requests=9, depth=9)
+    # Opening, the data file, a look for the newest version beside the transaction, the manifest, a look at what became
+    # of it beside the hint.
+    budget(seen, requests=8, depth=6)
 
 
 def test_delete(server: RunningServer) -> None:
@@ -168,6 +174,24 @@ def test_cleanup_reads_each_manifest_once_and_deletes_in_bulk(server: RunningSer
     budget(seen, requests=versions + 1 + 35, depth=45)
     assert handle.to_table().num_rows == ROWS + versions
     assert [entry["version"] for entry in table.open().versions()] == [versions + 1]
+
+
+def test_garbage_of_dead_attempts_goes_in_bulk(server: RunningServer) -> None:
+    table = new_table(server, fragments=1)
+    store = resolve_store(table.uri, server.options)
+    dead = 20
+    for _ in range(dead):
+        spec = AppendSpec(uri=table.uri, source=SourceSpec(callable="nobody:runs"), identity=random_identity())
+        attempt = open_attempt(spec, look_at(store, spec))
+        store.put(naming.data_path(naming.data_file_name(attempt.attempt)), b"unfinished")
+    reports = []
+    later = time.time() + 24 * 3600
+    seen = table.watch(lambda: reports.append(collect_garbage(store, now=later)))
+    assert (len(reports[0].attempts), len(reports[0].files)) == (dead, dead)
+    assert seen.requests <= 12 * dead + 40 and seen.depth <= 60, str(seen)
+    assert seen.operations["DELETE-MANY"] + seen.operations["DELETE"] <= 6
+    assert store.list_names(f"{naming.STAGED}/") == []
+    assert table.open().count_rows() == ROWS
 
 
 def test_newest_version_of_a_long_history_is_on_the_first_page(server: RunningServer) -> None:

@@ -14,12 +14,24 @@ from contextlib import suppress
 
 from lance_core.commit import naming
 from lance_core.commit.identities import withdrawals_of
-from lance_core.errors import CommitError, IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.errors import (
+    CommitError,
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    NotFoundError,
+    RetryableConflictError,
+    StoreError,
+)
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.conflicts import Verdict, VerdictKind
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
+
+
+class PartlyLandedError(RetryableConflictError):
+    """Another commit published some of the identities that this transaction carries."""
 
 
 def is_fence(transaction: Transaction) -> bool:
@@ -80,6 +92,26 @@ def history_gone(store: Store, planned: Transaction, number: int) -> RetryableCo
     )
 
 
+def no_table(store: Store, planned: Transaction) -> NotFoundError:
+    """There is nothing that the transaction could work on."""
+    return NotFoundError(
+        f"{store.uri} is not a Lance table, so {planned.operation.name} has nothing to work on",
+        uri=store.uri,
+        operation=planned.operation.name,
+        cure="Check the uri, or create the table by writing to it.",
+    )
+
+
+def unanswered(store: Store, planned: Transaction, error: StoreError) -> CommitStateUnknownError:
+    """A put got no answer, and then the store failed."""
+    return CommitStateUnknownError(
+        f"{store.uri}: an earlier put got no answer, and now the store fails: {error}",
+        uri=store.uri,
+        operation=planned.operation.name,
+        cure=f"It landed if a version after {planned.read_version} has the transaction {planned.uuid}.",
+    )
+
+
 def remove_stray(store: Store, manifest: Manifest) -> None:
     """Take back a manifest of ours that no later version comes from. Best effort: look-ups judge it again."""
     for scheme in naming.NamingScheme:
@@ -87,10 +119,11 @@ def remove_stray(store: Store, manifest: Manifest) -> None:
             store.delete(naming.manifest_path(manifest.version, scheme))
 
 
-def delete_quietly(store: Store, path: str) -> None:
-    """Remove a file that a commit wrote in vain; what fails is left for garbage collection, which finds it by its name."""
-    with suppress(LanceError):
-        store.delete(path)
+def delete_quietly(store: Store, *paths: str) -> None:
+    """Remove files that a commit wrote in vain; what fails is left for garbage collection, which finds it by its name."""
+    for path in paths:
+        with suppress(LanceError):
+            store.delete(path)
 
 
 def _where(store: Store, planned: Transaction, theirs: Transaction, number: int) -> str:

@@ -20,14 +20,18 @@ from dataclasses import dataclass, replace
 from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.identities import carries, identities_of
+from lance_core.commit.log.beside import Early, beside
 from lance_core.commit.log.judgement import (
+    PartlyLandedError,
     conflict,
     delete_quietly,
     history_gone,
     is_fence,
     moved,
+    no_table,
     refuse_withdrawn,
     remove_stray,
+    unanswered,
 )
 from lance_core.commit.log.lineage import is_ancestor
 from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, write_hint
@@ -40,7 +44,6 @@ from lance_core.errors import (
     CommitError,
     CommitStateUnknownError,
     LanceError,
-    NotFoundError,
     RetryableConflictError,
     StoreError,
 )
@@ -54,7 +57,6 @@ from lance_core.table.features import check_writable
 from lance_core.table.operations import Delete, Overwrite, Restore, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
-from lance_core.wire.transaction import encode_transaction
 
 WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
 """The number says which release of the official library this writes like: other readers compare it with that library's
@@ -65,10 +67,6 @@ DEFAULT_MAX_RETRIES = 20
 
 AlsoJudge = Callable[[Transaction, OpenVersion], None]
 """Looks at a version of others: its transaction and its manifest."""
-
-
-class PartlyLandedError(RetryableConflictError):
-    """Another commit published some of the identities that this transaction carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +91,26 @@ def commit_transaction(
     source: Manifest | None = None,
     strict: bool = False,
     attempt: str | None = None,
+    opened: OpenVersion | None = None,
 ) -> Manifest:
     """Publish a transaction as the next version and return its manifest.
 
     `options` matter when the transaction creates the table. `source` is the manifest a Clone begins from. `strict` refuses
     when the table moved at all since `transaction.read_version`. `attempt` goes into the names of files a rebase writes.
+    `opened` is the version it was planned on: it is not read again where a listing shows that it still is the newest.
 
     Raises RetryableConflictError (plan again), IncompatibleConflictError, CommitStateUnknownError (look before you retry),
     StoreError (nothing happened; the same call may be repeated), NotFoundError (no table, and not a creating transaction).
     """
     return commit_in_detail(
-        store, transaction, max_retries=max_retries, options=options, source=source, strict=strict, attempt=attempt
+        store,
+        transaction,
+        max_retries=max_retries,
+        options=options,
+        source=source,
+        strict=strict,
+        attempt=attempt,
+        opened=opened,
     ).manifest
 
 
@@ -118,6 +125,7 @@ def commit_in_detail(
     attempt: str | None = None,
     before_put: Callable[[], None] = lambda: None,
     also_judge: AlsoJudge | None = None,
+    opened: OpenVersion | None = None,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
 
@@ -128,7 +136,7 @@ def commit_in_detail(
     loop = _CommitLoop(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
-    loop.also_judge = also_judge
+    loop.also_judge, loop.opened = also_judge, opened
     try:
         return loop.run(max_retries)
     except CommitStateUnknownError:
@@ -185,10 +193,11 @@ class _CommitLoop:
         self._originals: Mapping[int, Fragment] | None = None
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
-        self._in_doubt = False
-        self._doubtful_version = 0
+        self._in_doubt, self._doubtful_version = False, 0
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
+        self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
+        self.opened: OpenVersion | None = None
 
     def run(self, max_retries: int) -> Committed:
         backoff = Backoff()
@@ -214,23 +223,17 @@ class _CommitLoop:
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
         """The store failed: after a put without an answer that is more than a failure."""
-        if not self._in_doubt:
-            return error
-        return CommitStateUnknownError(
-            f"{self._store.uri}: an earlier put got no answer, and now the store fails: {error}",
-            uri=self._store.uri,
-            operation=self._planned.operation.name,
-            cure=f"It landed if a version after {self._planned.read_version} has the transaction {self._planned.uuid}.",
-        )
+        return unanswered(self._store, self._planned, error) if self._in_doubt else error
 
     def clean_up(self) -> None:
         """Remove what was written for a version that is not to be."""
+        self._early.settle()
         if self._in_doubt:
             return
-        for path in self._written:
-            delete_quietly(self._store, path)
+        delete_quietly(self._store, *self._written)
 
     def _try_once(self) -> Committed | None:
+        self._put_early()
         newest = self._newest()
         if newest is not None:
             landed = self._judge_until(newest)
@@ -250,9 +253,9 @@ class _CommitLoop:
         put = self._put(manifest, rebased.transaction, newest)
         if put.outcome is PutOutcome.OURS:
             done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
-            self._require_lineage(done)
+            with beside(self._store, lambda: write_hint(self._store, done.manifest.version)):
+                self._require_lineage(done)
             self._keep_only(done)
-            write_hint(self._store, done.manifest.version)
             return replace(done, num_rebased=len(self._to_rebase))
         if put.outcome is PutOutcome.NOT_THERE:
             self._in_doubt, self._doubtful_version = True, manifest.version
@@ -270,17 +273,13 @@ class _CommitLoop:
             raise history_gone(self._store, self._planned, done.manifest.version)
 
     def _newest(self) -> OpenVersion | None:
-        newest = open_newest(self._store)
+        newest = open_newest(self._store, known=self.opened)
+        self.opened = newest
         if newest is not None:
             return newest
         if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):
             return None
-        raise NotFoundError(
-            f"{self._store.uri} is not a Lance table, so {self._planned.operation.name} has nothing to work on",
-            uri=self._store.uri,
-            operation=self._planned.operation.name,
-            cure="Check the uri, or create the table by writing to it.",
-        )
+        raise no_table(self._store, self._planned)
 
     def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
         """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
@@ -373,28 +372,28 @@ class _CommitLoop:
         # Named after the commit as well: two commits of the same work never share a file, so each may remove its own.
         return naming.transaction_name(transaction.read_version, f"{transaction.uuid}.{self._attempt}")
 
+    def _put_early(self) -> None:
+        """Send the transaction's file while the log is looked at: most commits find nothing there that changes it."""
+        is_wanted = self.opened is not None and not self._to_rebase and self._early.is_wanted
+        if is_wanted and (name := self._transaction_file(self.opened, self._planned)):
+            self._written.add(naming.transaction_path(name))
+            self._early.put(naming.transaction_path(name), self._planned)
+
     def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
-        data = encode_transaction(transaction)
+        data = self._early.encoded(transaction)
         if manifest.transaction_file:
             path = naming.transaction_path(manifest.transaction_file)
             self._written.add(path)
             # The inline copy is what counts, unless the transaction is too large for one.
-            self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
+            if not self._early.has_put(path, transaction):
+                self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
         self._before_put()
-        scheme = _scheme_of(newest, self._options)
+        is_v1 = self._options is not None and self._options.v1_manifest_names
+        scheme = newest.scheme if newest is not None else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
     def _keep_only(self, done: Committed) -> None:
         # Earlier tries left files that this version does not use; their puts have lost, for their numbers are taken.
         needed = set(fragment_paths(named_fragments(done.transaction.operation)))
         needed.add(naming.transaction_path(done.manifest.transaction_file))
-        for path in self._written - needed:
-            delete_quietly(self._store, path)
-
-
-def _scheme_of(newest: OpenVersion | None, options: TableOptions | None) -> naming.NamingScheme:
-    if newest is None:
-        is_v1 = options is not None and options.v1_manifest_names
-        return naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
-    parsed = naming.parse_manifest_name(newest.path.rsplit("/", 1)[-1])
-    return naming.NamingScheme.V2 if parsed is None else parsed[1]
+        delete_quietly(self._store, *(self._written - needed))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
 from lance_core.commit.log.row_counts import with_row_counts
@@ -37,29 +37,39 @@ class VersionEntry:
 
 @dataclass(frozen=True, slots=True)
 class OpenVersion:
-    """A manifest as read: with its path, its size in bytes, and its inline transaction (serialized) if it has one."""
+    """A manifest as read: with its path, its size in bytes, and its inline transaction (serialized) if it has one.
+
+    `tag` stands for its content where the listing that named it gives one: the same tag in a later listing, the same bytes.
+    """
 
     manifest: Manifest
     path: str
     size: int
     transaction: bytes | None
+    tag: str | None = None
+
+    @property
+    def scheme(self) -> naming.NamingScheme:
+        """How its file is named."""
+        parsed = naming.parse_manifest_name(self.path.rsplit("/", 1)[-1])
+        return naming.NamingScheme.V2 if parsed is None else parsed[1]
 
 
 def latest_version(store: Store) -> int:
     """The number of the newest version. NotFoundError when the store holds no Lance table."""
-    return _latest(store)[0]
+    return _latest(store).version
 
 
 def find_latest_version(store: Store) -> int | None:
     """The number of the newest version, None when there is no table."""
     found = _find_latest(store)
-    return None if found is None else found[0]
+    return None if found is None else found.version
 
 
 def naming_scheme(store: Store) -> naming.NamingScheme:
     """How this table names its manifests; V2 when there is no table yet."""
     found = _find_latest(store)
-    return naming.NamingScheme.V2 if found is None else found[1]
+    return naming.NamingScheme.V2 if found is None else found.scheme
 
 
 def list_versions(store: Store) -> Sequence[VersionEntry]:
@@ -119,13 +129,15 @@ def open_or_none(store: Store, version: int) -> OpenVersion | None:
         return None
 
 
-def open_newest(store: Store) -> OpenVersion | None:
-    """The newest version, None when there is no table; one listing and one read."""
+def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersion | None:
+    """The newest version, None when there is no table; one listing, and one read unless it still is `known`."""
     found = _find_latest(store)
     if found is None:
         return None
+    if known is not None and found.is_content_of(known):
+        return known
     try:
-        return open_path(store, found[0], naming.manifest_path(*found))
+        return _open(store, found)
     except NotFoundError:
         return _open_latest(store)
 
@@ -145,6 +157,23 @@ def not_a_table(store: Store) -> NotFoundError:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """What a listing says of the newest version."""
+
+    version: int
+    scheme: naming.NamingScheme
+    tag: str | None = None
+
+    @property
+    def path(self) -> str:
+        return naming.manifest_path(self.version, self.scheme)
+
+    def is_content_of(self, opened: OpenVersion) -> bool:
+        """Whether that is what was opened: the number alone is no proof, for a table may have been made again."""
+        return self.tag is not None and self.tag == opened.tag and self.path == opened.path
+
+
 _V2_LENGTH = len(naming.manifest_name(1))
 _OTHER = {naming.NamingScheme.V1: naming.NamingScheme.V2, naming.NamingScheme.V2: naming.NamingScheme.V1}
 
@@ -162,34 +191,38 @@ def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
     return found
 
 
-def _find_latest(store: Store) -> tuple[int, naming.NamingScheme] | None:
+def _find_latest(store: Store) -> _Latest | None:
     names = _names_of_newest(store)
     # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
     counting_down = [name for name in names if len(name) == _V2_LENGTH]
     newest = _parsed([min(counting_down)]) if counting_down else {}
     found = newest | _parsed(name for name in names if len(name) != _V2_LENGTH) if newest else _parsed(names)
-    return max(found.items(), key=lambda item: item[0]) if found else None
+    if not found:
+        return None
+    version, scheme = max(found.items(), key=lambda item: item[0])
+    return _Latest(version, scheme, names.get(naming.manifest_name(version, scheme)))
 
 
-def _names_of_newest(store: Store) -> Sequence[str]:
-    """Names among which the newest version is: of a long history on a store that sorts its names, two pages at most.
+def _names_of_newest(store: Store) -> dict[str, str | None]:
+    """Names (with tags) among which the newest version is: of a long history on a store that sorts its names, two pages.
 
     V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
     """
-    first_names = getattr(store, "first_names", None)
-    if first_names is None:
-        return store.list_names(f"{naming.VERSIONS}/")
-    names, is_all = first_names(f"{naming.VERSIONS}/")
+    folder = f"{naming.VERSIONS}/"
+    first_entries = getattr(store, "first_entries", None)
+    if first_entries is None:
+        return dict.fromkeys(store.list_names(folder))
+    entries, is_all = first_entries(folder)
+    found: dict[str, str | None] = {entry.path[len(folder) :]: entry.tag for entry in entries}
     if is_all:
-        found: Sequence[str] = names
-    elif all(len(name) == _V2_LENGTH and name[0] == "1" for name in names):
-        found = [*names, *store.names_after(f"{naming.VERSIONS}/", naming.manifest_name(0))]  # type: ignore[attr-defined]
-    else:
-        found = store.list_names(f"{naming.VERSIONS}/")
-    return found
+        return found
+    if all(len(name) == _V2_LENGTH and name[0] == "1" for name in found):
+        behind: Sequence[str] = store.names_after(folder, naming.manifest_name(0))  # type: ignore[attr-defined]
+        return {**dict.fromkeys(behind), **found}
+    return dict.fromkeys(store.list_names(folder))
 
 
-def _latest(store: Store) -> tuple[int, naming.NamingScheme]:
+def _latest(store: Store) -> _Latest:
     found = _find_latest(store)
     if found is None:
         raise not_a_table(store)
@@ -197,13 +230,15 @@ def _latest(store: Store) -> tuple[int, naming.NamingScheme]:
 
 
 def _open_latest(store: Store) -> OpenVersion:
-    version, scheme = _latest(store)
     try:
-        return open_path(store, version, naming.manifest_path(version, scheme))
+        return _open(store, _latest(store))
     except NotFoundError:
         # Cleaned up or dropped between the listing and the read: look once more.
-        version, scheme = _latest(store)
-        return open_path(store, version, naming.manifest_path(version, scheme))
+        return _open(store, _latest(store))
+
+
+def _open(store: Store, found: _Latest) -> OpenVersion:
+    return replace(open_path(store, found.version, found.path), tag=found.tag)
 
 
 def open_path(store: Store, version: int, path: str) -> OpenVersion:

@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lance_core.commit import naming
+from lance_core.commit.bulk import delete_groups
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
 from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
 from lance_core.commit.records import FORMAT, Record, each, read_record, write_record
-from lance_core.commit.registry.fences import is_remembered, read_fence, remove_fence
+from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
 from lance_core.errors import CorruptFileError
 from lance_core.io.store import Store
 
@@ -126,12 +127,16 @@ def attempt_files(store: Store) -> list[str]:
     return found
 
 
-def forget_attempt(store: Store, identity: str, attempt: str) -> None:
-    """Remove the records of an attempt whose files are settled, the fence last; `finished.json` only when it is its own."""
-    drop_finished(store, identity, attempt)
-    store.delete(record_path(identity, attempt, STARTED))
-    store.delete(record_path(identity, attempt, WITHDRAWN))
-    remove_fence(store, identity, attempt)
+def forget_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> None:
+    """Remove the records of attempts (identity, attempt) whose files are settled, the fence of each last;
+    `finished.json` only where it is its own."""
+    each(store, attempts, lambda place, item: drop_finished(place, *item))
+    delete_groups(store, [_records_of(*item) for item in attempts])
+
+
+def _records_of(identity: str, attempt: str) -> list[str]:
+    marks = [record_path(identity, attempt, kind) for kind in (STARTED, WITHDRAWN)]
+    return [*marks, fence_path(identity, attempt)]
 
 
 def drop_finished(store: Store, identity: str, attempt: str) -> None:

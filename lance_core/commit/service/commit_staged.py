@@ -23,14 +23,8 @@ from functools import partial as partial_of
 from typing import Literal
 
 from lance_core.commit import naming
-from lance_core.commit.log.loop import (
-    DEFAULT_MAX_RETRIES,
-    AlsoJudge,
-    Committed,
-    PartlyLandedError,
-    commit_in_detail,
-    rebase_onto,
-)
+from lance_core.commit.log.judgement import PartlyLandedError
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, AlsoJudge, Committed, commit_in_detail, rebase_onto
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction

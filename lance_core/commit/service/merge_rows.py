@@ -20,7 +20,7 @@ import numpy as np
 
 from lance_core.commit.identities import published
 from lance_core.commit.log.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
-from lance_core.commit.log.loop import PartlyLandedError
+from lance_core.commit.log.judgement import PartlyLandedError
 from lance_core.commit.log.rebase import Rebased, affected_rows, deletion_store
 from lance_core.commit.staging.drain import Loaded
 from lance_core.errors import RetryableConflictError

@@ -249,15 +249,13 @@ class _Removing:
         delete_all(self._store, paths)
         claimed = {identity for claim in self._claims for identity in claim.identities}
 
-        def forget(store: Store, key: Key) -> None:
+        def may_come_back(key: Key) -> bool:
             is_witness = key[0] in claimed and doomed[key].landed is None
             # A zombie of an attempt that never finished may still write, unless it is the one who ends it.
-            may_write = doomed[key].is_unfinished and doomed[key].landed is None and self._by != ITSELF
-            if is_witness or may_write:
-                remember_withdrawal(store, *key)
-            registry.forget_attempt(store, *key)
+            return is_witness or (doomed[key].is_unfinished and doomed[key].landed is None and self._by != ITSELF)
 
-        each(self._store, [*doomed], forget)
+        each(self._store, [*filter(may_come_back, doomed)], lambda store, key: remember_withdrawal(store, *key))
+        registry.forget_attempts(self._store, [*doomed])
         return Removal(tuple(paths), refusals, tuple(left))
 
     def _refusal(self, key: Key) -> LanceError | None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_transaction
-from lance_core.commit.log.manifests import open_newest
+from lance_core.commit.log.manifests import OpenVersion, open_newest
 from lance_core.dataset.arguments import check_options
 from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -126,6 +126,7 @@ def write_snapshot(
     """Write and commit; the new version. `target` as a snapshot is the version the write is planned on."""
     request = parse_request(mode, **options)
     params, storage_options = options.get("base_store_params"), options.get("storage_options")
+    opened = None
     if isinstance(target, Snapshot):
         store: Store = target.store
         current: Manifest | None = target.manifest
@@ -133,14 +134,15 @@ def write_snapshot(
     else:
         store = resolve_store(target, storage_options)
         access = with_base_params(storage_options, params)
-        newest = open_newest(store)
-        current = None if newest is None else newest.manifest
+        opened = open_newest(store)
+        current = None if opened is None else opened.manifest
     places = places_for(store, current, request, access)
     with syncing_later(store) as place:
         external = external_uris(current, request, access)
         source = open_source(data, schema)
         transaction, fragments = stage_write(place, current, source, request, places=places, external=external)
-        manifest = commit_or_discard(place, transaction, fragments, options=table_options(request), places=places)
+        created = table_options(request)
+        manifest = commit_or_discard(place, transaction, fragments, options=created, places=places, opened=opened)
     return after_commit(Snapshot(store, manifest, access))
 
 
@@ -250,10 +252,11 @@ def commit_or_discard(
     options: TableOptions | None = None,
     max_retries: int = DEFAULT_MAX_RETRIES,
     places: tuple[WriteTarget, ...] = (),
+    opened: OpenVersion | None = None,
 ) -> Manifest:
     """Commit what was staged; when it certainly did not land its files are removed."""
     try:
-        return commit_transaction(store, transaction, options=options, max_retries=max_retries)
+        return commit_transaction(store, transaction, options=options, max_retries=max_retries, opened=opened)
     except CommitStateUnknownError:
         raise
     except Exception:

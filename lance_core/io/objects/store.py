@@ -172,10 +172,11 @@ class ObjectStore:
             found = obstore.list_with_delimiter(self._client, prefix=full)["common_prefixes"]
         return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found)
 
-    def first_names(self, folder: str) -> tuple[Sequence[str], bool]:
-        """The first names of a folder without sub-folders in the order of their bytes, one request; whether that is all."""
-        names = [*islice(self._names(folder, None), PAGE)] if self._is_sorted else self.list_names(folder)
-        return names, not self._is_sorted or len(names) < PAGE
+    def first_entries(self, folder: str) -> tuple[Sequence[StoreEntry], bool]:
+        """The first objects of a folder without sub-folders, in the order of their names, and whether that is all."""
+        entries = self.list(f"{folder.rstrip('/')}/")
+        found = [*islice(entries, PAGE)] if self._is_sorted else [*entries]
+        return found, not self._is_sorted or len(found) < PAGE
 
     def names_after(self, folder: str, name: str) -> Sequence[str]:
         """The names of a folder without sub-folders behind `name`."""
@@ -246,7 +247,8 @@ class ObjectStore:
             for page in obstore.list(self._client, prefix=folder, chunk_size=PAGE):
                 for item in page:
                     if item["path"] != folder:  # an empty object that stands for the folder
-                        yield StoreEntry(item["path"][size:], item["size"], item["last_modified"].timestamp())
+                        modified = item["last_modified"].timestamp()
+                        yield StoreEntry(item["path"][size:], item["size"], modified, item.get("e_tag"))
 
     def _names(self, folder: str, after: str | None) -> Iterator[str]:
         full = self._full_prefix(folder)

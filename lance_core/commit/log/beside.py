@@ -1,0 +1,81 @@
+"""Requests of a commit that may go beside others, on a store where each of them is a wait.
+
+::
+
+    early.put(path, transaction)           sent now, in a thread
+    open_newest(store)                     meanwhile
+    early.has_put(path, transaction)       waits for it: True if just that was written
+
+    with beside(store, write_hint):        the hint, while the block looks at the log
+        ...
+
+Elsewhere (a folder of this machine, a store of the simulator) nothing is done early, and what is beside comes behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+
+from lance_core.io.fetcher import is_wide
+from lance_core.io.pool import in_io_pool, io_pool
+from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+from lance_core.wire.transaction import encode_transaction
+
+
+class Early:
+    """The file of a transaction, written before it is certain that it is wanted as it is."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._encoded: tuple[Transaction, bytes] | None = None
+        self._sent: tuple[str, Transaction, Future[None]] | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether something can be put early: once, and where that helps."""
+        return self._sent is None and _helps(self._store)
+
+    def encoded(self, transaction: Transaction) -> bytes:
+        """The bytes of a transaction, made once."""
+        if self._encoded is None or self._encoded[0] is not transaction:
+            self._encoded = (transaction, encode_transaction(transaction))
+        return self._encoded[1]
+
+    def put(self, path: str, transaction: Transaction) -> None:
+        """Begin to write."""
+        done = io_pool().submit(self._store.put, path, self.encoded(transaction))
+        self._sent = (path, transaction, done)
+
+    def has_put(self, path: str, transaction: Transaction) -> bool:
+        """Whether just this was written; False also when that failed. Nothing is under way afterwards."""
+        self.settle()
+        if self._sent is None or self._sent[1] is not transaction:
+            return False
+        return self._sent[0] == path and self._sent[2].exception() is None
+
+    def settle(self) -> None:
+        """Wait until nothing is under way."""
+        if self._sent is not None:
+            wait([self._sent[2]])
+
+
+@contextmanager
+def beside(store: Store, action: Callable[[], None]) -> Iterator[None]:
+    """Run `action` while the block runs; where that does not help, behind it if the block succeeds."""
+    if not _helps(store):
+        yield
+        action()
+        return
+    done = io_pool().submit(action)
+    try:
+        yield
+    finally:
+        wait([done])
+    done.result()
+
+
+def _helps(store: Store) -> bool:
+    return is_wide(store) and not in_io_pool()
