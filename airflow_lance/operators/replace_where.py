@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.operators.base import given, whole
@@ -19,27 +19,43 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
 
     :param predicate: a SQL filter: rows of the table that it selects go; every row of the source must satisfy it, else the
         task fails before anything is staged. (templated)
+    :param predicate_params: values for `:name` in the predicate, put in as literals, so that a template that fills one in
+        cannot change the filter. (templated)
     :param create: create the table when there is none yet.
     :param rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceWriteOperator.template_fields, "predicate", "rows_per_task")
+    template_fields: Sequence[str] = (
+        *LanceWriteOperator.template_fields,
+        "predicate",
+        "predicate_params",
+        "rows_per_task",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceWriteOperator.template_fields_renderers, "predicate": "sql",
     }  # fmt: skip
 
     def __init__(
-        self, *, predicate: str, create: bool = True, rows_per_task: int | str | None = None, **kwargs: Any
+        self,
+        *,
+        predicate: str,
+        predicate_params: Mapping[str, Any] | None = None,
+        create: bool = True,
+        rows_per_task: int | str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.predicate = predicate
+        self.predicate_params = dict(predicate_params or {})
         self.create = create
         self.rows_per_task = rows_per_task
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A ReplaceWhereSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.specs.bind import bind
         from lance_core.jobs.specs.edits import ReplaceWhereSpec
         from lance_core.jobs.specs.spec import read_spec
 
-        fields = given(predicate=self.predicate, create=self.create, rows_per_task=whole(self.rows_per_task))
+        predicate = bind(self.predicate, self.predicate_params) if self.predicate_params else self.predicate
+        fields = given(predicate=predicate, create=self.create, rows_per_task=whole(self.rows_per_task))
         return read_spec(ReplaceWhereSpec, {**self.write_fields(uri=uri, identity=identity), **fields})

@@ -16,11 +16,20 @@ class LanceUpdateOperator(LanceStageOperator):
 
     :param updates: column -> SQL expression over the row's old values. (templated)
     :param where: a SQL filter for the rows to change; all rows without one. (templated)
+    :param predicate_params: values for `:name` in the filter and in the expressions, put in as literals, so that a template
+        that fills one in cannot change either. (templated)
     :param rows_per_task: a task looks through fragments of about so many rows. (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceStageOperator.template_fields, "updates", "where", "rows_per_task", "properties")
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields,
+        "updates",
+        "where",
+        "predicate_params",
+        "rows_per_task",
+        "properties",
+    )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceStageOperator.template_fields_renderers, "updates": "json", "where": "sql", "properties": "json",
     }  # fmt: skip
@@ -30,6 +39,7 @@ class LanceUpdateOperator(LanceStageOperator):
         *,
         updates: Mapping[str, str],
         where: str | None = None,
+        predicate_params: Mapping[str, Any] | None = None,
         rows_per_task: int | str | None = None,
         properties: Mapping[str, str] | None = None,
         **kwargs: Any,
@@ -37,13 +47,23 @@ class LanceUpdateOperator(LanceStageOperator):
         super().__init__(**kwargs)
         self.updates = dict(updates)
         self.where = where
+        self.predicate_params = dict(predicate_params or {})
         self.rows_per_task = rows_per_task
         self.properties = dict(properties or {})
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """An UpdateSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.specs.bind import bind_all
         from lance_core.jobs.specs.edits import UpdateSpec
         from lance_core.jobs.specs.spec import read_spec
 
-        fields = given(where=self.where, rows_per_task=whole(self.rows_per_task), properties=self.properties)
-        return read_spec(UpdateSpec, {"uri": uri, "identity": identity, "updates": self.updates, **fields})
+        updates, where = self.updates, self.where
+        if self.predicate_params:
+            updates = bind_all({**updates, _WHERE: where or ""}, self.predicate_params)
+            where = updates.pop(_WHERE) or None
+        fields = given(where=where, rows_per_task=whole(self.rows_per_task), properties=self.properties)
+        return read_spec(UpdateSpec, {"uri": uri, "identity": identity, "updates": updates, **fields})
+
+
+_WHERE = "\x00where"
+"""Stands for the filter among the expressions; no column has such a name."""

@@ -14,7 +14,10 @@ import pytest
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
+from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from airflow_lance.operators.update import LanceUpdateOperator
+from lance_core.errors import InputError
 from tests.airflow.operator_support import execute, ids, make_table
 
 CALLS: list[int] = []
@@ -75,3 +78,51 @@ def test_a_deployment_says_which_callables_jobs_may_name(uri: str, monkeypatch: 
     assert CALLS == []
     execute(LanceCommitOperator(task_id="c", staged=staged, gates=[{"min_rows": 1}]))
     assert ids(uri) == [100]
+
+
+EVIL = "0' OR 'a' = 'a"
+BOUND: dict[str, Any] = {
+    "delete": lambda uri, value: LanceDeleteOperator(
+        task_id="t", uri=uri, predicate="s = :day", predicate_params={"day": value}, execution="local"
+    ),
+    "update": lambda uri, value: LanceUpdateOperator(
+        task_id="t",
+        uri=uri,
+        updates={"s": ":day || :end"},
+        where="s = :day",
+        predicate_params={"day": value, "end": "!"},
+        execution="local",
+    ),
+    "replace_where": lambda uri, value: LanceReplaceWhereOperator(
+        task_id="t",
+        uri=uri,
+        predicate="s = :day",
+        predicate_params={"day": value},
+        source={"callable": f"{__name__}:nothing"},
+        execution="local",
+    ),
+}
+
+
+def nothing(**kwargs: Any) -> pa.Table:
+    return pa.table({"s": pa.array([], pa.string())})
+
+
+@pytest.mark.parametrize("verb", BOUND)
+def test_a_template_that_fills_in_a_value_cannot_change_the_filter(tmp_path: Path, verb: str) -> None:
+    place = str(tmp_path / "texts.lance")
+    lance.write_dataset(pa.table({"s": ["0", "1", EVIL]}), place)
+    operator = BOUND[verb](place, "{{ params.day }}")
+    operator.render_template_fields({"params": {"day": EVIL}})
+    staged = execute(operator)
+    execute(LanceCommitOperator(task_id="c", staged=staged))
+    found = lance.dataset(place).to_table()["s"].to_pylist()
+    assert found == ["0", "1", *([EVIL + "!"] if verb == "update" else [])]
+
+
+@pytest.mark.parametrize("verb", BOUND)
+def test_a_value_that_no_filter_names_is_refused(uri: str, verb: str) -> None:
+    operator = BOUND[verb](uri, "0")
+    operator.predicate_params["other"] = 1
+    with pytest.raises((AirflowFailException, InputError), match=":other"):
+        execute(operator)

@@ -4,6 +4,8 @@
 
     bind("user_id = :user and day < :day", {"user": "x' OR 'a' = 'a", "day": 7})
     -> "user_id = 'x'' OR ''a'' = ''a' and day < 7"
+    bind_all({"name": ":new", "": "name = :old"}, {"old": "a", "new": "b"})      several texts that share their values
+    -> {"name": "'b'", "": "name = 'a'"}
 """
 
 from __future__ import annotations
@@ -19,6 +21,11 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|::|:([A-Za-z_]
 
 def bind(predicate: str, params: Mapping[str, Any]) -> str:
     """The filter with each `:name` outside of quotes as a literal. InputError for a name without a value, or one unused."""
+    return bind_all({"": predicate}, params)[""]
+
+
+def bind_all(texts: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, str]:
+    """Some texts, by name, with each `:name` outside of quotes as a literal. A value may be used in any of them."""
     used: set[str] = set()
 
     def literal(match: re.Match[str]) -> str:
@@ -30,7 +37,7 @@ def bind(predicate: str, params: Mapping[str, Any]) -> str:
         used.add(name)
         return _literal(name, params[name])
 
-    bound = _PIECES.sub(literal, predicate)
+    bound = {key: _PIECES.sub(literal, text) for key, text in texts.items()}
     unused = sorted(set(params) - used)
     if unused:
         raise InputError(
