@@ -4,8 +4,10 @@ The spec that travels as an application argument holds references only (`lance_c
 
     {"env": "LANCE_STORAGE_OPTIONS", "key": "o0"}      client mode: an environment variable of the driver's process
     {"file": "lance-options-5c.json", "key": "o0"}     cluster mode: a file shipped with `--files` to the driver's folder
+    {"file": "/shared/lance-.../lance-options-5c.json", "key": "o0"}     a standalone cluster, cluster mode: a private file
 
-An option that a DAG gives as a reference itself is passed on as it is: the cluster resolves it.
+An option that a DAG gives as a reference itself is passed on as it is: the cluster resolves it. On a standalone cluster plain
+options (endpoint, region) are passed on as they are, too.
 """
 
 from __future__ import annotations
@@ -70,10 +72,16 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def private_file(name: str, text: str) -> Iterator[Path]:
-    """A file that only this user can read, removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="lance-") as folder:
-        path = Path(folder) / name
+def private_file(name: str, *, folder: str | None = None) -> Iterator[Path]:
+    """An empty file that only this user can read, in a folder of its own (below `folder` where given), removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="lance-", dir=folder) as place:
+        path = Path(place) / name
         path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
         yield path
+
+
+def secret_names(options: Mapping[str, Any]) -> list[str]:
+    """The options with a literal that is not known to be plain."""
+    from lance_core.jobs.specs.plain_options import is_plain_option
+
+    return [name for name, value in options.items() if not isinstance(value, Mapping) and not is_plain_option(name, value)]

@@ -26,8 +26,9 @@ UNPACKED = "lance_environment"
 class SparkSettings:
     """Which Spark, and what to tell spark-submit: `arguments` are those of the Spark provider (driver_memory, py_files).
 
-    One more argument, `application`, counts in cluster mode on a standalone cluster only: the uri of a jar made by
-    `python -m lance_core.spark.archive`, for clusters that do not see this worker's temporary folder.
+    Two more arguments count in cluster mode on a standalone cluster only, for clusters that do not see this worker's temporary
+    folder: `application`, the uri of a jar made by `python -m lance_core.spark.archive`, and `options_folder`, a folder that
+    all nodes see, for the file with the secrets among the storage options, which exists while the job runs.
     """
 
     conn_id: str
@@ -51,6 +52,22 @@ class SparkSettings:
         if self.is_wrapped:  # a jar of our own making lies in a temporary folder until the job is done
             return bool(self.arguments.get("application"))
         return bool(self.arguments.get("yarn_track_via_rm_api" if self.is_yarn else "track_driver_via_k8s_api"))
+
+    @property
+    def options_folder(self) -> str | None:
+        """Where the file with secrets goes; None for the temporary folder."""
+        given = self.arguments.get("options_folder")
+        return str(given) if given else None
+
+    @property
+    def submit_arguments(self) -> dict[str, Any]:
+        """What the Spark provider's operator is given."""
+        return {name: value for name, value in self.arguments.items() if name != "options_folder"}
+
+    @property
+    def binary(self) -> str:
+        """The name of the program that submits, as the arguments or else the connection say."""
+        return str(self.arguments.get("spark_binary") or self._connection.extra_dejson.get("spark-binary") or "spark-submit")
 
     @cached_property
     def deploy_mode(self) -> str:

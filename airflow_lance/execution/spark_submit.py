@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import os
-import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -24,8 +21,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file, private_file
+from airflow_lance.execution.options import HiddenOptions, environment, hide_in_environment, hide_in_file, private_file, secret_names
 from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
+from airflow_lance.execution.submit_environment import client_environment, limited_submit
 from lance_core.spark import write_application, write_archive
 
 if TYPE_CHECKING:
@@ -61,10 +59,11 @@ class SparkSubmitRun:
         """Submit, or find the job that an earlier try submitted, and return its id without waiting for it.
 
         None, and nothing is submitted, where the Spark provider cannot let go of a job: only in cluster mode on YARN
-        (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`).
+        (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`, and
+        storage options whose secrets are references).
         """
-        if not self._settings.can_detach:
-            return None
+        if not self._settings.can_detach or (self._settings.is_wrapped and secret_names(options)):
+            return None  # the file with the secrets goes when this process is done with the submit
         with self._prepared(spec, options) as (visible, arguments):
             self._build(visible, arguments)
             self._forget_useless(context)
@@ -83,20 +82,21 @@ class SparkSubmitRun:
         settings = self._settings
         settings.check()
         with ExitStack() as stack:
-            arguments = self._packaged(stack, dict(settings.arguments))
+            arguments = self._packaged(stack, settings.submit_arguments)
             if settings.is_wrapped:
-                # Such a driver gets the environment of the submit, not its files.
-                hidden = hide_in_environment(options)
-                stack.enter_context(environment({**_submit_environment(hidden.text), **_spark_home()}))
+                # Such a driver is handed the environment of the submit, which the cluster's master keeps.
+                hidden = _for_a_standalone_cluster(stack, options, identity=spec.identity, folder=settings.options_folder)
+                stack.enter_context(limited_submit(settings.binary))
             elif settings.deploy_mode == "cluster":
                 name = f"lance-options-{spec.identity}.json"
                 hidden = hide_in_file(options, name=name)
                 if hidden.text:
-                    path = stack.enter_context(private_file(name, hidden.text))
+                    path = stack.enter_context(private_file(name))
+                    path.write_text(hidden.text, encoding="utf-8")
                     arguments["files"] = ",".join(filter(None, [arguments.get("files"), str(path)]))
             else:
                 hidden = hide_in_environment(options)
-                stack.enter_context(environment(_client_environment(hidden.text, settings.runs_here)))
+                stack.enter_context(environment(client_environment(hidden.text, settings.runs_here)))
             yield replace(spec, storage_options=hidden.references), arguments
 
     def kill(self) -> None:
@@ -150,6 +150,19 @@ class SparkSubmitRun:
         )
 
 
+def _for_a_standalone_cluster(
+    stack: ExitStack, options: Mapping[str, Any], *, identity: str, folder: str | None
+) -> HiddenOptions:
+    """Plain options as they are, references as they are, and literal secrets in a file that the driver's user alone reads."""
+    secret = secret_names(options)
+    if not secret:
+        return HiddenOptions(dict(options))
+    path = stack.enter_context(private_file(f"lance-options-{identity}.json", folder=folder))
+    hidden = hide_in_file({name: options[name] for name in secret}, name=str(path))
+    path.write_text(hidden.text, encoding="utf-8")
+    return HiddenOptions({**options, **hidden.references}, hidden.text)
+
+
 def _before_spec(arguments: Mapping[str, Any]) -> list[str]:
     """The wrapper's own arguments: the Python program, which lies in the driver's folder, and no further files."""
     return [Path(arguments["application"]).name, ""] if arguments.get("java_class") == _WRAPPER else []
@@ -165,29 +178,3 @@ def application_path() -> str:
     if found is None or found.origin is None:  # pragma: no cover - a broken installation
         raise ModuleNotFoundError(f"{APPLICATION} is not installed")
     return found.origin
-
-
-def _client_environment(options: str, runs_here: bool) -> dict[str, str]:
-    """What the driver's process needs: our options, this interpreter, and the spark-submit that lies beside it."""
-    # Only where executors run on this machine may they be told its interpreter; elsewhere the cluster knows its own.
-    pythons = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if runs_here else ("PYSPARK_DRIVER_PYTHON",)
-    chosen = {name: os.environ.get(name, sys.executable) for name in pythons}
-    return {**_submit_environment(options), **chosen}
-
-
-def _submit_environment(options: str) -> dict[str, str]:
-    """What every submit needs: the spark-submit that lies beside this interpreter, and our options."""
-    path = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(sys.executable).parent)]))
-    return {"PATH": path, **({VARIABLE: options} if options else {})}
-
-
-def _spark_home() -> dict[str, str]:
-    """Where Spark lies when it is the pyspark of this environment: its spark-submit asks the driver's Python for that, and
-    which Python a driver on the cluster has is not for us to say."""
-    beside = Path(sys.executable).parent
-    found = importlib.util.find_spec("pyspark")
-    if "SPARK_HOME" in os.environ or found is None or found.origin is None:
-        return {}
-    path = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(beside)]))
-    binary = shutil.which("spark-submit", path=path)
-    return {"SPARK_HOME": str(Path(found.origin).parent)} if binary and Path(binary).parent == beside else {}

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from lance_core.errors import UnknownColumnError
+from lance_core.errors import CorruptFileError, UnknownColumnError
 
 NO_PARENT = -1
 TOMBSTONE = -2
@@ -76,6 +76,11 @@ class Field:
         return twin
 
 
+class _FieldsById(dict[int, Field]):
+    def __missing__(self, field_id: int) -> Field:
+        raise CorruptFileError(f"something refers to field {field_id}, which the schema does not have")
+
+
 @dataclass(frozen=True)
 class Schema:
     """A pre-order list of fields plus schema metadata."""
@@ -85,8 +90,8 @@ class Schema:
 
     @cached_property
     def by_id(self) -> Mapping[int, Field]:
-        """Fields keyed by id."""
-        return dict(zip(self.ids, self.fields, strict=True))
+        """Fields keyed by id. Looking up an id that is not there is a CorruptFileError: something refers to no field."""
+        return _FieldsById(zip(self.ids, self.fields, strict=True))
 
     @cached_property
     def ids(self) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun, application_path
+from airflow_lance.execution.submit_environment import PASSED_ON
 from lance_core.errors import InputError
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
@@ -30,6 +31,10 @@ if "--files" in sys.argv:
     for path in sys.argv[sys.argv.index("--files") + 1].split(","):
         record["files"][path] = [open(path).read(), oct(os.stat(path).st_mode & 0o777)]
 for argument in sys.argv[1:]:
+    for option in json.loads(argument).get("storage_options", {{}}).values() if argument.startswith("{{") else []:
+        if isinstance(option, dict) and os.path.isabs(option.get("file", "")):
+            path = option["file"]
+            record["files"][path] = [open(path).read(), oct(os.stat(path).st_mode & 0o777)]
     if argument.endswith(".jar") and os.path.exists(argument):
         record["jar"] = zipfile.ZipFile(argument).namelist()
 open({record!r}, "w").write(json.dumps(record))
@@ -103,11 +108,19 @@ def test_cluster_mode_on_a_local_master_is_refused_beforehand(
 
 @pytest.mark.parametrize("packaging", ["installed", "archive"])
 def test_cluster_mode_on_a_standalone_cluster_is_a_jar_that_python_runs(
-    fake_spark: Path, connection: Callable[[str, str], None], packaging: str
+    fake_spark: Path,
+    connection: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    packaging: str,
 ) -> None:
+    monkeypatch.setenv("A_TOKEN_OF_THE_WORKER", SECRET)
+    monkeypatch.setitem(OPTIONS, "endpoint", "http://127.0.0.1:9")
+    (tmp_path / "shared").mkdir()
     connection("standalone", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
     with suppress(AirflowException):
-        _submit("standalone", packaging=packaging, arguments={"deploy_mode": "cluster"})
+        folder = str(tmp_path / "shared")
+        _submit("standalone", packaging=packaging, arguments={"deploy_mode": "cluster", "options_folder": folder})
     called = json.loads(fake_spark.read_text())
     argv = called["argv"]
     assert argv[argv.index("--class") + 1] == "org.apache.spark.deploy.PythonRunner"
@@ -116,10 +129,20 @@ def test_cluster_mode_on_a_standalone_cluster_is_a_jar_that_python_runs(
     assert json.loads(argv[-1])["kind"] == "append"
     assert ("lance_job.zip" in called["jar"], "__main__.py" in called["jar"]) == (packaging == "archive", True)
     assert not Path(argv[-4]).exists()
-    # Spark hands the submit's environment to such a driver; its Python is the cluster's own.
-    assert SECRET in called["env"][VARIABLE]
-    assert SECRET not in " ".join(argv)
-    assert "PYSPARK_DRIVER_PYTHON" not in called["env"]
+    # Spark's master keeps the environment of such a submit and gives it to the driver; the driver's Python is the cluster's own.
+    assert set(called["env"]) <= {*PASSED_ON, "PWD", "SHLVL", "_"}
+    assert SECRET not in json.dumps([called["env"], argv])
+    ((path, (text, mode)),) = called["files"].items()
+    assert Path(path).is_relative_to(tmp_path / "shared")
+    assert (mode, json.loads(text)) == ("0o600", {"o0": SECRET, "o1": "x"})
+    assert not Path(path).parent.exists()
+    options = json.loads(argv[-1])["storage_options"]
+    assert options == {
+        "aws_secret_access_key": {"file": path, "key": "o0"},
+        "dotted.name": {"file": path, "key": "o1"},
+        "endpoint": "http://127.0.0.1:9",
+        "region": {"env": "THE_REGION"},
+    }
 
 
 def test_a_standalone_cluster_may_have_the_jar_already(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
@@ -131,6 +154,31 @@ def test_a_standalone_cluster_may_have_the_jar_already(fake_spark: Path, connect
     assert (argv[argv.index("--master") + 1], argv[-4], argv[-3]) == ("spark://127.0.0.1:7077", place, "lance-1.jar")
     assert SparkSettings("standalone", arguments={"deploy_mode": "cluster", "application": place}).can_detach
     assert not SparkSettings("standalone", arguments={"deploy_mode": "cluster"}).can_detach
+
+
+def test_a_worker_lets_go_of_a_standalone_driver_only_without_a_file_of_secrets(
+    fake_spark: Path, connection: Callable[[str, str], None]
+) -> None:
+    connection("standalone", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
+    arguments = {"deploy_mode": "cluster", "application": "hdfs://lake/deploy/lance-1.jar"}
+    run = SparkSubmitRun(SparkSettings("standalone", arguments=arguments), task_id="append")
+    assert run.detach(_spec(), options=OPTIONS, context={}) is None  # type: ignore[typeddict-item]
+    assert not fake_spark.exists(), "nothing was started"
+
+
+def test_a_file_of_secrets_that_is_another_users_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "options.json"
+    path.write_bytes(b"\xff\xfe" + SECRET.encode())
+    with pytest.raises(InputError, match="cannot read as text") as caught:
+        reveal_all({"key": {"file": str(path)}})
+    assert SECRET not in str(caught.value)
+
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError(13, "denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(InputError, match="PermissionError"):
+        reveal_all({"key": {"file": str(path)}})
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,15 @@ def reveal_all(options: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _read(path: str) -> str | None:
-    place = Path(path)
-    return place.read_text(encoding="utf-8").rstrip("\n") if place.is_file() else None
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\n")
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except (OSError, ValueError) as error:  # a UnicodeDecodeError would quote what it could not read
+        raise InputError(
+            f"a storage option refers to file {path}, which this user cannot read as text ({type(error).__name__})",
+            cure="Let the user that the job runs as own the file, or give a reference to a variable.",
+        ) from None
 
 
 def _lookup(text: str, key: str, where: str) -> str:
