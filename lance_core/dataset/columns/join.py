@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.shown import shown
 from lance_core.dataset.columns.evolve import NewColumns, add_columns, stage_add
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
@@ -86,5 +87,5 @@ def _check(left: pa.Schema, right: pa.Table, left_on: str, key: str) -> None:
     counts = pc.value_counts(keys)
     repeated = np.flatnonzero(counts.field("counts").to_numpy() > 1)
     if len(repeated):
-        value = counts.field("values")[int(repeated[0])].as_py()
-        raise InputError(f"key {value!r} occurs more than once in the other table", cure="Leave one row per key.")
+        value = shown(counts.field("values")[int(repeated[0])])
+        raise InputError(f"key {value} occurs more than once in the other table", cure="Leave one row per key.")

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
+from lance_core.arrow.shown import shown
 from lance_core.commit.naming import data_path
 from lance_core.dataset.edit.key_lookup import match_keys
 from lance_core.dataset.edit.select_rows import matching_offsets
@@ -187,7 +188,7 @@ def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergePlan) -> Non
 
 
 def _key(source: pa.Table, row: int, spec: MergePlan) -> str:
-    return ", ".join(f"{name} = {source.column(name)[int(row)].as_py()!r}" for name in spec.on)
+    return ", ".join(f"{name} = {shown(source.column(name)[int(row)])}" for name in spec.on)
 
 
 def _union(left: dict[int, Ints], right: dict[int, Ints]) -> dict[int, Ints]:

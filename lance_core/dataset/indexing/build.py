@@ -23,7 +23,7 @@ from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.indexing.folder import INDICES, paths_of, remove_folder, segments_named, training_batches
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
-from lance_core.errors import InputError, UnknownIndexKindError, UnsupportedFeatureError, WrongTypeError
+from lance_core.errors import CorruptFileError, InputError, UnknownIndexKindError, UnsupportedFeatureError, WrongTypeError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import Schema, column_of
@@ -126,8 +126,10 @@ def build_segment(
     try:
         files = kind.train(folder, batches, value_type, **request.parameters)
         folder.seal()
-    except BaseException:
+    except BaseException as error:
         remove_folder(snapshot, folder.path)
+        if isinstance(error, UnicodeDecodeError):
+            raise CorruptFileError(f"column {request.column!r} holds text that is not UTF-8: {error}") from error
         raise
     return IndexMetadata(
         uuid=uuid,

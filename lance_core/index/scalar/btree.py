@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.shown import shown
 from lance_core.errors import CorruptFileError
 from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
@@ -192,8 +193,8 @@ class BTree:
         pages = self._pages
         if pages.num_rows == 0:
             return {"min": "NULL", "max": "NULL", "num_pages": 0}
-        low, high = pages.column(0)[0].as_py(), pages.column(1)[-1].as_py()
-        return {"min": _text(low), "max": _text(high), "num_pages": pages.num_rows}
+        low, high = shown(pages.column(0)[0], _text), shown(pages.column(1)[-1], _text)
+        return {"min": low, "max": high, "num_pages": pages.num_rows}
 
 
 def _text(value: object) -> str:
