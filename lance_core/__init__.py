@@ -7,11 +7,13 @@
     lance.write_dataset(table, "/data/flights.lance")
     lance.dataset("/data/flights.lance").to_table(filter="distance > 2000", limit=10)
 
-Names are those of the official Python library. Nothing is imported before it is used (PEP 562).
+Names are those of the official Python library. Nothing heavy is imported before it is used (PEP 562).
 """
 
 from __future__ import annotations
 
+# Python refuses to load this module once the main thread has ended; Arrow and our own threads need it then, too.
+import concurrent.futures.thread as _thread  # noqa: F401
 from typing import TYPE_CHECKING
 
 from lance_core.lazy import lazy_face

@@ -21,7 +21,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.options import HiddenOptions, environment, hide_in_environment, hide_in_file, private_file, secret_names
+from airflow_lance.execution.options import (
+    HiddenOptions,
+    environment,
+    hide_in_environment,
+    hide_in_file,
+    private_file,
+    secret_names,
+)
 from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
 from airflow_lance.execution.submit_environment import client_environment, limited_submit
 from lance_core.spark import write_application, write_archive

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Literal, Protocol
 
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from lance_core.format.schema import Schema
 from lance_core.io.fetcher import drive
 from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
 from lance_core.io.store import Store
+from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
 
 DEFAULT_BATCH_SIZE = 8192
@@ -149,7 +150,7 @@ class FileProjection:
         parts = windows(selection, window_rows)
         # Threads of this reader's own: they wait for the shared pools, which must therefore not run them.
         mark = mark_worker if in_work_pool() or num_work_threads() <= _WINDOWS_AHEAD else None
-        pool = ThreadPoolExecutor(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead", initializer=mark)
+        pool = Threads(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead", initializer=mark)
         pending: deque[Future[pa.Table]] = deque()
         # Batches of very large rows make very large windows; then fewer of them are held at once.
         ahead = _WINDOWS_AHEAD if self._row_size * window_rows <= 4 * WINDOW_BYTES else 1

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+
+from lance_core.io.threads import Threads
 
 IO_THREADS_VARIABLE = "LANCE_IO_THREADS"
 WORK_THREADS_VARIABLE = "LANCE_CPU_THREADS"
@@ -29,19 +30,19 @@ class _LazyPool:
         self._name = name
         self._num_threads = num_threads
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Threads | None = None
         self._local = threading.local()
         # A forked child inherits the object but none of its threads, and maybe a held lock.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
-    def get(self) -> ThreadPoolExecutor:
+    def get(self) -> Threads:
         pool = self._pool
         if pool is not None:
             return pool
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(
+                self._pool = Threads(
                     max_workers=self._num_threads(), thread_name_prefix=f"lance-{self._name}", initializer=self.mark
                 )
             return self._pool
@@ -83,12 +84,12 @@ _IO = _LazyPool("io", num_io_threads)
 _WORK = _LazyPool("cpu", num_work_threads)
 
 
-def io_pool() -> ThreadPoolExecutor:
+def io_pool() -> Threads:
     """The pool for waiting on storage; submit leaves only."""
     return _IO.get()
 
 
-def work_pool() -> ThreadPoolExecutor:
+def work_pool() -> Threads:
     """The pool for computing."""
     return _WORK.get()
 

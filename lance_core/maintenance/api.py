@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from lance_core.errors import InputError
+from lance_core.io.threads import Threads
 from lance_core.maintenance.evidence import SKIPPED, Evidence, history, last_upkeep, measured, record, spent_today
 from lance_core.maintenance.find import find_tables
 from lance_core.maintenance.observe import Observation, observe
@@ -39,7 +39,7 @@ def observe_all(
     """Return what the tables of a policy look like; those below its base uri when none are named. Raises StoreError."""
     found = list(tables) or find_tables(policy.base_uri, storage_options=options_of(None))
     known = [(table, rule) for table in found if (rule := policy.for_table(table)) is not None]
-    with ThreadPoolExecutor(OBSERVED_AT_ONCE, thread_name_prefix="lance-observe") as pool:
+    with Threads(OBSERVED_AT_ONCE, thread_name_prefix="lance-observe") as pool:
         return list(
             pool.map(
                 lambda pair: observe(pair[0], pair[1].levels, storage_options=options_of(pair[0].conn_id), now=now), known

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.errors import LanceError
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
+from lance_core.io.threads import Threads
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
@@ -53,7 +53,7 @@ class Maintainer:
         by_table: dict[str, list[Step]] = {}
         for step in plan.steps:
             by_table.setdefault(step.uri, []).append(step)
-        with ThreadPoolExecutor(self.policy.budget.max_concurrent, thread_name_prefix="lance-maintain") as pool:
+        with Threads(self.policy.budget.max_concurrent, thread_name_prefix="lance-maintain") as pool:
             done = [row for rows in pool.map(self._table, by_table.values()) for row in rows]
         now = self.clock()
         left = [

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +27,7 @@ from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import NO_PARENT, Schema
+from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
 
 Compute = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -95,7 +96,7 @@ def _write_all(snapshot: Snapshot, fragments: Sequence[Fragment], part: Schema, 
     files: list[DataFile] = []
     written: list[str] = []
     finishing: Future[WrittenFile] | None = None
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-finish") as thread:
+    with Threads(max_workers=1, thread_name_prefix="lance-finish") as thread:
         try:
             for fragment in fragments:
                 writer = _filled(reader_of(snapshot, fragment), part, **options)

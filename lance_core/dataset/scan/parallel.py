@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.io.fetcher import is_local
+from lance_core.io.threads import Threads
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -29,5 +29,5 @@ def at_once(snapshot: Snapshot, items: Sequence[S], work: Callable[[S], T]) -> l
     if len(items) < 2 or not is_far(snapshot):
         return [work(item) for item in items]
     # Threads of this call's own: they wait for the shared pools, which must therefore not run them.
-    with ThreadPoolExecutor(max_workers=min(TASKS_AT_ONCE, len(items)), thread_name_prefix="lance-take") as pool:
+    with Threads(max_workers=min(TASKS_AT_ONCE, len(items)), thread_name_prefix="lance-take") as pool:
         return list(pool.map(work, items))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 
 from lance_core.dataset.scan.plan import FragmentTask, ScanPlan
@@ -20,6 +20,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of, stored_part
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
 from lance_core.io.fetcher import is_local
+from lance_core.io.threads import Threads
 
 FRAGMENTS_AHEAD = 8
 
@@ -31,7 +32,7 @@ def tasks_ahead(snapshot: Snapshot, plan: ScanPlan) -> Iterator[FragmentTask]:
         yield from tasks
         return
     # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
-    pool = ThreadPoolExecutor(max_workers=FRAGMENTS_AHEAD, thread_name_prefix="lance-open")
+    pool = Threads(max_workers=FRAGMENTS_AHEAD, thread_name_prefix="lance-open")
     pending: deque[tuple[FragmentTask, Future[None]]] = deque()
     try:
         for task in tasks:

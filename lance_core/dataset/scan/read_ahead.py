@@ -14,12 +14,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
+
+from lance_core.io.threads import Threads
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ class ReadAhead(Generic[T]):
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """The batches; threads end with the iterator."""
-        pool = ThreadPoolExecutor(max_workers=self._at_once, thread_name_prefix="lance-rows")
+        pool = Threads(max_workers=self._at_once, thread_name_prefix="lance-rows")
         try:
             while True:
                 while self._can_start():
@@ -85,7 +86,7 @@ class ReadAhead(Generic[T]):
         has_room = not self._slots or self._num_bytes < self._max_bytes
         return not self._is_exhausted and self._running < self._at_once and has_room
 
-    def _start(self, pool: ThreadPoolExecutor) -> None:
+    def _start(self, pool: Threads) -> None:
         task = next(self._tasks, None)
         if task is None:
             self._is_exhausted = True

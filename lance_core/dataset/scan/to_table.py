@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.io.fetcher import SMALL_READ
 from lance_core.io.pool import mark_worker, num_work_threads
+from lance_core.io.threads import Threads
 
 T = TypeVar("T")
 _FEW_ROWS = 4096
@@ -46,7 +47,7 @@ def in_order(snapshot: Snapshot, plan: ScanPlan, work: Callable[[FragmentTask], 
         return
     # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
     mark = mark_worker if at_once >= num_work_threads() else None
-    pool = ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="lance-scan", initializer=mark)
+    pool = Threads(max_workers=at_once, thread_name_prefix="lance-scan", initializer=mark)
     pending: deque[tuple[FragmentTask, Future[T]]] = deque()
     try:
         for task in swept(snapshot, plan):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -22,6 +22,7 @@ from lance_core.errors import (
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.io.pool import in_io_pool, io_pool
+from lance_core.io.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def stage_both(
     places: Sequence[WriteTarget] = (),
 ) -> tuple[Deletions, list[Fragment]]:
     """`stage_deletions` while `write` writes new fragments: both mostly wait. When one fails, both are undone."""
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-delete") as beside:
+    with Threads(max_workers=1, thread_name_prefix="lance-delete") as beside:
         marking = beside.submit(stage_deletions, snapshot, gone, attempt=attempt)
         try:
             fragments = write()

@@ -12,7 +12,7 @@ its own while the next one begins. When anything fails the files written so far 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
@@ -30,6 +30,7 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.io.pool import in_io_pool, in_work_pool
 from lance_core.io.store import Store
+from lance_core.io.threads import Threads
 
 MAX_ROWS_PER_FILE = 1024 * 1024
 MAX_BYTES_PER_FILE = 90 * 1024**3
@@ -154,7 +155,7 @@ class _Stage:
         self._base_id: int | None = None
         self._rows = 0
         self._bytes = 0
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: Threads | None = None
         self._finishing: Future[WrittenFile] | None = None
 
     @property
@@ -196,7 +197,7 @@ class _Stage:
             self._add(_finish(writer, base_id))
             return
         if self._thread is None:
-            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lance-finish")
+            self._thread = Threads(max_workers=1, thread_name_prefix="lance-finish")
         self._finishing = self._thread.submit(_finish, writer, base_id)
 
     def finish(self) -> None:
