@@ -53,10 +53,10 @@ HOSTILE ?= 10000
 FUZZ ?= 100000
 
 hostile: setup ## HOSTILE tables by strangers: every kind of file changed by its structure
-	$(BIN)/python tests/security/hostile_tables.py --count $(HOSTILE)
+	$(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --count $(HOSTILE)
 
 fuzz: setup ## FUZZ data, index and deletion files with changed bytes
-	$(BIN)/python tests/security/hostile_tables.py --files --count $(FUZZ)
+	$(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --files --count $(FUZZ)
 
 audit: setup ## bandit, and the licences of all dependencies
 	$(BIN)/python -m pip install --quiet "bandit>=1.7" "pip-licenses>=5"

@@ -6,8 +6,8 @@ The spec that travels as an application argument holds references only (`lance_c
     {"file": "lance-options-5c.json", "key": "o0"}     cluster mode: a file shipped with `--files` to the driver's folder
     {"file": "/shared/lance-.../lance-options-5c.json", "key": "o0"}     a standalone cluster, cluster mode: a private file
 
-An option that a DAG gives as a reference itself is passed on as it is: the cluster resolves it. On a standalone cluster plain
-options (endpoint, region) are passed on as they are, too.
+An option that a DAG gives as a reference itself is passed on as it is: the cluster resolves it. On a standalone cluster
+plain options (endpoint, region) are passed on as they are, too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def private_file(name: str, *, folder: str | None = None) -> Iterator[Path]:
-    """An empty file that only this user can read, in a folder of its own (below `folder` where given), removed afterwards."""
+    """An empty file that only this user can read, in a folder of its own (below `folder` if given), removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="lance-", dir=folder) as place:
         path = Path(place) / name
         path.touch(mode=0o600)

@@ -26,9 +26,9 @@ UNPACKED = "lance_environment"
 class SparkSettings:
     """Which Spark, and what to tell spark-submit: `arguments` are those of the Spark provider (driver_memory, py_files).
 
-    Two more arguments count in cluster mode on a standalone cluster only, for clusters that do not see this worker's temporary
-    folder: `application`, the uri of a jar made by `python -m lance_core.spark.archive`, and `options_folder`, a folder that
-    all nodes see, for the file with the secrets among the storage options, which exists while the job runs.
+    Two more arguments count in cluster mode on a standalone cluster only, for clusters that do not see this worker's
+    temporary folder: `application`, the uri of a jar made by `python -m lance_core.spark.archive`, and `options_folder`, a
+    folder that all nodes see, for the file with the secrets among the storage options, which exists while the job runs.
     """
 
     conn_id: str

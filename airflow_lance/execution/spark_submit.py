@@ -66,8 +66,8 @@ class SparkSubmitRun:
         """Submit, or find the job that an earlier try submitted, and return its id without waiting for it.
 
         None, and nothing is submitted, where the Spark provider cannot let go of a job: only in cluster mode on YARN
-        (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`, and
-        storage options whose secrets are references).
+        (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`,
+        and storage options whose secrets are references).
         """
         if not self._settings.can_detach or (self._settings.is_wrapped and secret_names(options)):
             return None  # the file with the secrets goes when this process is done with the submit
@@ -160,7 +160,7 @@ class SparkSubmitRun:
 def _for_a_standalone_cluster(
     stack: ExitStack, options: Mapping[str, Any], *, identity: str, folder: str | None
 ) -> HiddenOptions:
-    """Plain options as they are, references as they are, and literal secrets in a file that the driver's user alone reads."""
+    """Plain options and references as they are, and literal secrets in a file that the driver's user alone reads."""
     secret = secret_names(options)
     if not secret:
         return HiddenOptions(dict(options))

@@ -21,9 +21,10 @@ from airflow_lance.execution.options import VARIABLE, environment
 from lance_core.errors import InputError
 
 PASSED_ON = (
-    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "JAVA_HOME",
-    "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS", "PYSPARK_PYTHON",
-    "PYSPARK_DRIVER_PYTHON", "HADOOP_HOME", "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "YARN_CONF_DIR", "KRB5CCNAME", "KRB5_CONFIG",
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH",
+    "JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS",
+    "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HADOOP_HOME", "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "YARN_CONF_DIR",
+    "KRB5CCNAME", "KRB5_CONFIG",
 )  # fmt: skip
 """What spark-submit needs to find Java, Spark, its settings and a Kerberos ticket. None of these is a secret's name."""
 

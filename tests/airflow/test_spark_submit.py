@@ -129,7 +129,7 @@ def test_cluster_mode_on_a_standalone_cluster_is_a_jar_that_python_runs(
     assert json.loads(argv[-1])["kind"] == "append"
     assert ("lance_job.zip" in called["jar"], "__main__.py" in called["jar"]) == (packaging == "archive", True)
     assert not Path(argv[-4]).exists()
-    # Spark's master keeps the environment of such a submit and gives it to the driver; the driver's Python is the cluster's own.
+    # Spark's master keeps the environment of such a submit and gives it to the driver.
     assert set(called["env"]) <= {*PASSED_ON, "PWD", "SHLVL", "_"}
     assert SECRET not in json.dumps([called["env"], argv])
     ((path, (text, mode)),) = called["files"].items()

@@ -4,6 +4,7 @@
 
     python tests/security/hostile_tables.py --count 10000 --seed 1      exit status 1 when something escaped
     python tests/security/hostile_tables.py --files --count 100000      bytes of data, index and deletion files, and reading
+    python tests/security/hostile_tables.py --processes 2               a process for each share of the seeds
 
 A case takes a small, good table, changes one or two fields of one or two of its files (protobuf messages and JSON by their
 structure, everything else by its bytes), and then does what readers, committers and maintenance do. Allowed are an answer
@@ -20,6 +21,7 @@ import resource
 import shutil
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -27,6 +29,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +38,13 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 import lance_core
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.verify import damaged_records, list_ledger, void_records
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.dataset.refs.clones import cloned_versions, note_clone
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.api import raise_failure
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec, UpdateSpec
 from lance_core.jobs.specs.spec import CommitSpec
@@ -101,6 +107,28 @@ def build(root: Path) -> None:
         again.mkdir(parents=True)
         spec = {"spec": 1, "kind": "delete", "predicate": "id = 9"}
         (again / "repeat.json").write_text(json.dumps({"identity": str(uuid.UUID(int=9)), "spec": spec}))
+        _plant_records(private)
+
+
+def _plant_records(private: Path) -> None:
+    """The records that only an accident leaves behind: of decisions, of a failure, of what a ledger is complete for."""
+    (started,) = (private / "staged").glob(f"{uuid.UUID(int=7)}.*.started.json")
+    number = started.name.split(".")[1]
+    fence = {"outcome": "publish", "commit": "00ff00ff00ff00ff", "since": 1.0, "format": 2}
+    started.with_name(f"{uuid.UUID(int=7)}.{number}.fence.json").write_text(json.dumps(fence))
+    given_up = {"outcome": "withdraw", "by": "gc", "since": 1.0, "version": 3, "format": 2}
+    spec = {"spec": 1, "kind": "delete", "predicate": "id = 6"}
+    attempt = {"identity": str(uuid.UUID(int=6)), "attempt": "00aa00aa00aa00aa", "read_version": 2, "spec": spec}
+    zombie = {"attempt": {**attempt, "started": 1.0, "lease_seconds": 1.0}, "renewed": 1.0}
+    name = f"{uuid.UUID(int=6)}.00aa00aa00aa00aa"
+    (private / "staged" / f"{name}.started.json").write_text(json.dumps(zombie))
+    (private / "staged" / f"{name}.fence.json").write_text(json.dumps(given_up))
+    (private / "staged" / f"{name}.withdrawn.json").write_text(json.dumps({"attempt": "00aa00aa00aa00aa", "since": 1.0}))
+    (private / "ledger" / "withdrawn").mkdir(parents=True, exist_ok=True)
+    (private / "ledger" / "withdrawn" / f"{name}.json").write_text(json.dumps({"since": 1.0}))
+    (private / "ledger" / "_complete.json").write_text(json.dumps({"version": 2}))
+    failure = {"type": "SchemaMismatchError", "message": "no", "retryable": False, "at": 1.0}
+    (private / "staged" / str(uuid.UUID(int=9)) / "failure.json").write_text(json.dumps(failure))
 
 
 def change_one(rng: random.Random, table: Path) -> str:
@@ -314,6 +342,13 @@ _CHANGES = {".manifest": _changed_manifest, ".txn": _changed_transaction, ".json
 
 def verbs(uri: str) -> dict[str, Callable[[], object]]:
     """What is done with a hostile table: reading first, because the rest changes it."""
+
+    def store() -> Any:
+        return resolve_store(uri)
+
+    def delete_of(number: int) -> DeleteSpec:
+        return DeleteSpec(uri=uri, predicate=f"id = {number}", identity=str(uuid.UUID(int=number)))
+
     return {
         "open": lambda: lance_core.dataset(uri).schema,
         "count": lambda: lance_core.dataset(uri).count_rows(),
@@ -331,6 +366,12 @@ def verbs(uri: str) -> dict[str, Callable[[], object]]:
         "indices": lambda: lance_core.dataset(uri).describe_indices(),
         "validate": lambda: lance_core.dataset(uri).validate(),
         "stats": lambda: lance_core.dataset(uri).stats.dataset_stats(),
+        "log": lambda: [found.get_transactions(3) for found in [lance_core.dataset(uri)]],
+        "ledger": lambda: (list_staged(store()), list_ledger(store()), void_records(store()), damaged_records(store())),
+        "failure": lambda: raise_failure(
+            DeleteSpec(uri=uri, predicate="id = 9", identity=str(uuid.UUID(int=9))), options={}
+        ),
+        "stage": lambda: run_job(DeleteSpec(uri=uri, predicate="id = 7", identity=str(uuid.UUID(int=7)))),
         "clones": lambda: cloned_versions(resolve_store(uri)),
         "commit": lambda: run_job(CommitSpec(uri=uri)),
         "append": lambda: lance_core.write_dataset(lance_core.dataset(uri).to_table(limit=1), uri, mode="append"),
@@ -462,12 +503,29 @@ def run(seeds: range, *, limit_memory: bool = True, files: bool = False) -> list
     return escapes
 
 
+def run_shares(seed: int, count: int, processes: int, *, files: bool) -> int:
+    """The same in several processes, each with its own share of the seeds; the worst exit status."""
+    bounds = [seed + count * number // processes for number in range(processes + 1)]
+    own = [sys.executable, __file__, *(["--files"] if files else [])]
+    shares = [
+        subprocess.Popen([*own, "--seed", str(first), "--count", str(last - first)]) for first, last in pairwise(bounds)
+    ]
+    try:
+        return max(share.wait() for share in shares)
+    finally:
+        for share in shares:
+            share.kill()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", action="store_true", help="change bytes of files, and only read")
+    parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
+    if given.processes > 1:
+        return run_shares(given.seed, given.count, given.processes, files=given.files)
     escapes = run(range(given.seed, given.seed + given.count), files=given.files)
     print(f"{given.count} {'mutated files' if given.files else 'hostile tables'}, {len(escapes)} escapes")
     return 1 if escapes else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import time
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,9 +18,12 @@ import pytest
 import lance_core
 from lance_core.commit.log.deletion_files import decode_deletions, encode_deletions
 from lance_core.errors import CorruptFileError, LanceError
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.edits import DeleteSpec
+from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.rowids.ipc_size import claimed_size
 from lance_core.wire.manifest_file import FOOTER, section_bytes
-from lance_core.wire.pb import rowids_pb2, table_pb2
+from lance_core.wire.pb import rowids_pb2, table_pb2, transaction_pb2
 
 
 @pytest.fixture
@@ -106,6 +110,32 @@ def test_counting_rows_judges_claims_too(uri: str) -> None:
         else:
             with pytest.raises(CorruptFileError):
                 lance_core.dataset(uri).count_rows()
+
+
+@pytest.mark.parametrize("verb", ["compact", "optimize", "describe", "validate"])
+def test_an_index_on_a_field_that_is_not_there_is_a_typed_error(uri: str, verb: str) -> None:
+    lance_core.dataset(uri).create_scalar_index("id", "BTREE")
+    lance_core.write_dataset(pa.table({"id": range(10)}), uri, mode="append")
+    rewrite(uri, lambda message: message.ClearField("fields"))
+    ds = lance_core.dataset(uri)
+    verbs = {"compact": ds.optimize.compact_files, "optimize": ds.optimize.optimize_indices,
+             "describe": ds.describe_indices, "validate": ds.validate}  # fmt: skip
+    with suppress(LanceError):
+        verbs[verb]()
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63])
+def test_a_staged_transaction_on_a_fragment_that_is_not_there_is_a_typed_error(uri: str, number: int) -> None:
+    staged: Any = run_job(DeleteSpec(uri=uri, predicate="id = 5", identity=str(uuid.UUID(int=5))))
+    (path,) = (Path(uri) / "_transactions").glob(f"*{uuid.UUID(int=5)}*.txn")
+    message = transaction_pb2.Transaction.FromString(path.read_bytes())
+    message.delete.deleted_fragment_ids.append(number)
+    path.write_bytes(message.SerializeToString())
+    other: Any = run_job(DeleteSpec(uri=uri, predicate="id = 6", identity=str(uuid.UUID(int=6))))
+    before = lance_core.dataset(uri).version
+    with pytest.raises(CorruptFileError, match=f"fragment {number}, which version {before} does not have"):
+        run_job(CommitSpec.of([staged, other], uri=uri))
+    assert lance_core.dataset(uri).version == before
 
 
 @pytest.mark.parametrize("kind", ["array", "bitmap"])

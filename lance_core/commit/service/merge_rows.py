@@ -23,7 +23,7 @@ from lance_core.commit.log.deletion_files import BITMAP, Offsets, deletion_file_
 from lance_core.commit.log.judgement import PartlyLandedError
 from lance_core.commit.log.rebase import Rebased, affected_rows, deletion_store
 from lance_core.commit.staging.drain import Loaded
-from lance_core.errors import RetryableConflictError
+from lance_core.errors import CorruptFileError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -132,7 +132,12 @@ class _Merge:
             self._store.delete(path)
 
     def _take(self, number: int, after: Fragment | None, *, is_update: bool) -> None:
-        base = self._current[number]
+        base = self._current.get(number)
+        if base is None:
+            raise CorruptFileError(
+                f"{self._store.uri}: a staged transaction changes fragment {number}, which version {self._newest.version} "
+                "does not have"
+            )
         before = self._read(base)
         rows = affected_rows(before, None if after is None else self._read(after), physical_rows=base.physical_rows)
         known = self._touched.get(number)
