@@ -3,7 +3,7 @@
 ::
 
     LanceAppendOperator(task_id="append", uri="flights.lance", source={"format": "csv", "paths": ["/raw/{{ ds }}.csv"]})
-        -> XCom {"uri": "/data/lake/flights.lance", "uuid": "5d2c...", "version": 4, "rows_added": 27004, ...}
+        -> XCom {"uri": "/data/lake/flights.lance", "identity": "5d2c...", "version": 4, "rows_added": 27004, ...}
 
 A task by itself publishes what it staged, exactly once. Inside a `LanceTransaction`, or where a `LanceCommitOperator` takes
 its output, it only stages, which changes nothing that a reader sees.
@@ -205,7 +205,7 @@ class LanceStageOperator(LanceTableOperator):
         self._publishes = True
         result = publish(self, context, uri=spec.uri, references=[reference], options=options, gates=self.gates)
         self._touched = Touched(spec.uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
-        return {**result, "uuid": reference["uuid"]}
+        return {**result, "identity": spec.identity}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the source's files go into the table, at the version that this task published."""

@@ -118,9 +118,10 @@ def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:
     if staged is None:
         return
     if isinstance(staged, Mapping):
-        if "uri" not in staged or "uuid" not in staged:
+        # "uuid" is what releases before this one call the identity.
+        if "uri" not in staged or not staged.keys() & {"identity", "uuid"}:
             raise InputError(
-                f"a staged reference has a uri and a uuid, got the keys {sorted(map(str, staged))}",
+                f"a staged reference has a uri and an identity, got the keys {sorted(map(str, staged))}",
                 cure="Pass the output of staging operators only.",
             )
         yield staged

@@ -87,7 +87,7 @@ def _append(spark: Any, source: Path, folder: Path, num_bytes: int, rows: int) -
 
         spec = AppendSpec(uri=str(lance), source=SourceSpec(format="parquet", paths=(str(source),)))
         staged = run_job(spec, runner=SparkRunner(lambda: spark))
-        done = run_job(CommitSpec(uri=str(lance), identities=(staged.uuid,)))  # type: ignore[union-attr]
+        done = run_job(CommitSpec(uri=str(lance), identities=(staged.identity,)))  # type: ignore[union-attr]
         return int(done.rows_added)  # type: ignore[union-attr]
 
     def theirs() -> int:

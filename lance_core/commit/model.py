@@ -2,8 +2,8 @@
 
 ::
 
-    {"uri": "/t", "uuid": "5d2c…", "attempt": "00ff…", "read_version": 4, "operation": "append", "rows": 25000,
-     "bytes": 812345, "fragments": 1, "transaction_path": "_transactions/4-5d2c….txn", "creates": false}
+    {"uri": "/t", "identity": "5d2c…", "attempt": "00ff…", "read_version": 4, "operation": "append", "num_rows": 25000,
+     "num_bytes": 812345, "num_fragments": 1, "transaction_path": "_transactions/4-5d2c….txn", "creates": false}
 
 Never row data, never fragment lists: those lie in the transaction file.
 """
@@ -35,6 +35,15 @@ FORMER_CREATES_PROPERTY = "airflow_lance.creates"
 
 ASSUMES_PROPERTY = "lance_core.assumes"
 """On a staged replacement or merge: JSON that says which rows it must have known: `{"predicate": …}` or `{"keys": […]}`."""
+
+FORMER_FIELDS: Mapping[str, str] = {
+    "uuid": "identity",
+    "rows": "num_rows",
+    "bytes": "num_bytes",
+    "fragments": "num_fragments",
+    "rows_deleted": "num_deleted_rows",
+}
+"""Fields of a staged reference as the release before this one called them."""
 
 T = TypeVar("T")
 
@@ -71,36 +80,37 @@ class Attempt:
 class StagedTransaction:
     """A reference to a staged transaction: written, invisible, waiting for its commit.
 
-    `uuid` is the identity. `rows`, `bytes` and `fragments` are what it adds. `creates` says that the table did not exist.
+    `num_rows`, `num_bytes` and `num_fragments` are what it adds. `creates` says that the table did not exist.
     `digest` is the whole SHA-256 of the work, `spec_digest` its first digits (all that releases before this one know).
     `refreshed`: it was brought up to a newer version, so the attempt wrote files that its transaction does not name.
     `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     """
 
     uri: str
-    uuid: str
+    identity: str
     attempt: str
     read_version: int
     operation: str
-    rows: int
-    bytes: int
-    fragments: int
+    num_rows: int
+    num_bytes: int
+    num_fragments: int
     transaction_path: str
     creates: bool = False
     spec_digest: str = ""
-    rows_deleted: int = 0
+    num_deleted_rows: int = 0
     digest: str = ""
     refreshed: bool = False
     incarnation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values, fit for XCom."""
-        return asdict(self)
+        """JSON-able plain values, fit for XCom. Former names stand beside today's for workers not upgraded yet."""
+        plain = asdict(self)
+        return {**plain, **{former: plain[name] for former, name in FORMER_FIELDS.items()}}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> StagedTransaction:
-        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
-        return _from_dict(cls, plain)
+        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError; former names are read."""
+        return _from_dict(cls, with_todays_names(plain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +171,11 @@ class GarbageReport:
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
         return {**asdict(self), "files": [*self.files], "attempts": [*self.attempts]}
+
+
+def with_todays_names(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """A staged reference's plain values, also of one that the release before this one wrote."""
+    return {**{name: plain[former] for former, name in FORMER_FIELDS.items() if former in plain}, **plain}
 
 
 def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from lance_core.commit.model import StagedTransaction
+from lance_core.commit.model import StagedTransaction, with_todays_names
 from lance_core.commit.record_types import work_digest
 from lance_core.commit.registry.attempts import list_staged, read_finished
 from lance_core.commit.registry.ledger import recorded_version
@@ -188,8 +188,9 @@ def commit(
     runner: Runner | None = None,
 ) -> dict[str, Any]:
     """Publish what the references name; the typed outcome as a plain dict."""
-    identities = list(dict.fromkeys(str(reference["uuid"]) for reference in references))
-    digests = {str(item["uuid"]): str(item["digest"]) for item in references if item.get("digest")}
+    references = [with_todays_names(reference) for reference in references]
+    identities = list(dict.fromkeys(str(reference["identity"]) for reference in references))
+    digests = {str(item["identity"]): str(item["digest"]) for item in references if item.get("digest")}
     fields: dict[str, Any] = {
         "uri": uri, "identities": identities, "digests": digests, "gates": [*gates], "re_execute": re_execute,
     }  # fmt: skip

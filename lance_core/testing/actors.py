@@ -135,7 +135,7 @@ def _staged(work: Work) -> Work:
 
 def abort(ref: StagedTransaction) -> Callable[[], object]:
     """Give up an attempt that was seen staged."""
-    return lambda: abort_attempt(resolve_store(URI), ref.uuid, ref.attempt)
+    return lambda: abort_attempt(resolve_store(URI), ref.identity, ref.attempt)
 
 
 def abort_listed(work: Work) -> Callable[[], object]:

@@ -115,11 +115,11 @@ def test_a_hundred_and_four_tasks_become_one_version(tmp_path: Path, connected: 
     print(f"commit of {len(everything)} pieces on 1,000 fragments: {result['seconds']:.2f} s, {num_calls} store calls")
 
     noted = _identities_in_history(uri, range(before + 1, table.version + 1))
-    assert noted == {reference["uuid"] for reference in staged}
+    assert noted == {reference["identity"] for reference in staged}
 
     for number in (0, 57, APPENDS - 1, APPENDS, APPENDS + 3):
         again = _stage_one(uri, number)
-        assert again["uuid"] == staged[number]["uuid"]
+        assert again["identity"] == staged[number]["identity"]
     result = _execute(LanceCommitOperator(task_id="commit", uri=uri, staged=staged))
     assert (result["num_versions"], result["rows_added"]) == (0, 0)
     assert lance.dataset(uri).version == table.version

@@ -50,7 +50,7 @@ def _commit(*staged: Any) -> Any:
 def test_merge(uri: str, corrections: dict[str, Any]) -> None:
     operator = LanceMergeOperator(task_id="upsert", uri=uri, on="id", source=corrections, rows_per_task="5", **LOCAL)
     staged = execute(operator)
-    assert (staged["rows"], staged["rows_deleted"]) == (2, 1)
+    assert (staged["num_rows"], staged["num_deleted_rows"]) == (2, 1)
     _commit(staged)
     assert set(_commit(execute(operator))["identities"].values()) == {"already_landed"}
     assert ids(uri) == [*range(30), 100]

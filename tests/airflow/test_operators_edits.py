@@ -46,7 +46,7 @@ def test_delete_is_done_once(uri: str) -> None:
     operator = LanceDeleteOperator(task_id="forget", uri=uri, predicate="id < 3", **LOCAL)
     first = execute(operator)
     assert execute(operator) == first
-    assert (first["operation"], first["rows_deleted"]) == ("delete", 3)
+    assert (first["operation"], first["num_deleted_rows"]) == ("delete", 3)
     assert _commit(first)["rows_deleted"] == 3
     assert set(_commit(execute(operator))["identities"].values()) == {"already_landed"}
     assert ids(uri) == [*range(3, 30)]

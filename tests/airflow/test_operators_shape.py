@@ -181,11 +181,11 @@ def test_a_group_that_fails_to_parse_adds_nothing() -> None:
 
 
 def test_references_are_flattened_and_checked() -> None:
-    one, two = {"uri": URI, "uuid": "1"}, {"uri": URI, "uuid": "2"}
+    one, two = {"uri": URI, "identity": "1"}, {"uri": URI, "identity": "2"}
     assert list(staged_references([one, None, [two, None]])) == [one, two]
     assert list(staged_references(one)) == [one]
     assert list(staged_references(None)) == []
-    with pytest.raises(InputError, match="has a uri and a uuid"):
+    with pytest.raises(InputError, match="has a uri and an identity"):
         list(staged_references([{"version": 3}]))
     with pytest.raises(InputError, match="got int"):
         list(staged_references([3]))
@@ -194,7 +194,7 @@ def test_references_are_flattened_and_checked() -> None:
 def test_a_commit_is_of_one_table() -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    commit = LanceCommitOperator(task_id="c", staged=[{"uri": "/a", "uuid": "1"}, {"uri": "/b", "uuid": "2"}])
+    commit = LanceCommitOperator(task_id="c", staged=[{"uri": "/a", "identity": "1"}, {"uri": "/b", "identity": "2"}])
     with pytest.raises(AirflowFailException, match="one commit task publishes to one table"):
         commit.execute({})  # type: ignore[typeddict-item]
 

@@ -17,7 +17,7 @@ def test_a_version_says_which_task_wrote_it(tmp_path: Path) -> None:
     result = execute(operator, run_id="2013-01-01", publishes=True)
     transaction = lance_core.dataset(uri).read_transaction(result["version"])
     assert transaction is not None
-    note = json.loads(transaction.properties[f"lance_core.identity.{result['uuid']}"])
+    note = json.loads(transaction.properties[f"lance_core.identity.{result['identity']}"])
     asked = note["asked"]
     assert {name: asked[name] for name in ("dag_id", "run_id", "task_id", "try_number", "host")} == {
         "dag_id": "d", "run_id": "2013-01-01", "task_id": "forget", "try_number": 1, "host": socket.gethostname(),

@@ -199,8 +199,8 @@ def test_results_of_mapped_tasks_are_asked_for_at_once() -> None:
 
         def __getitem__(self, key: Any) -> Any:
             self.requests.append(key)
-            return [{"uri": "/t", "uuid": str(number)} for number in range(3)][key]
+            return [{"uri": "/t", "identity": str(number)} for number in range(3)][key]
 
     lazy = Lazy()
-    assert [item["uuid"] for item in staged_references([lazy])] == ["0", "1", "2"]
+    assert [item["identity"] for item in staged_references([lazy])] == ["0", "1", "2"]
     assert lazy.requests == [slice(None)]

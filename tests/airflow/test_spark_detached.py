@@ -107,7 +107,7 @@ def test_a_deferred_job_is_waited_for_and_found_by_the_next_try(tmp_path: Path, 
     event = asyncio.run(first()).payload
     assert event == {"state": "staged"}
     reference = operator.execute_complete(_context(states), event)
-    assert (reference["operation"], reference["rows_deleted"]) == ("delete", 3)
+    assert (reference["operation"], reference["num_deleted_rows"]) == ("delete", 3)
     assert operator.execute(_context(states)) == reference
 
 

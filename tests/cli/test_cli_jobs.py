@@ -33,7 +33,7 @@ def test_staged_then_committed_once(tmp_path: Path, spec: dict[str, object]) -> 
     path = tmp_path / "job.json"
     path.write_text(json.dumps(spec))
     staged = _run(str(path))
-    assert (staged["operation"], staged["rows"]) == ("append", 3)
+    assert (staged["operation"], staged["num_rows"]) == ("append", 3)
     assert not (tmp_path / "t.lance" / "_versions").exists()
     assert _run("-", "--commit", text=json.dumps(spec))["identities"] == {"one": "landed"}
     assert _run(json.dumps(spec), "--commit")["identities"] == {"one": "already_landed"}

@@ -129,12 +129,12 @@ def add_columns(uri: str, columns: Mapping[str, str], identity: str | None = Non
 def staged(spec: Any) -> StagedTransaction:
     found = run_job(spec)
     assert isinstance(found, StagedTransaction)
-    DIGESTS[found.uuid] = found.digest
+    DIGESTS[found.identity] = found.digest
     return found
 
 
 def commit(uri: str, refs: Sequence[StagedTransaction | str] = (), **more: Any) -> CommitResult:
-    identities = tuple(ref if isinstance(ref, str) else ref.uuid for ref in refs)
+    identities = tuple(ref if isinstance(ref, str) else ref.identity for ref in refs)
     digests = {name: DIGESTS[name] for name in identities if name in DIGESTS}
     found = run_job(CommitSpec(uri=uri, identities=identities, digests=digests, **more))
     assert isinstance(found, CommitResult)

@@ -49,7 +49,7 @@ DAY = "id >= 1000 and id < 2000"
 def test_aborting_a_landed_attempt_removes_nothing(uri: str) -> None:
     ref = append(uri, range(1000, 1010))
     commit(uri, [ref])
-    refusal(lambda: abort_attempt(resolve_store(uri), ref.uuid, ref.attempt))
+    refusal(lambda: abort_attempt(resolve_store(uri), ref.identity, ref.attempt))
     assert not broken_references(uri)
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
@@ -116,8 +116,8 @@ def test_aborting_by_hand_what_a_killed_commit_left_removes_nothing_that_landed(
 
     with pytest.raises(Killed), hooked(hook):
         commit(uri, [ref])
-    assert commit(uri, [ref]).identities[ref.uuid] == "already_landed"
-    _lance("staged", "abort", uri, ref.uuid)
+    assert commit(uri, [ref]).identities[ref.identity] == "already_landed"
+    _lance("staged", "abort", uri, ref.identity)
     assert not broken_references(uri)
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
@@ -132,7 +132,7 @@ def test_aborting_by_hand_after_one_failed_delete_removes_nothing_that_landed(ur
 
     with hooked(hook):
         commit(uri, [ref])
-    _lance("staged", "abort", uri, ref.uuid)
+    _lance("staged", "abort", uri, ref.identity)
     assert not broken_references(uri)
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
@@ -167,7 +167,7 @@ def test_an_attempt_that_saw_a_withdrawal_does_not_delete_what_a_commit_takes_up
     name = naming.data_file_name(attempt.attempt)
     store.put(naming.data_path(name), bytes(store.get(naming.data_path(fragment.files[0].path))))
     mine = changed(fragment, files=(changed(fragment.files[0], path=name),))
-    abort_attempt(store, borrowed.uuid, borrowed.attempt)
+    abort_attempt(store, borrowed.identity, borrowed.attempt)
     moments = {word: threading.Event() for word in ("marked", "go_gc", "seen", "go_attempt", "at_put", "go_put")}
 
     def pause(reached: str, go: str) -> None:

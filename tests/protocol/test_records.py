@@ -65,7 +65,7 @@ def test_a_damaged_record_is_in_nobody_elses_way(uri: str, record: str, damage: 
     if case.path:
         (folder / case.path).parent.mkdir(parents=True, exist_ok=True)
         (folder / case.path).write_bytes(DAMAGE[damage])
-    for path in folder.glob(case.pattern.format(X=mine.uuid)):
+    for path in folder.glob(case.pattern.format(X=mine.identity)):
         path.unlink()
         path.write_bytes(DAMAGE[damage])
     store = resolve_store(uri)
@@ -75,7 +75,7 @@ def test_a_damaged_record_is_in_nobody_elses_way(uri: str, record: str, damage: 
     run_job(CleanupSpec(uri=uri, retain_versions=1))
     assert ids(uri, since=2000) == [2000, 2001, 2002]
     # Its own identity: it lands, or the refusal says what to do.
-    refused = refusal(lambda: commit(uri, [mine.uuid]))
+    refused = refusal(lambda: commit(uri, [mine.identity]))
     assert ids(uri, since=1000) == ([2000, 2001, 2002] if refused else [1000, 1001, 1002, 2000, 2001, 2002])
 
 
@@ -85,7 +85,7 @@ def test_one_bad_member_of_twenty_does_not_keep_nineteen_from_landing(uri: str) 
     assert transaction is not None
     (Path(uri) / "data" / transaction.operation.fragments[0].files[0].path).unlink()  # type: ignore[attr-defined]
     result = commit(uri, refs, partial=True)
-    assert refs[7].uuid not in {name for name, outcome in result.identities.items() if outcome == "landed"}
+    assert refs[7].identity not in {name for name, outcome in result.identities.items() if outcome == "landed"}
     assert ids(uri, since=100) == [100 + number for number in range(20) if number != 7]
 
 

@@ -74,7 +74,7 @@ def _at_the_put(uri: str, first: str, second: str) -> None:
 def test_two_replacements_of_one_day_leave_one_of_them(uri: str, race: Callable[[str, str, str], None]) -> None:
     a = replace(uri, DAY, range(1000, 1005), 1)
     b = replace(uri, DAY, range(1000, 1007), 2)
-    race(uri, a.uuid, b.uuid)
+    race(uri, a.identity, b.identity)
     first, second = [(item, 1) for item in range(1000, 1005)], [(item, 2) for item in range(1000, 1007)]
     assert rows(uri, since=1000) in (first, second)
 
@@ -82,7 +82,7 @@ def test_two_replacements_of_one_day_leave_one_of_them(uri: str, race: Callable[
 @pytest.mark.parametrize("race", [_while_first_commits, _at_the_put], ids=lambda race: race.__name__)
 def test_two_merges_of_one_key_leave_it_once(uri: str, race: Callable[[str, str, str], None]) -> None:
     a, b = merge(uri, [50, 500], 1), merge(uri, [60, 500], 2)
-    race(uri, a.uuid, b.uuid)
+    race(uri, a.identity, b.identity)
     found = [row for row in rows(uri) if row[0] in (50, 60) or row[0] >= 500]
     assert found in ([(50, 1), (60, 2), (500, 1)], [(50, 1), (60, 2), (500, 2)])
 
@@ -108,9 +108,9 @@ def test_two_commit_processes_at_once_leave_every_row_once(tmp_path: Path, kind:
         uri = str(tmp_path / f"{trial}.lance")
         commit(uri, [append(uri, range(100))])
         if kind == "day":
-            refs = [replace(uri, DAY, range(1000, 1005), value).uuid for value in (1, 2)]
+            refs = [replace(uri, DAY, range(1000, 1005), value).identity for value in (1, 2)]
         else:
-            refs = [merge(uri, [50 + value, 500], value).uuid for value in (1, 2)]
+            refs = [merge(uri, [50 + value, 500], value).identity for value in (1, 2)]
         moment = time.time() + 0.15
         workers = [context.Process(target=_commit_at, args=(uri, identity, moment)) for identity in refs]
         for worker in workers:

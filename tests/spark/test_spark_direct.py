@@ -39,7 +39,7 @@ def _source(*paths: object, **options: str) -> SourceSpec:
 
 def _append(spark: Any, source: SourceSpec, uri: Path, **arguments: Any) -> Any:
     staged = run_job(AppendSpec(uri=str(uri), source=source, **arguments), runner=SparkRunner(lambda: spark))
-    run_job(CommitSpec(uri=str(uri), identities=(staged.uuid,)))  # type: ignore[union-attr]
+    run_job(CommitSpec(uri=str(uri), identities=(staged.identity,)))  # type: ignore[union-attr]
     table = lance.dataset(uri)
     table.validate()
     return table

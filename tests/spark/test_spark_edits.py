@@ -30,7 +30,7 @@ def test_a_replacement_a_delete_and_a_compaction_on_executors(spark: Any, tmp_pa
     source = SourceSpec(format="parquet", paths=(str(raw),))
     replaced = run_job(ReplaceWhereSpec(uri=uri, predicate="day = 1", source=source, rows_per_task=10), runner=runner)
     deleted = run_job(DeleteSpec(uri=uri, predicate="id % 10 = 3", rows_per_task=10), runner=runner)
-    assert (replaced.rows, replaced.rows_deleted, deleted.rows_deleted) == (2, 10, 4)
+    assert (replaced.num_rows, replaced.num_deleted_rows, deleted.num_deleted_rows) == (2, 10, 4)
     # Both took row 13: the second is staged again when they land together.
     run_job(CommitSpec.of([replaced, deleted], uri=uri))
     compacted = run_job(CompactSpec(uri=uri, target_rows_per_fragment=15), runner=runner)

@@ -81,7 +81,7 @@ def test_spark_submit(tmp_path) -> None:
     assert done.returncode == 0, done.stdout
     staged = find_staged(resolve_store(uri), "one")
     assert staged is not None
-    assert staged.rows == 1000
+    assert staged.num_rows == 1000
     again = spark_submit(spec)
     assert again.returncode == 0, again.stdout
     assert "nothing to do" in again.stdout

@@ -203,7 +203,7 @@ def _read_registry(store: Store, identity: str | None) -> tuple[list[tuple[Attem
 
     records = each(store, wanted, read)
     staged = [item for item in records if isinstance(item, StagedTransaction)]
-    return [item for item in records if isinstance(item, tuple)], {item.uuid: item for item in staged}
+    return [item for item in records if isinstance(item, tuple)], {item.identity: item for item in staged}
 
 
 def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
@@ -221,8 +221,8 @@ def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
 
 def _staged_of(record: Record, identity: str, path: str) -> StagedTransaction:
     staged = parse_record(StagedTransaction, record, where=path)
-    if staged.uuid != identity:
-        raise CorruptFileError(f"{path}: the record is one of {staged.uuid}")
+    if staged.identity != identity:
+        raise CorruptFileError(f"{path}: the record is one of {staged.identity}")
     return staged
 
 
@@ -246,4 +246,4 @@ def _entry(attempt: Attempt, staged: StagedTransaction | None, *, lease_until: f
 
 
 def _orphan_entry(staged: StagedTransaction) -> StagedEntry:
-    return StagedEntry(staged.uuid, staged.attempt, "finished", staged.read_version, 0.0, 0.0, staged)
+    return StagedEntry(staged.identity, staged.attempt, "finished", staged.read_version, 0.0, 0.0, staged)

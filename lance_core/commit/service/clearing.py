@@ -22,7 +22,7 @@ def clear(store: Store, tally: Tally, loaded: Mapping[str, Loaded], *, fenced: C
     """Remove the records and staged files of what has landed. `fenced`: attempts that this commit decided to publish."""
     known: dict[int, list[Loaded]] = {}
     for ref in tally.landed:
-        known.setdefault(tally.versions[ref.uuid], []).append(loaded[ref.uuid])
+        known.setdefault(tally.versions[ref.identity], []).append(loaded[ref.identity])
     rest = [uuid for uuid in tally.outcome if uuid not in loaded]
     for version, items in known.items():
         quietly(partial(drain_published, store, items, tally.published[version]))
@@ -32,7 +32,7 @@ def clear(store: Store, tally: Tally, loaded: Mapping[str, Loaded], *, fenced: C
         if tally.outcome.get(key[0]) == ALREADY_LANDED:
             quietly(partial(remove_fence, store, *key))
     for ref in tally.withdrawn:
-        if ref.uuid in tally.outcome and ref.attempt not in kept:
+        if ref.identity in tally.outcome and ref.attempt not in kept:
             quietly(partial(clear_superseded, store, ref))
 
 

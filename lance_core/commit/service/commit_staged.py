@@ -107,7 +107,7 @@ def commit_staged(
     claim = put_claim(
         store,
         uuids=[fold_uuid(wanted.values())],
-        attempts={ref.uuid: ref.attempt for ref in wanted.values()},
+        attempts={ref.identity: ref.attempt for ref in wanted.values()},
         commit=naming.new_attempt(),
     )
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
@@ -177,7 +177,7 @@ class _Service:
         found = load_staged(self._store, wanted)
         for ref, item in zip(wanted, found, strict=True):
             if isinstance(item, LanceError):
-                self._refuse(ref.uuid, item)
+                self._refuse(ref.identity, item)
         loaded = [item for item in found if isinstance(item, Loaded)]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand, or were left out
@@ -215,7 +215,7 @@ class _Service:
                     return
                 if len(fold.members) > 1 or not self.partial:
                     raise
-                self._refuse(fold.members[0].ref.uuid, error)
+                self._refuse(fold.members[0].ref.identity, error)
                 return
             if done.already:
                 return  # somebody else published it just now; the next round finds it in the log
@@ -225,7 +225,7 @@ class _Service:
         if not fold.merges_rows:
             return self._publish(fold, fold.transaction)
         newest = open_version(self._store)
-        by_uuid = {item.ref.uuid: item for item in fold.members}
+        by_uuid = {item.ref.identity: item for item in fold.members}
 
         def onto_newest(transaction: Transaction) -> Rebased:
             judge = self._judge_for([by_uuid[transaction.uuid]])
@@ -276,17 +276,17 @@ class _Service:
                 raise of_another_table(self._store, item, self._incarnation)
 
     def _renew_claim(self, uuids: Iterable[str]) -> None:
-        members = {ref.uuid: ref.attempt for ref in self._pending.values()}
+        members = {ref.identity: ref.attempt for ref in self._pending.values()}
         self.claim = renew_claim(self._store, self.claim, uuids=uuids, attempts=members)
 
     def _require_whole(self, fold: Fold) -> None:
         """Before the first put that may carry them: decide for publication, and see that all is there."""
-        fresh = [item for item in fold.members if (item.ref.uuid, item.ref.attempt) not in self._whole]
+        fresh = [item for item in fold.members if (item.ref.identity, item.ref.attempt) not in self._whole]
         if not fresh:
             return
         refusals = require_whole(self._store, fresh, commit=self.claim.commit)
-        self._fenced.update((item.ref.uuid, item.ref.attempt) for item in fresh)
-        self._whole.update((item.ref.uuid, item.ref.attempt) for item in fresh if item.ref.uuid not in refusals)
+        self._fenced.update((item.ref.identity, item.ref.attempt) for item in fresh)
+        self._whole.update((item.ref.identity, item.ref.attempt) for item in fresh if item.ref.identity not in refusals)
         if refusals:
             raise NotWholeError(refusals)
 
@@ -323,7 +323,7 @@ class _Service:
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
         version = done.manifest.version
-        uuids = [item.ref.uuid for item in fold.members]
+        uuids = [item.ref.identity for item in fold.members]
         try:
             record_fold(
                 self._store, uuids, version=version, transaction=done.transaction, incarnation=self._incarnation_at(done)
@@ -339,8 +339,8 @@ class _Service:
         self._tally.rebased += done.num_rebased
         self._tally.published[version] = done.transaction
         for item in fold.members:
-            self._settle(self._pending.pop(item.ref.uuid), version, LANDED)
-            self._loaded[item.ref.uuid] = item
+            self._settle(self._pending.pop(item.ref.identity), version, LANDED)
+            self._loaded[item.ref.identity] = item
 
     def _incarnation_at(self, done: Committed) -> str:
         if self._incarnation is None:
@@ -349,35 +349,35 @@ class _Service:
         return self._incarnation
 
     def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
-        self._tally.outcome[ref.uuid] = outcome
-        self._tally.versions[ref.uuid] = version
+        self._tally.outcome[ref.identity] = outcome
+        self._tally.versions[ref.identity] = version
         if outcome == LANDED:
             self._tally.landed.append(ref)
 
     def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
         tries = self._tally.tries
-        if re_execute is None or any(tries.get(item.ref.uuid, 0) >= _MAX_RE_EXECUTIONS for item in members):
+        if re_execute is None or any(tries.get(item.ref.identity, 0) >= _MAX_RE_EXECUTIONS for item in members):
             raise error
         if not all(self.may_re_execute(item.ref) for item in members):
             raise error
-        log.info("%s; staging again: %s", error, ", ".join(item.ref.uuid for item in members))
+        log.info("%s; staging again: %s", error, ", ".join(item.ref.identity for item in members))
         for item in members:
             self.withdraw(item.ref, self.claim.commit)
             self._tally.withdrawn.append(item.ref)
-            tries[item.ref.uuid] = tries.get(item.ref.uuid, 0) + 1
-            self._pending[item.ref.uuid] = re_execute(item.ref)
+            tries[item.ref.identity] = tries.get(item.ref.identity, 0) + 1
+            self._pending[item.ref.identity] = re_execute(item.ref)
             self._renew_claim(())
             self._tally.re_executed += 1
 
     def _part(self, fold: Fold, error: MemberConflictError, re_execute: ReExecute | None) -> None:
         """One member of a fold meets a concurrent commit, or another member, in a row."""
         blamed = fold.members[error.member]
-        if blamed.ref.uuid in self._repeated and len(fold.members) > 1:
+        if blamed.ref.identity in self._repeated and len(fold.members) > 1:
             # Staged on the newest version and still in conflict: with a member that has not landed. That one goes first.
-            self._held.add(blamed.ref.uuid)
+            self._held.add(blamed.ref.identity)
             return
         self._execute_again([blamed], re_execute, error)
-        self._repeated.add(blamed.ref.uuid)
+        self._repeated.add(blamed.ref.identity)
 
     def _drain(self) -> None:
         clear(self._store, self._tally, self._loaded, fenced=self._fenced)

@@ -30,7 +30,7 @@ class NotWholeError(LanceError):
 def of_another_table(store: Store, item: Loaded, incarnation: str) -> IncompatibleConflictError:
     """What was planned on a table that has been made again since."""
     return IncompatibleConflictError(
-        f"{store.uri}: {item.ref.operation} {item.ref.uuid} was planned on another table, incarnation "
+        f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on another table, incarnation "
         f"{item.ref.incarnation}; the one that is there now, incarnation {incarnation}, is another",
         uri=store.uri,
         cure="Abort what is staged (`lance staged abort`) and clear its staging task.",
@@ -40,7 +40,7 @@ def of_another_table(store: Store, item: Loaded, incarnation: str) -> Incompatib
 def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, version: int) -> MemberConflictError:
     """A version of others brought rows that a staged transaction should have known."""
     error = MemberConflictError(
-        f"{store.uri}: {item.ref.operation} {item.ref.uuid} was planned on version {item.ref.read_version}, "
+        f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on version {item.ref.read_version}, "
         f"and rows that concern it came since, with {theirs.operation.name} of version {version}",
         uri=store.uri,
         version=item.ref.read_version,

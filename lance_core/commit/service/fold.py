@@ -63,7 +63,7 @@ def creates(transaction: Transaction) -> bool:
 
 def fold_uuid(members: Iterable[StagedTransaction]) -> str:
     """The uuid of the transaction that carries these members: their own when there is one, else made of all of theirs."""
-    keys = sorted(f"{ref.uuid}:{ref.attempt}" for ref in members)
+    keys = sorted(f"{ref.identity}:{ref.attempt}" for ref in members)
     return keys[0].rpartition(":")[0] if len(keys) == 1 else str(uuids.uuid5(_NAMESPACE, "\n".join(keys)))
 
 

@@ -27,10 +27,10 @@ def distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
     """References by identity. InputError when one was passed with two attempts."""
     found: dict[str, StagedTransaction] = {}
     for ref in refs:
-        other = found.setdefault(naming.checked_identity(ref.uuid), ref)
+        other = found.setdefault(naming.checked_identity(ref.identity), ref)
         if other.attempt != ref.attempt:
             raise InputError(
-                f"identity {ref.uuid} was passed with two attempts, {other.attempt} and {ref.attempt}",
+                f"identity {ref.identity} was passed with two attempts, {other.attempt} and {ref.attempt}",
                 cure="Pass only what the last run of its staging task returned.",
             )
     return found

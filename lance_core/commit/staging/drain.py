@@ -47,11 +47,11 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> dict
     In this order: whoever gave an attempt up before had won its fence, and deletes everything before the fence goes again;
     whoever wants to give it up from now on finds this commit's.
     """
-    fences = fence_for_publishing(store, [(item.ref.uuid, item.ref.attempt) for item in items], commit=commit)
+    fences = fence_for_publishing(store, [(item.ref.identity, item.ref.attempt) for item in items], commit=commit)
     marked = registry.marked_attempts(store, [*fences])
 
     def check(store: Store, item: Loaded) -> LanceError | None:
-        key = (item.ref.uuid, item.ref.attempt)
+        key = (item.ref.identity, item.ref.attempt)
         try:
             _require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)
             _require_files(store, item)
@@ -60,7 +60,7 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> dict
         return None
 
     found = each(store, items, check)
-    return {item.ref.uuid: error for item, error in zip(items, found, strict=True) if error is not None}
+    return {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
 
 
 def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | None:
@@ -69,22 +69,22 @@ def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | Non
         transaction = read_transaction_file(store, ref.transaction_path) if ref.transaction_path else None
         if transaction is not None:
             return Loaded(ref, transaction)
-        _require_counts(store, ref, is_withdrawn=registry.is_withdrawn(store, ref.uuid, ref.attempt))
+        _require_counts(store, ref, is_withdrawn=registry.is_withdrawn(store, ref.identity, ref.attempt))
         raise _files_gone(store, ref, [ref.transaction_path])
     except LanceError as error:
         if error.retryable:
             raise
         # The ledger is written before records are cleared away, so what another commit cleared is found there.
-        return None if landing_of(store, ref.uuid) is not None else error
+        return None if landing_of(store, ref.identity) is not None else error
 
 
 def _require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> None:
-    finished = registry.read_finished(store, ref.uuid)
+    finished = registry.read_finished(store, ref.identity)
     if finished is None or finished.attempt != ref.attempt or is_withdrawn:
         is_other = finished is not None and finished.attempt != ref.attempt
         now = f"attempt {finished.attempt} is what counts" if finished is not None and is_other else "nothing is staged"
         raise IncompatibleConflictError(
-            f"{store.uri}: attempt {ref.attempt} of {ref.uuid} was withdrawn; {now} for this identity",
+            f"{store.uri}: attempt {ref.attempt} of {ref.identity} was withdrawn; {now} for this identity",
             uri=store.uri,
             cure="Run the staging task again and commit what it returns.",
         )
@@ -98,7 +98,7 @@ def _require_files(store: Store, item: Loaded) -> None:
 
 def _files_gone(store: Store, ref: StagedTransaction, missing: Sequence[str]) -> IncompatibleConflictError:
     return IncompatibleConflictError(
-        f"{store.uri}: {len(missing)} staged files of {ref.uuid} are gone, {missing[0]} for one",
+        f"{store.uri}: {len(missing)} staged files of {ref.identity} are gone, {missing[0]} for one",
         uri=store.uri,
         cure="Another library's cleanup removed them before the commit; run the staging task again.",
     )
@@ -119,13 +119,13 @@ def drain_published(store: Store, items: Sequence[Loaded], published: Transactio
     delete_all(store, _superseded(items, published))
     refreshed = [item.ref for item in items if item.ref.refreshed]
     for ref in refreshed:
-        remove_attempt(store, ref.uuid, ref.attempt, by="its landing", landed_too=True)
+        remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
     delete_groups(store, [_records(item.ref) for item in items if item.ref not in refreshed])
 
 
 def _records(ref: StagedTransaction) -> list[str]:
-    started = registry.record_path(ref.uuid, ref.attempt, registry.STARTED)
-    return [ref.transaction_path, registry.finished_path(ref.uuid), started, fence_path(ref.uuid, ref.attempt)]
+    started = registry.record_path(ref.identity, ref.attempt, registry.STARTED)
+    return [ref.transaction_path, registry.finished_path(ref.identity), started, fence_path(ref.identity, ref.attempt)]
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:

@@ -135,17 +135,17 @@ def finish_attempt(
     path = staged_transaction_path(attempt)
     staged = StagedTransaction(
         uri=store.uri,
-        uuid=attempt.identity,
+        identity=attempt.identity,
         attempt=attempt.attempt,
         read_version=transaction.read_version,
         operation=creates(transaction.properties) or operation_name(transaction),
-        rows=rows,
-        bytes=bytes,
-        fragments=_num_new_fragments(transaction) if fragments is None else fragments,
+        num_rows=rows,
+        num_bytes=bytes,
+        num_fragments=_num_new_fragments(transaction) if fragments is None else fragments,
         transaction_path=path,
         creates=bool(creates(transaction.properties)),
         spec_digest=attempt.spec_digest,
-        rows_deleted=rows_deleted,
+        num_deleted_rows=rows_deleted,
         digest=attempt.digest,
         incarnation=attempt.incarnation,
     )
@@ -176,23 +176,23 @@ def replace_staged(
     name stay; those of the former one that the new one does not name are removed after the landing, for a
     commit that was thought dead may still publish the former.
     """
-    started = read_started(store, ref.uuid, ref.attempt)
+    started = read_started(store, ref.identity, ref.attempt)
     note = _note(ref.attempt, ref.operation, rows, ref.digest, {} if started is None else started.asked)
     signed = replace(
-        transaction, uuid=ref.uuid, properties={**transaction.properties, **identity_properties(ref.uuid, note)}
+        transaction, uuid=ref.identity, properties={**transaction.properties, **identity_properties(ref.identity, note)}
     )
-    path = naming.transaction_path(naming.transaction_name(transaction.read_version, f"{ref.uuid}.{ref.attempt}"))
+    path = naming.transaction_path(naming.transaction_name(transaction.read_version, f"{ref.identity}.{ref.attempt}"))
     write_transaction(store, signed, path=path)
     staged = replace(
         ref,
         read_version=transaction.read_version,
-        rows=rows,
-        bytes=bytes,
-        fragments=fragments,
+        num_rows=rows,
+        num_bytes=bytes,
+        num_fragments=fragments,
         transaction_path=path,
         refreshed=True,
     )
-    write_record(store, finished_path(ref.uuid), {"format": FORMAT, **staged.to_dict()})
+    write_record(store, finished_path(ref.identity), {"format": FORMAT, **staged.to_dict()})
     if path != ref.transaction_path:
         store.delete(ref.transaction_path)
     return staged

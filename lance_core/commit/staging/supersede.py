@@ -11,11 +11,11 @@ from lance_core.io.store import Store
 def give_up_for_another(store: Store, ref: StagedTransaction, *, own_commit: str | None) -> None:
     """Make room for another attempt of the same work. Where a put of this one may still be on its way its files stay until
     the identity has landed: that landing is what makes the put lose."""
-    removal = remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", own_commit=own_commit, landed_too=True)
+    removal = remove_attempt(store, ref.identity, ref.attempt, by="re-execution", own_commit=own_commit, landed_too=True)
     if removal.left:
-        drop_finished(store, ref.uuid, ref.attempt)
+        drop_finished(store, ref.identity, ref.attempt)
 
 
 def clear_superseded(store: Store, ref: StagedTransaction) -> None:
     """Remove what was left of such an attempt, now that its identity has landed."""
-    remove_attempt(store, ref.uuid, ref.attempt, by="re-execution", landed_too=True)
+    remove_attempt(store, ref.identity, ref.attempt, by="re-execution", landed_too=True)

@@ -55,7 +55,7 @@ class RestoreJob:
         except LanceError as error:
             if not error.retryable:
                 # Kept, it would wait for a commit that can never be; the next try plans anew.
-                abort_attempt(store, staged.uuid, staged.attempt)
+                abort_attempt(store, staged.identity, staged.attempt)
             raise
         log.info("%s is at version %d", spec.uri, result.version)
         return result

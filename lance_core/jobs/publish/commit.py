@@ -76,7 +76,7 @@ class CommitJob:
             return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
         retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
         runner = runner or LocalRunner()
-        records = {item.ref.uuid: item.spec for item in waiting}
+        records = {item.ref.identity: item.spec for item in waiting}
         options = spec.resolved_options()
         again = _again(store, spec, records, runner)
         results = []
@@ -90,8 +90,8 @@ class CommitJob:
                     options=_table_options(current),
                     check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
                     re_execute=again if spec.re_execute else None,
-                    may_re_execute=lambda ref: can_reexecute(spec, ref.uuid, records[ref.uuid]),
-                    withdraw=lambda ref, own: withdraw_attempt(store, ref, records[ref.uuid], own_commit=own),
+                    may_re_execute=lambda ref: can_reexecute(spec, ref.identity, records[ref.identity]),
+                    withdraw=lambda ref, own: withdraw_attempt(store, ref, records[ref.identity], own_commit=own),
                     max_retries=retries,
                     concerns=make_concerns(store, records, options),
                     partial=spec.partial,
@@ -106,7 +106,7 @@ class CommitJob:
 
 def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
     def run(ref: StagedTransaction) -> StagedTransaction:
-        return reexecute(store, spec, ref.uuid, records[ref.uuid], runner)
+        return reexecute(store, spec, ref.identity, records[ref.identity], runner)
 
     return run
 
@@ -115,13 +115,13 @@ def _resumed(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> W
     """What is to be published of it: as it was staged, or staged again when a killed commit was about to do so."""
     if item.ref.transaction_path != "" or item.ref.operation != _INTERRUPTED:
         return item
-    require_can_reexecute(store, spec, item.ref.uuid, item.spec)
-    return replace(item, ref=reexecute(store, spec, item.ref.uuid, item.spec, runner))
+    require_can_reexecute(store, spec, item.ref.identity, item.spec)
+    return replace(item, ref=reexecute(store, spec, item.ref.identity, item.spec, runner))
 
 
 def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
     """The conflict itself, or one that says why trying again is of no use."""
-    reasons = [why_not_reexecutable(spec, item.ref.uuid, item.spec) for item in items] if spec.re_execute else []
+    reasons = [why_not_reexecutable(spec, item.ref.identity, item.spec) for item in items] if spec.re_execute else []
     reason = next((text for text in reasons if text), "")
     if not reason:
         return error
@@ -149,9 +149,9 @@ def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
 
 def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
     """Nobody asked for this identity by its name, so a record that must not be run is not in the others' way."""
-    if item.ref.operation != _INTERRUPTED or can_reexecute(spec, item.ref.uuid, item.spec):
+    if item.ref.operation != _INTERRUPTED or can_reexecute(spec, item.ref.identity, item.spec):
         return True
-    log.warning("%s was about to be staged again by a commit that died; clear its staging task", item.ref.uuid)
+    log.warning("%s was about to be staged again by a commit that died; clear its staging task", item.ref.identity)
     return False
 
 

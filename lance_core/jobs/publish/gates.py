@@ -126,7 +126,7 @@ def _added(operation: object) -> tuple[Fragment, ...]:
 
 
 def _row_bounds(gate: GateSpec, staged: StagedRows) -> str | None:
-    rows, deleted = staged.num_rows, sum(ref.rows_deleted for ref in staged.refs)
+    rows, deleted = staged.num_rows, sum(ref.num_deleted_rows for ref in staged.refs)
     if gate.min_rows is not None and rows < gate.min_rows:
         return f"{rows:,} rows are added, at least {gate.min_rows:,} were wanted"
     if gate.max_rows is not None and rows > gate.max_rows:

@@ -38,7 +38,7 @@ def published_numbers(
         changed = None if result["num_versions"] else 0
         return {"rows": None, **dict.fromkeys((*NAMES, "bytes_added", "bytes_removed"), changed)}
     before = _before(store, result)
-    landed = [item for item in references if result["identities"].get(str(item["uuid"])) == "landed"]
+    landed = [item for item in references if result["identities"].get(str(item["identity"])) == "landed"]
     counts = _counts(landed, result, replaced=0 if before is None else before.num_rows)
     added, removed = _bytes(before, after, result)
     known = dict(zip(NAMES, counts, strict=True)) if counts is not None else dict.fromkeys(NAMES)
@@ -53,7 +53,7 @@ def _counts(landed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, r
     elif result.get("re_executed"):
         return None
     else:
-        counted = [(_kind(item), int(item["rows"]), int(item.get("rows_deleted", 0))) for item in landed]
+        counted = [(_kind(item), int(item["num_rows"]), int(item.get("num_deleted_rows", 0))) for item in landed]
     total = [0, 0, 0, 0]
     for kind, rows, deleted in counted:
         for index, value in enumerate(_MEANING.get(kind, _as_written)(rows, deleted, replaced)):

@@ -127,8 +127,8 @@ def withdraw_attempt(
     store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None
 ) -> None:
     """Give up an attempt that is about to be staged again, or keep it where its work is brought up."""
-    note = Reexecution(ref.uuid, dict(record), work_digest(record))
-    write_record(store, f"{staged_folder(ref.uuid)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
+    note = Reexecution(ref.identity, dict(record), work_digest(record))
+    write_record(store, f"{staged_folder(ref.identity)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
     if kind_of(record).refresh is None:
         give_up_for_another(store, ref, own_commit=own_commit)
 

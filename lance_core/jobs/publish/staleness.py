@@ -41,7 +41,7 @@ def make_concerns(store: Store, records: Mapping[str, Mapping[str, Any]], option
     mine: dict[str, pa.Table] = {}
 
     def concerns(item: Loaded, theirs: Transaction, opened: OpenVersion) -> bool:
-        assumed = _assumed(item, records.get(item.ref.uuid, {}))
+        assumed = _assumed(item, records.get(item.ref.identity, {}))
         if not assumed:
             return False
         added = _brought(theirs)
@@ -53,12 +53,12 @@ def make_concerns(store: Store, records: Mapping[str, Mapping[str, Any]], option
         keys = [str(name) for name in assumed.get("keys", ())]
         if assumed.get("all_rows") or item.ref.creates:
             return True
-        if item.ref.uuid not in mine:
+        if item.ref.identity not in mine:
             written = _snapshot_of(store, opened, _new_fragments(item.transaction.operation), options)
             schema = written.manifest.schema
             plan = plan_scan(schema, written.manifest.fragments, plan_projection(schema, keys))
-            mine[item.ref.uuid] = scan_table(written, plan)
-        return _meets(mine[item.ref.uuid], snapshot, keys)
+            mine[item.ref.identity] = scan_table(written, plan)
+        return _meets(mine[item.ref.identity], snapshot, keys)
 
     return concerns
 

@@ -9,12 +9,12 @@ def landed_reference(uri: str, identity: str, version: int, *, operation: str = 
     """Names the identity and the version before its landing; the counts are not known any more and are 0."""
     return StagedTransaction(
         uri=uri,
-        uuid=identity,
+        identity=identity,
         attempt="",
         read_version=max(version - 1, 0),
         operation=operation,
-        rows=0,
-        bytes=0,
-        fragments=0,
+        num_rows=0,
+        num_bytes=0,
+        num_fragments=0,
         transaction_path="",
     )

@@ -58,10 +58,10 @@ def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -
     """A person who clears a task wants its work done anew: what an earlier run has staged and not landed is withdrawn."""
     if not spec.cleared:
         return False
-    started = read_started(store, staged.uuid, staged.attempt)
+    started = read_started(store, staged.identity, staged.attempt)
     if started is not None and Asked.from_dict(started.asked).clear == spec.cleared:
         return False
-    abort_attempt(store, staged.uuid, staged.attempt, by="a cleared task")
+    abort_attempt(store, staged.identity, staged.attempt, by="a cleared task")
     return True
 
 

@@ -107,8 +107,10 @@ def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
     known = set(version_numbers(store))
     if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
         return False
-    log.info("%s was planned on version %d, since when history was pruned: staging again", staged.uuid, staged.read_version)
-    abort_attempt(store, staged.uuid, staged.attempt)
+    log.info(
+        "%s was planned on version %d, since when history was pruned: staging again", staged.identity, staged.read_version
+    )
+    abort_attempt(store, staged.identity, staged.attempt)
     return True
 
 
@@ -209,7 +211,13 @@ def close_attempt(
         staged, notes = _close(store, attempt, results, conclude, properties, source, spooled)
     # Only now: of 100,000 tasks this takes a while. What is left when the driver dies here goes with garbage collection.
     clear_progress(store, attempt.attempt, notes)
-    log.info("staged %s: %d rows, %d fragments, %d bytes", staged.uuid, staged.rows, staged.fragments, staged.bytes)
+    log.info(
+        "staged %s: %d rows, %d fragments, %d bytes",
+        staged.identity,
+        staged.num_rows,
+        staged.num_fragments,
+        staged.num_bytes,
+    )
     return staged
 
 

@@ -213,8 +213,8 @@ class CommitSpec(JobSpec):
         """A commit of what staging jobs returned in this process (`StagedTransaction`), whose digests it trusts."""
         found = list(references)
         return cls(
-            identities=tuple(item.uuid for item in found),
-            digests={item.uuid: item.digest for item in found if item.digest},
+            identities=tuple(item.identity for item in found),
+            digests={item.identity: item.digest for item in found if item.digest},
             **fields,
         )
 

@@ -164,7 +164,7 @@ def _stage(
     size = sum(file.file_size_bytes or 0 for file in finished.values())
     staged = finish_attempt(store, attempt, transaction, rows=0, bytes=size, fragments=0)
     clear_progress(store, attempt.attempt)
-    log.info("staged %s: %s for %d fragments", staged.uuid, ", ".join(target.new.fields.names), len(finished))
+    log.info("staged %s: %s for %d fragments", staged.identity, ", ".join(target.new.fields.names), len(finished))
     return staged
 
 
@@ -206,7 +206,7 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
     """
     before = read_transaction_file(store, ref.transaction_path)
     if before is None or not isinstance(before.operation, Merge):
-        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.uuid} is gone", uri=store.uri)
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} is gone", uri=store.uri)
     snapshot = existing(look_at(store, spec), spec)
     source = None if spec.source is None else runner.open_source(spec.source)
     rows = None if source is None else _rows_of(source)
@@ -230,7 +230,7 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
     log.info("add_columns %s on version %d: %d fragments filled in", spec.uri, snapshot.version, len(computed))
     transaction = Transaction(
         snapshot.version,
-        ref.uuid,
+        ref.identity,
         _merge(snapshot.manifest.fragments, target, files),
         properties=dict(spec.properties),
     )

@@ -122,7 +122,7 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
     """
     before = read_transaction_file(store, ref.transaction_path)
     if before is None or not isinstance(before.operation, Rewrite):
-        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.uuid} is gone", uri=store.uri)
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} is gone", uri=store.uri)
     snapshot = existing(look_at(store, spec), spec)
     here = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     # What planning leaves alone now (an index was built over it) stays alone.
@@ -141,13 +141,13 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
     if not kept:
         # Noted first: a kill in between leaves what garbage collection knows as landed.
         nothing = note_nothing_to_do(store, spec)
-        remove_attempt(store, ref.uuid, ref.attempt, by="nothing to do", landed_too=True)
+        remove_attempt(store, ref.identity, ref.attempt, by="nothing to do", landed_too=True)
         return nothing
     new_fragments = [fragment for group in kept for fragment in group.new_fragments]
     return replace_staged(
         store,
         ref,
-        Transaction(snapshot.version, ref.uuid, Rewrite(tuple(kept)), properties=dict(spec.properties)),
+        Transaction(snapshot.version, ref.identity, Rewrite(tuple(kept)), properties=dict(spec.properties)),
         rows=sum(fragment.physical_rows for fragment in new_fragments),
         bytes=sum(map(size_of, new_fragments)),
         fragments=len(new_fragments),

@@ -54,7 +54,7 @@ def test_a_table_made_again_does_not_believe_the_old_ledger(uri: str) -> None:
     mine = append(uri, [100])
     commit(uri, [mine])
     store = resolve_store(uri)
-    first, record = incarnation_of(store), landing_of(store, mine.uuid)
+    first, record = incarnation_of(store), landing_of(store, mine.identity)
     assert record is not None and record.incarnation == first
     run_job(CleanupSpec(uri=uri, retain_versions=1))
     # The new table's number 2 was pruned by our own cleanup: nothing but the incarnation tells that the record is not of it.
@@ -62,8 +62,8 @@ def test_a_table_made_again_does_not_believe_the_old_ledger(uri: str) -> None:
     run_job(CleanupSpec(uri=uri, retain_versions=2))
     assert incarnation_of(store) not in ("", first)
     assert table_facts(uri).incarnation != first
-    assert known_landing(store, mine.uuid) is None
-    again = append(uri, [100], mine.uuid)
+    assert known_landing(store, mine.identity) is None
+    again = append(uri, [100], mine.identity)
     commit(uri, [again])
     assert 100 in ids(uri)
 

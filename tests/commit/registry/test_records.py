@@ -32,11 +32,11 @@ def test_a_fold_has_one_record_under_many_names(tmp_path: Path) -> None:
     result = commit_staged(store, [*refs[:5], *refs[6:]])
     assert (result.num_versions, result.rows_added) == (1, 139)
     for ref in refs:
-        landing = landing_of(store, ref.uuid)
-        expected = (1, "") if ref.uuid == "job-5" else (2, ref.attempt)
+        landing = landing_of(store, ref.identity)
+        expected = (1, "") if ref.identity == "job-5" else (2, ref.attempt)
         assert landing is not None
         assert (landing.version, landing.attempt) == expected
-    nodes = {(tmp_path / "t" / naming.ledger_path(ref.uuid)).stat().st_ino for ref in refs}
+    nodes = {(tmp_path / "t" / naming.ledger_path(ref.identity)).stat().st_ino for ref in refs}
     assert len(nodes) == 2 + 2
     assert not [path for path in paths(store) if path.startswith(("_lance_core/commits", "_lance_core/staged/job-1"))]
 
@@ -47,10 +47,10 @@ def test_a_store_without_links_has_a_record_for_each() -> None:
     refs = [stage(store, (7,)) for _ in range(3)]
     commit_staged(store, refs)
     for ref in refs:
-        record = read_record(store, naming.ledger_path(ref.uuid))
+        record = read_record(store, naming.ledger_path(ref.identity))
         assert record is not None
-        assert (record["identity"], record["version"], record["attempt"]) == (ref.uuid, 2, ref.attempt)
-    assert [item and item.version for item in landings_of(store, [ref.uuid for ref in refs])] == [2, 2, 2]
+        assert (record["identity"], record["version"], record["attempt"]) == (ref.identity, 2, ref.attempt)
+    assert [item and item.version for item in landings_of(store, [ref.identity for ref in refs])] == [2, 2, 2]
 
 
 def test_identities_that_look_like_attempts_keep_apart() -> None:
@@ -74,7 +74,7 @@ def test_one_of_many_that_was_withdrawn_is_told() -> None:
     store = MemoryStore("withdrawn-of-many")
     create(store)
     refs = [stage(store, (7,)) for _ in range(9)]
-    mark = naming.staged_path(refs[4].uuid, "withdrawn", attempt=refs[4].attempt)
+    mark = naming.staged_path(refs[4].identity, "withdrawn", attempt=refs[4].attempt)
     store.put(mark, json.dumps({"attempt": refs[4].attempt, "since": 0}).encode())
     with pytest.raises(IncompatibleConflictError, match="withdrawn"):
         commit_staged(store, refs)

@@ -50,14 +50,14 @@ def test_100_appends_are_one_version(tmp_path: Path) -> None:
     staged = [stage(store, (100 + number,)) for number in range(100)]
     result = commit_staged(store, [StagedTransaction.from_dict(json.loads(json.dumps(item.to_dict()))) for item in staged])
     assert (result.version, result.num_versions, result.rows_added, result.fragments_added) == (2, 1, 100, 100)
-    assert result.bytes_added == sum(item.bytes for item in staged)
+    assert result.bytes_added == sum(item.num_bytes for item in staged)
     assert CommitResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
     transaction = load_transaction(store, 2)
     assert transaction is not None
     found = identities_of(transaction)
-    assert set(found) == {item.uuid for item in staged}
+    assert set(found) == {item.identity for item in staged}
     note = {"attempt": staged[0].attempt, "digest": staged[0].digest, "operation": "append", "rows": 1}
-    assert found[staged[0].uuid] == note
+    assert found[staged[0].identity] == note
     dataset = lance.dataset(store.uri)
     dataset.validate()
     assert sorted(dataset.to_table()["a"].to_pylist()) == [1, 2, 3, *range(100, 200)]
@@ -76,7 +76,7 @@ def test_creating_appends_become_one_creation(tmp_path: Path) -> None:
     transaction = load_transaction(store, 2)
     assert transaction is not None
     assert isinstance(transaction.operation, Append)
-    assert transaction.uuid == staged[2].uuid
+    assert transaction.uuid == staged[2].identity
     assert live_rows(store) == [0, 1, 2]
     lance.dataset(store.uri).validate()
 
@@ -113,7 +113,7 @@ def test_creating_append_refuses_another_table(store: Store, fields: list[pa.Fie
     with pytest.raises(SchemaMismatchError):
         commit_staged(store, [staged])
     assert latest_version(store) == 1
-    assert find_staged(store, staged.uuid) == staged
+    assert find_staged(store, staged.identity) == staged
 
 
 def test_overwrite_is_strict_by_default(store: Store) -> None:
@@ -124,9 +124,9 @@ def test_overwrite_is_strict_by_default(store: Store) -> None:
         commit_staged(store, [staged])
     assert live_rows(store) == [1, 2, 3, 9]
     result = commit_staged(store, [staged], if_moved="overwrite")
-    assert result.identities == {staged.uuid: "landed"}
+    assert result.identities == {staged.identity: "landed"}
     assert live_rows(store) == [7]
-    assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
+    assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
 
 
 def test_overwrite_of_an_unmoved_table(store: Store) -> None:
@@ -180,7 +180,7 @@ def test_conflict_is_executed_again_under_the_lane(store: Store) -> None:
         commit_staged(store, [staged])
 
     def again(ref: StagedTransaction) -> StagedTransaction:
-        return stage(store, (7,), identity=ref.uuid)
+        return stage(store, (7,), identity=ref.identity)
 
     result = commit_staged(store, [staged], re_execute=again)
     assert (result.re_executed, result.num_versions, result.version) == (1, 1, 3)
@@ -208,7 +208,7 @@ def test_lost_reply_of_the_publishing_put_is_settled_by_looking(store: Store) ->
 
     staged = stage(store, (7,))
     result = commit_staged(FaultyStore(store, fail_at=1, when="after", matches=is_publication), [staged])
-    assert result.identities == {staged.uuid: "landed"}
+    assert result.identities == {staged.identity: "landed"}
     refused = stage(store, (8,))
     result = commit_staged(FaultyStore(store, fail_at=1, when="before", matches=is_publication), [refused])
     assert result.version == 3
@@ -250,7 +250,7 @@ def test_staged_commit_with_an_unreadable_outcome_may_be_repeated(store: Store) 
     with pytest.raises(StoreError, match="simply be made again") as caught:
         commit_staged(faulty, [staged])
     assert caught.value.retryable
-    assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
+    assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
     assert live_rows(store) == [1, 2, 3, 7]
 
 

@@ -126,8 +126,8 @@ def test_history_pruned_after_a_kill_never_doubles(when: str) -> None:
             unknown += 1
         except RetryableConflictError:
             # Never published, and too much history is gone to judge it: it may be taken back and staged again.
-            abort_attempt(inner, staged.uuid, staged.attempt)
-            commit_staged(inner, [stage(inner, (7, 8), identity=staged.uuid)])
+            abort_attempt(inner, staged.identity, staged.attempt)
+            commit_staged(inner, [stage(inner, (7, 8), identity=staged.identity)])
         assert live_rows(inner).count(7) == 1 or unknown, faulty.log[number - 1]
         assert live_rows(inner).count(7) <= 1
     assert 0 < unknown < number
@@ -152,12 +152,12 @@ def test_our_cleanup_keeps_the_ledger_complete() -> None:
     waiting = stage(store, (8,))
     with contextlib.suppress(Killed):
         commit_staged(FaultyStore(store, fail_at=1, error=Killed, matches=_is_ledger_write), [staged])
-    assert recorded_version(store, staged.uuid) is None
+    assert recorded_version(store, staged.identity) is None
     append(store, (9,))
     record_history(store, [entry.version for entry in list_versions(store)][:-1])
     prune(store)
-    assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
-    assert find_landed(store, waiting.uuid, waiting.read_version) is None
+    assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
+    assert find_landed(store, waiting.identity, waiting.read_version) is None
 
 
 def _is_ledger_write(name: str, path: str) -> bool:
@@ -196,7 +196,11 @@ def test_same_set_committed_at_once() -> None:
     late = commit_staged(Racing(store, fail_at=0), [*staged, extra])
     assert results[0].version == 2
     assert late.version == 3
-    assert late.identities == {staged[0].uuid: "already_landed", staged[1].uuid: "already_landed", extra.uuid: "landed"}
+    assert late.identities == {
+        staged[0].identity: "already_landed",
+        staged[1].identity: "already_landed",
+        extra.identity: "landed",
+    }
     assert live_rows(store) == [1, 2, 3, 7, 8, 9]
 
 
@@ -242,9 +246,12 @@ def test_gc_respects_leases_and_wanted_work() -> None:
     assert paths(store) == before
     assert collect_garbage(store).files == report.files
     assert collect_garbage(store).files == ()
-    assert {entry.identity: entry.state for entry in list_staged(store)} == {wanted.uuid: "finished", "running": "running"}
+    assert {entry.identity: entry.state for entry in list_staged(store)} == {
+        wanted.identity: "finished",
+        "running": "running",
+    }
     gc_late(store)
-    assert {entry.identity for entry in list_staged(store)} == {wanted.uuid}
+    assert {entry.identity for entry in list_staged(store)} == {wanted.identity}
     commit_staged(store, [wanted])
     assert live_rows(store) == [1, 2, 3, 7]
 
@@ -276,13 +283,13 @@ def test_abort_removes_exactly_the_attempt() -> None:
     other = stage(store, (8,))
     kept = paths(store)
     staged = stage(store, (7,))
-    removed = abort_attempt(store, staged.uuid, staged.attempt)
+    removed = abort_attempt(store, staged.identity, staged.attempt)
     assert len(removed) == 2
     assert paths(store) == kept
-    assert abort_attempt(store, staged.uuid, staged.attempt) == []
+    assert abort_attempt(store, staged.identity, staged.attempt) == []
     with pytest.raises(IncompatibleConflictError, match="withdrawn"):
         commit_staged(store, [staged])
-    abort_attempt(store, other.uuid, other.attempt)
+    abort_attempt(store, other.identity, other.attempt)
     assert paths(store) == before
 
 
@@ -293,13 +300,13 @@ def test_abort_refuses_what_landed() -> None:
     with contextlib.suppress(Killed):
         commit_staged(FaultyStore(store, fail_at=1, error=Killed, matches=_is_ledger_write), [staged])
     with pytest.raises(IncompatibleConflictError, match="has landed"):
-        abort_attempt(store, staged.uuid, staged.attempt)
+        abort_attempt(store, staged.identity, staged.attempt)
     commit_staged(store, [staged])
     assert live_rows(store) == [1, 2, 3, 7]
     finished = stage(store, (8,))
     commit_staged(FaultyStore(store, fail_at=1, matches=lambda name, path: name == "delete"), [finished])
     with pytest.raises(IncompatibleConflictError, match="has landed"):
-        abort_attempt(store, finished.uuid, finished.attempt)
+        abort_attempt(store, finished.identity, finished.attempt)
 
 
 def test_a_restaged_spec_replaces_the_old_one() -> None:
@@ -324,8 +331,8 @@ def test_vanished_files_are_noticed_before_the_commit(tmp_path: Path) -> None:
     lance.dataset(store.uri).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     with pytest.raises(LanceError):
         commit_staged(store, [staged])
-    assert find_staged(store, staged.uuid) is None
-    again = stage(store, (7,), identity=staged.uuid)
+    assert find_staged(store, staged.identity) is None
+    again = stage(store, (7,), identity=staged.identity)
     commit_staged(store, [again])
     assert live_rows(store) == [1, 2, 3, 7, 9]
 
@@ -340,7 +347,7 @@ def test_pylance_cleanup_leaves_our_records_and_staged_files_alone(tmp_path: Pat
     append(store, (9,))
     lance.dataset(store.uri).cleanup_old_versions(older_than=timedelta(0))
     assert {path for path in paths(store) if path.startswith("_lance_core/")} == before
-    assert find_staged(store, staged.uuid) == staged
+    assert find_staged(store, staged.identity) == staged
     lance.dataset(store.uri).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     assert {path for path in paths(store) if path.startswith("_lance_core/")} == before
     assert commit_staged(store, [landed]).num_versions == 0
@@ -411,8 +418,8 @@ def _killed_at_publication(store: Store, *, when: Literal["before", "after"]) ->
 def test_what_the_newest_version_refers_to_has_landed() -> None:
     store = memory()
     staged = _killed_at_publication(store, when="after")
-    assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
-    assert recorded_version(store, staged.uuid) == latest_version(store)
+    assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
+    assert recorded_version(store, staged.identity) == latest_version(store)
     gc_late(store)
     assert (live_rows(store), orphans(store)) == ([1, 2, 3, 7, 9, 10], set())
 
@@ -426,8 +433,8 @@ def test_a_person_settles_what_nobody_can_know(landed: bool, monkeypatch: pytest
     staged = _killed_at_publication(store, when="after" if landed else "before")
     for refused in (
         lambda: commit_staged(store, [staged]),
-        lambda: find_landed(store, staged.uuid, staged.read_version),
-        lambda: abort_attempt(store, staged.uuid, staged.attempt),
+        lambda: find_landed(store, staged.identity, staged.read_version),
+        lambda: abort_attempt(store, staged.identity, staged.attempt),
     ):
         with pytest.raises(CommitStateUnknownError):
             refused()
@@ -435,12 +442,12 @@ def test_a_person_settles_what_nobody_can_know(landed: bool, monkeypatch: pytest
     with pytest.raises(CommitStateUnknownError):
         commit_staged(store, [staged])
     if landed:
-        record_landed(store, staged.uuid, version=2, transaction="settled by hand")
-        assert commit_staged(store, [staged]).identities == {staged.uuid: "already_landed"}
+        record_landed(store, staged.identity, version=2, transaction="settled by hand")
+        assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
     else:
         expire_claims(store)
-        abort_attempt(store, staged.uuid, staged.attempt, certain=True)
-        commit_staged(store, [stage(store, (7,), identity=staged.uuid)])
+        abort_attempt(store, staged.identity, staged.attempt, certain=True)
+        commit_staged(store, [stage(store, (7,), identity=staged.identity)])
     gc_late(store)
     assert live_rows(store) == [1, 2, 3, 7, 9, 10]
     assert list_claims(store) == []

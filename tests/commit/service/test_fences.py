@@ -55,10 +55,10 @@ def test_aborting_what_a_killed_commit_was_about_to_publish_takes_a_version_with
     faulty = FaultyStore(store, fail_at=1, when="before", error=Killed, matches=_is_publication)  # type: ignore[arg-type]
     with contextlib.suppress(Killed):
         commit_staged(faulty, [staged])
-    assert abort_attempt(store, staged.uuid, staged.attempt)
+    assert abort_attempt(store, staged.identity, staged.attempt)
     fence = load_transaction(store, 2)
     assert fence is not None
-    assert withdrawals_of(fence) == {staged.uuid: staged.attempt}
+    assert withdrawals_of(fence) == {staged.identity: staged.attempt}
     assert identities_of(fence) == {}
     dataset = lance.dataset(store.uri)
     dataset.validate()
@@ -79,7 +79,7 @@ def test_a_commit_that_was_under_way_finds_the_fence_version_and_refuses() -> No
         def _call(self, name: str, path: str, action):  # type: ignore[no-untyped-def]
             if _is_publication(name, path) and not Between.done:
                 Between.done = True
-                abort_attempt(store, staged.uuid, staged.attempt)
+                abort_attempt(store, staged.identity, staged.attempt)
             return action()
 
     with pytest.raises(IncompatibleConflictError, match="was withdrawn in version 2"):
@@ -91,5 +91,5 @@ def test_an_abort_of_what_nobody_was_about_to_publish_makes_no_version() -> None
     store = MemoryStore("no-version")
     create(store)
     staged = stage(store, (7,))
-    abort_attempt(store, staged.uuid, staged.attempt)
+    abort_attempt(store, staged.identity, staged.attempt)
     assert latest_version(store) == 1

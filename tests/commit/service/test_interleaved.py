@@ -129,11 +129,11 @@ def test_commit_against_abort(store: Store, seed: int) -> None:
         store,
         seed,
         lambda place: commit_staged(place, [staged]),
-        lambda place: abort_attempt(place, staged.uuid, staged.attempt),
+        lambda place: abort_attempt(place, staged.identity, staged.attempt),
     )
     rows = check(store)
     assert rows == ([1, 2, 3] if isinstance(committed, LanceError) else [1, 2, 3, 7])
-    if isinstance(committed, LanceError) and find_staged(store, staged.uuid) is not None:
+    if isinstance(committed, LanceError) and find_staged(store, staged.identity) is not None:
         commit_staged(store, [staged])  # both stepped back
         assert check(store) == [1, 2, 3, 7]
 
@@ -150,7 +150,7 @@ def test_commit_against_commit_and_append(store: Store, seed: int) -> None:
     assert not any(isinstance(item, BaseException) for item in results), results
     assert check(store) == [1, 2, 3, 5, 7, 8, 9]
     landed = [uuid for item in results[:2] for uuid, how in item.identities.items() if how == "landed"]  # type: ignore[attr-defined]
-    assert sorted(landed) == sorted(item.uuid for item in staged)
+    assert sorted(landed) == sorted(item.identity for item in staged)
 
 
 def test_finish_against_gc_of_the_expired(store: Store, seed: int) -> None:
@@ -209,7 +209,7 @@ def test_abort_against_gc_and_commit(store: Store, seed: int) -> None:
         store,
         seed,
         lambda place: commit_staged(place, [staged]),
-        lambda place: abort_attempt(place, staged.uuid, staged.attempt),
+        lambda place: abort_attempt(place, staged.identity, staged.attempt),
         lambda place: collect_garbage(place),
     )
     rows = check(store)

@@ -90,7 +90,7 @@ def test_deletes_updates_and_appends_are_one_version(store: LocalStore) -> None:
     transaction = load_transaction(store, 3)
     assert transaction is not None
     assert isinstance(transaction.operation, Update)
-    assert set(identities_of(transaction)) == {item.uuid for item in staged}
+    assert set(identities_of(transaction)) == {item.identity for item in staged}
     assert_no_orphans(store)
     assert commit_staged(store, staged).num_versions == 0
     collect_garbage(store)
@@ -134,11 +134,11 @@ def test_a_row_updated_twice_is_planned_again(store: LocalStore) -> None:
     asked = []
 
     def again(ref: StagedTransaction) -> StagedTransaction:
-        asked.append(ref.uuid)
-        return stage_rows(store, {0: [4]}, moved_to=[400], identity=ref.uuid)
+        asked.append(ref.identity)
+        return stage_rows(store, {0: [4]}, moved_to=[400], identity=ref.identity)
 
     result = commit_staged(store, [first, second], re_execute=again)
-    assert asked == [second.uuid]
+    assert asked == [second.identity]
     assert (result.num_versions, result.re_executed) == (1, 1)
     assert values(store) == [0, 1, 2, *range(5, 20), 300, 400]
     assert_no_orphans(store)
@@ -150,11 +150,11 @@ def test_a_member_that_lost_its_row_to_others_is_planned_again(store: LocalStore
     asked = []
 
     def again(ref: StagedTransaction) -> StagedTransaction:
-        asked.append(ref.uuid)
-        return stage_rows(store, {0: [2]}, read_version=3, identity=ref.uuid)
+        asked.append(ref.identity)
+        return stage_rows(store, {0: [2]}, read_version=3, identity=ref.identity)
 
     commit_staged(store, staged, re_execute=again)
-    assert asked == [staged[0].uuid]
+    assert asked == [staged[0].identity]
     assert values(store) == [0, *range(3, 10), *range(11, 20)]
     assert_no_orphans(store)
 

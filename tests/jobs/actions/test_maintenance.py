@@ -40,8 +40,8 @@ def test_cleanup_keeps_staged_work_tags_and_the_memory_of_what_landed(uri: str) 
     report = run_json(CleanupSpec(uri=uri, retain_versions=1, delete_unverified=True).to_json()).to_dict()
     assert (report["versions"], report["old_versions"], versions(uri)) == ([1, 3], 2, [2, 4])
     assert run_job(CleanupSpec(uri=uri, retain_versions=1)).to_dict()["versions"] == []
-    assert commit(uri, landed)["identities"] == {landed.uuid: "already_landed"}
-    assert commit(uri, waiting)["identities"] == {waiting.uuid: "landed"}
+    assert commit(uri, landed)["identities"] == {landed.identity: "already_landed"}
+    assert commit(uri, waiting)["identities"] == {waiting.identity: "landed"}
     assert ids(uri) == sorted([*range(30), *range(100, 103), *range(100, 103)])
 
 

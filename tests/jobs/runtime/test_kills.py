@@ -95,7 +95,7 @@ def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
     assert killed.returncode == -signal.SIGKILL
     staged = run_job(spec)
     result = run_json(commit_spec.to_json()).to_dict()
-    assert result["identities"] == {staged.uuid: "already_landed" if step in ("published", "noted") else "landed"}
+    assert result["identities"] == {staged.identity: "already_landed" if step in ("published", "noted") else "landed"}
     assert commit(uri, run_job(spec))["num_versions"] == 0
     assert (ids(uri), lance.dataset(uri).version) == (EXPECTED[kind], 4)
     assert leftovers(uri) == set()

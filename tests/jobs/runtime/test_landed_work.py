@@ -84,7 +84,7 @@ def test_work_that_landed_under_an_older_spelling_of_the_uri_is_done(uri: str) -
     (former,) = former_identities(f"{uri[:4]}/{uri[4:]}".replace("/tmp/", "/tmp//"), **asks)
     commit(uri, [_append(uri, [10], former)])
     again = _append(uri, [10], make_identity(uri, **asks), former_identities=(former,))
-    assert again.uuid == former
+    assert again.identity == former
     commit(uri, [again])
     assert ids(uri, since=10) == [10]
     assert former_identities("s3://lake/t", **asks) == ()

@@ -87,11 +87,11 @@ def uri(tmp_path) -> str:
 
 def test_append_creates_then_adds(uri: str) -> None:
     first = run_job(append(uri, "1"))
-    assert (first.rows, first.read_version, first.creates) == (100, 0, True)
+    assert (first.num_rows, first.read_version, first.creates) == (100, 0, True)
     assert not Path(uri, "_versions").exists()
     assert commit(uri, first)["version"] == 1
     second = run_job(append(uri, "2", source=source(start=100), max_rows_per_file=30))
-    assert (second.rows, second.fragments, second.read_version) == (100, 4, 1)
+    assert (second.num_rows, second.num_fragments, second.read_version) == (100, 4, 1)
     result = commit(uri, second)
     assert (result["version"], result["rows_added"], result["fragments_added"]) == (2, 100, 4)
     table = lance.dataset(uri)
@@ -106,10 +106,10 @@ def test_the_same_identity_writes_once(uri: str) -> None:
     before = files(uri)
     assert run_job(spec) == first
     assert files(uri) == before
-    assert commit(uri, first)["identities"] == {first.uuid: "landed"}
+    assert commit(uri, first)["identities"] == {first.identity: "landed"}
     again = run_job(spec)
-    assert again.uuid == first.uuid
-    assert commit(uri, again)["identities"] == {first.uuid: "already_landed"}
+    assert again.identity == first.identity
+    assert commit(uri, again)["identities"] == {first.identity: "already_landed"}
     assert lance.dataset(uri).count_rows() == 100
     assert len(data_files(uri)) == 1
 
@@ -126,7 +126,7 @@ def test_a_staged_write_whose_files_are_gone_is_staged_anew(uri: str) -> None:
 def test_another_spec_under_the_same_identity_replaces_the_staged_one(uri: str) -> None:
     run_job(append(uri, "1"))
     second = run_job(append(uri, "1", source=source(num_rows=7)))
-    assert second.rows == 7
+    assert second.num_rows == 7
     assert len(data_files(uri)) == 1
     commit(uri, second)
     assert lance.dataset(uri).count_rows() == 7
@@ -324,7 +324,7 @@ def test_only_counted_tasks_leave_files(uri: str) -> None:
             return [work(0, "2", source.rows.batches())]
 
     staged = run_job(append(uri, "1", max_rows_per_file=30), runner=Speculating())
-    assert (staged.rows, staged.fragments, len(data_files(uri))) == (100, 4, 4)
+    assert (staged.num_rows, staged.num_fragments, len(data_files(uri))) == (100, 4, 4)
     commit(uri, staged)
     table = lance.dataset(uri)
     table.validate()

@@ -28,7 +28,7 @@ def test_the_end_of_a_job_is_a_few_requests(server: RunningServer) -> None:
     store, attempt, results = begin(server, TASKS)
     with server.watch() as seen:
         staged = end(store, attempt, results)
-    assert staged.fragments == TASKS
+    assert staged.num_fragments == TASKS
     pages = -(-2 * TASKS // 1000)
     assert seen.operations["LIST"] <= pages + 1
     assert seen.operations["DELETE-MANY"] == pages

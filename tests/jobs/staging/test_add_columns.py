@@ -72,7 +72,7 @@ def test_sql_columns_appear_when_it_is_committed(uri: str, rows_per_task: int) -
     assert run_job(spec) == staged
     assert lance.dataset(uri).schema.names == ["id", "day", "x"]
     assert commit(uri, staged)["num_versions"] == 1
-    assert commit(uri, run_job(spec))["identities"] == {staged.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_landed"}
     assert column(uri, "twice") == {i: 2 * i for i in LIVING}
     assert column(uri, "big") == {i: i * 0.5 > 5 for i in LIVING}
     assert leftovers(uri) == set()
@@ -213,5 +213,5 @@ def test_what_nobody_came_back_for_is_collected(uri: str, monkeypatch: pytest.Mo
     assert len(collect_garbage(store, now=time.time() + 7200).files) == 2
     assert leftovers(uri) == set()
     staged = run_job(by_function(uri, key="2"))
-    abort_attempt(store, staged.uuid, staged.attempt)
+    abort_attempt(store, staged.identity, staged.attempt)
     assert leftovers(uri) == set()

@@ -36,7 +36,7 @@ def uri(request, tmp_path) -> str:
 def test_fragments_are_joined_when_it_is_committed(uri: str) -> None:
     before = ids(uri)
     staged = run_job(compact(uri))
-    assert (staged.operation, staged.rows, staged.fragments) == ("rewrite", 79, 1)
+    assert (staged.operation, staged.num_rows, staged.num_fragments) == ("rewrite", 79, 1)
     version = lance.dataset(uri).version
     assert num_fragments(uri) == 8
     assert commit(uri, staged)["num_versions"] == 1
@@ -49,7 +49,7 @@ def test_the_same_identity_compacts_once_and_nothing_to_do_writes_nothing(uri: s
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
     version = lance.dataset(uri).version
     nothing = run_job(compact(uri, "2"))
     assert commit(uri, nothing) | {"seconds": 0} == commit(uri, nothing) | {"seconds": 0}
@@ -96,8 +96,8 @@ def test_waves_are_committed_one_after_the_other(uri: str) -> None:
     spec = compact(uri, target_rows_per_fragment=20, groups_per_commit=1)
     done = run_job(spec)
     assert (num_fragments(uri), ids(uri), lance.dataset(uri).version) == (3, before, version + 3)
-    assert commit(uri, done)["identities"] == {done.uuid: "already_landed"}
-    assert run_job(spec).uuid == done.uuid
+    assert commit(uri, done)["identities"] == {done.identity: "already_landed"}
+    assert run_job(spec).identity == done.identity
     assert lance.dataset(uri).version == version + 3
     assert leftovers(uri) == set()
 

@@ -23,7 +23,7 @@ def uri(tmp_path) -> str:
 @pytest.mark.parametrize("rows_per_task", [1, 15, 1000])
 def test_rows_go_when_it_is_committed(uri: str, rows_per_task: int) -> None:
     staged = run_job(delete(uri, "id >= 5 and id < 22", rows_per_task=rows_per_task))
-    assert (staged.operation, staged.rows, staged.rows_deleted) == ("delete", 0, 17)
+    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("delete", 0, 17)
     assert ids(uri) == [*range(30)]
     result = commit(uri, staged)
     assert (result["num_versions"], result["rows_deleted"], result["rows_added"]) == (1, 17, 0)
@@ -36,7 +36,7 @@ def test_the_same_identity_deletes_once(uri: str) -> None:
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
     assert ids(uri) == [*range(3, 30)]
     assert lance.dataset(uri).version == 4
 
@@ -59,7 +59,7 @@ def test_a_compaction_in_between_makes_the_commit_stage_it_again(uri: str) -> No
     staged = run_job(delete(uri, "id < 3"))
     lance.dataset(uri).optimize.compact_files()
     result = commit(uri, staged)
-    assert (result["re_executed"], result["identities"]) == (1, {staged.uuid: "landed"})
+    assert (result["re_executed"], result["identities"]) == (1, {staged.identity: "landed"})
     assert ids(uri) == [*range(3, 30)]
     assert leftovers(uri) == set()
 

@@ -53,7 +53,7 @@ def test_an_index_appears_when_it_is_committed(uri: str, rows_per_segment: int |
     assert run_job(spec) == staged
     assert segments(uri) == []
     assert commit(uri, staged)["num_versions"] == 1
-    assert commit(uri, run_job(spec))["identities"] == {staged.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_landed"}
     assert sorted(segments(uri), key=min) == expected
     assert found(uri, 17) == [17]
 
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_told_before_anything_is_written(uri: str) -> None:
 def test_an_aborted_index_leaves_no_files(uri: str) -> None:
     staged = run_job(build(uri, rows_per_segment=10))
     assert len(index_files(uri)) == 3
-    abort_attempt(resolve_store(uri), staged.uuid, staged.attempt)
+    abort_attempt(resolve_store(uri), staged.identity, staged.attempt)
     folder = Path(uri) / "_indices"
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 

@@ -47,11 +47,11 @@ def uri(request, tmp_path) -> str:
 def test_an_upsert_is_one_version_and_leaves_nothing(uri: str, rows_per_task: int) -> None:
     spec = merge(uri, rows_per_task=rows_per_task)
     staged = run_json(spec.to_json())
-    assert (staged.operation, staged.rows, staged.rows_deleted) == ("update", 4, 2)
+    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("update", 4, 2)
     assert run_job(spec) == staged
     assert ids(uri) == [*range(30)]
     assert commit(uri, staged)["num_versions"] == 1
-    assert commit(uri, run_job(spec))["identities"] == {staged.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_landed"}
     assert ids(uri) == [*range(30), 100, 101]
     assert values(uri, "x < 0") == {5: -1.0, 25: -2.0, 100: -3.0, 101: -4.0}
     days = lance.dataset(uri).to_table(filter="x < 0 and day is null")["id"].to_pylist()

@@ -26,7 +26,7 @@ def uri(tmp_path) -> str:
 @pytest.mark.parametrize("rows_per_task", [1, 1000])
 def test_a_day_is_exchanged_in_one_version(uri: str, rows_per_task: int) -> None:
     staged = run_job(replace_day(uri, 1, 100, 103, rows_per_task=rows_per_task))
-    assert (staged.operation, staged.rows, staged.rows_deleted) == ("update", 3, 10)
+    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("update", 3, 10)
     assert ids(uri) == [*range(20)]
     assert commit(uri, staged)["num_versions"] == 1
     assert ids(uri) == [*range(10), 100, 101, 102]
@@ -38,7 +38,7 @@ def test_running_a_day_again_leaves_the_same_rows(uri: str) -> None:
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
     for key in ("2", "3"):  # another DAG run of the same day
         commit(uri, run_job(replace_day(uri, 1, 100, 103, key=key)))
     assert ids(uri) == [*range(10), 100, 101, 102]

@@ -30,7 +30,7 @@ def uri(request, tmp_path) -> str:
 @pytest.mark.parametrize("rows_per_task", [1, 1000])
 def test_rows_change_when_it_is_committed(uri: str, rows_per_task: int) -> None:
     staged = run_job(update(uri, {"x": "x + 100", "day": "7"}, "id >= 5 and id < 22", rows_per_task=rows_per_task))
-    assert (staged.operation, staged.rows, staged.rows_deleted) == ("update", 17, 17)
+    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("update", 17, 17)
     assert values(uri) == {i: i * 0.5 for i in range(30)}
     commit(uri, staged)
     assert ids(uri) == [*range(30)]
@@ -44,7 +44,7 @@ def test_the_same_identity_updates_once(uri: str) -> None:
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.uuid: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
     assert values(uri)[2] == 101.0
     assert ids(uri) == [*range(30)]
 
