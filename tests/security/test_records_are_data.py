@@ -158,7 +158,7 @@ def test_a_reference_in_a_record_is_not_resolved(uri: str, monkeypatch: pytest.M
 def test_work_that_only_edits_its_own_table_is_staged_again_without_a_digest(uri: str) -> None:
     staged: Any = run_job(DeleteSpec(uri=uri, identity=str(uuid.uuid4()), predicate="id = 3"))
     lance.dataset(uri).delete("id = 4")
-    result: Any = run_job(CommitSpec(uri=uri, identities=(staged.uuid,)))
+    result: Any = run_job(CommitSpec(uri=uri, identities=(staged.identity,)))
     assert result.version > staged.read_version
     assert ids(uri) == [0, 1, 2, 5, 6, 7, 8, 9]
 
