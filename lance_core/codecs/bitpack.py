@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Picks, Pieces
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import aligned_words

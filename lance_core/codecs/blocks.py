@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
+from lance_core.arrays import Bytes, Ints
 
 
 @dataclass(frozen=True, slots=True)

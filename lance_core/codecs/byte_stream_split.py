@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Pieces
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Pieces
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Ints
 from lance_core.codecs import bitpack, rle
-from lance_core.codecs.blocks import Ints, Pieces
+from lance_core.codecs.blocks import Pieces
 from lance_core.codecs.encoded import EncodedLevels
 from lance_core.codecs.options import EncodingOptions
 from lance_core.format.encoding import Flat

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.errors import UnsupportedEncodingError
 from lance_core.format.encoding import Constant

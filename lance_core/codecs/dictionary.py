@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Ints, ListBlock, Pieces, StructBlock, VariableBlock
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, Pieces, StructBlock, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.codecs.gather import pick_uneven
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Picks, Pieces, VariableBlock
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces, VariableBlock
 from lance_core.codecs.gather import check_pieces
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import CompressiveEncoding

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lance_core.codecs.blocks import FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
 from lance_core.format.encoding import CompressiveEncoding
 
 

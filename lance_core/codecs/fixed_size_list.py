@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, ListBlock, Pieces
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, FixedBlock, ListBlock, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks, EncodedValues
 from lance_core.codecs.gather import gather, require_sizes

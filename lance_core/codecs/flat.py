@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Picks, Pieces
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import gather, pick_even, require_sizes

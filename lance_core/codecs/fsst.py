@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Ints, Picks, Pieces, VariableBlock
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import Block, Picks, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.gather import require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Bytes, Ints, Pieces
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Pieces
 from lance_core.errors import CorruptFileError
 
 _WORDS = (1, 2, 4, 8)

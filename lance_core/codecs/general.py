@@ -19,7 +19,8 @@ import lz4.block
 import numpy as np
 import zstandard
 
-from lance_core.codecs.blocks import Block, Bytes, Ints, Pieces, VariableBlock
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

@@ -17,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import FixedBlock, Ints, Pieces, VariableBlock
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, total
 from lance_core.codecs.gather import gather, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

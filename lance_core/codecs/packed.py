@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Ints, Pieces, StructBlock, VariableBlock
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Pieces, StructBlock, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values
 from lance_core.codecs.encoded import EncodedChunks, EncodedValues
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

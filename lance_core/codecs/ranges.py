@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Pieces
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Range

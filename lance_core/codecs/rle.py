@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, FixedBlock, Ints, Pieces
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import Block, FixedBlock, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import gather, require_sizes, words

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Ints
 from lance_core.codecs import bitpack, rle
-from lance_core.codecs.blocks import FixedBlock, Ints, VariableBlock
+from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.kernels import distinct as kernels
 from lance_core.kernels.bytes import copy_runs
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Bytes, Ints, Picks, Pieces, VariableBlock
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, Picks, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import gather, pick_even, pick_uneven, require_sizes, words

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Ints
 from lance_core.errors import InputError
 from lance_core.pages.rows import RowSelection
 
-Ints = npt.NDArray[np.int64]
 Ranges = Sequence[tuple[int, int]] | RowSelection
 """Sorted, disjoint half-open ranges of row numbers, as pairs or already as a selection."""
 

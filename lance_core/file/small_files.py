@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.codecs.blocks import Ints
+from lance_core.arrays import Ints
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.fetch import ByteRange
 from lance_core.file.convert.assemble import leaf_array

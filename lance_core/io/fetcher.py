@@ -15,7 +15,7 @@ and fro between them. Decoding (what a reader does between two questions) runs o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from typing import Any, TypeVar, cast
@@ -56,14 +56,6 @@ def drive(store: Store, jobs: Sequence[tuple[str, Fetch[T]]]) -> list[T]:
 def drive_one(store: Store, path: str, fetch: Fetch[T]) -> T:
     """The result of one reader."""
     return drive(store, [(path, fetch)])[0]
-
-
-def get_many(store: Store, paths: Iterable[str]) -> list[Buffer]:
-    """Whole objects, many at once, in order."""
-    wanted = list(paths)
-    if len(wanted) <= 1 or is_local(store) or in_io_pool():
-        return [store.get(path) for path in wanted]
-    return list(io_pool().map(store.get, wanted))
 
 
 def is_local(store: Store) -> bool:

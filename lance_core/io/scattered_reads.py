@@ -17,12 +17,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from lance_core.arrays import Ints
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ManyRanges, Together
-
-Ints = npt.NDArray[np.int64]
 
 SCATTER_GAP = 8 << 10
 """Copying this many bytes too many takes as long as one more call."""

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes, Ints
+from lance_core.arrays import Bytes, Ints
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
 from lance_core.format.layout import Page

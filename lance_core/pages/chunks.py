@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Bytes, Ints, Pieces
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, Pieces
 from lance_core.codecs.gather import words as read_words
 from lance_core.errors import CorruptFileError
 from lance_core.format.layout import MiniBlockLayout, Page

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes
+from lance_core.arrays import Bytes
 from lance_core.fetch import Buffer
 from lance_core.format.encoding20 import ArrayEncoding
 from lance_core.format.layout import PageLayout, SparseLayout

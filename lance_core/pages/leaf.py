@@ -15,13 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from lance_core.codecs.blocks import Block, Bytes
+from lance_core.arrays import Bytes, Levels
+from lance_core.codecs.blocks import Block
 from lance_core.format.layout import RepDefLayer
-
-Levels = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_core.codecs.blocks import Ints
+from lance_core.arrays import Ints, Levels
 from lance_core.errors import CorruptFileError
 from lance_core.format.layout import RepDefLayer
-from lance_core.pages.leaf import Leaf, LeafValues, Levels, max_rep, max_visible_def
+from lance_core.pages.leaf import Leaf, LeafValues, max_rep, max_visible_def
 from lance_core.pages.levels.unravel import check_levels
 from lance_core.pages.rows import RowSelection, expand_ranges
 from lance_core.pages.value_slots import slice_slots, take_ranges

@@ -13,16 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lance_core.codecs.blocks import (
-    Block,
-    Bytes,
-    DictionaryBlock,
-    FixedBlock,
-    Ints,
-    ListBlock,
-    StructBlock,
-    VariableBlock,
-)
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.gather import gather
 from lance_core.pages.leaf import ConstantValues, LeafValues
 from lance_core.pages.rows import expand_ranges

@@ -8,10 +8,7 @@ the manifest. (Spec: FORMAT C.5, C.6.)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lance_core.format.manifest import FLAG_NON_REUSABLE_FIELD_IDS, Manifest
-from lance_core.format.schema import NO_PARENT, Field, Schema
 
 
 def next_field_id(manifest: Manifest) -> int:
@@ -23,11 +20,3 @@ def next_field_id(manifest: Manifest) -> int:
     if manifest.writer_feature_flags & FLAG_NON_REUSABLE_FIELD_IDS and manifest.max_allocated_field_id is not None:
         largest = max(largest, manifest.max_allocated_field_id)
     return largest + 1
-
-
-def with_new_ids(schema: Schema, *, first: int, parent_id: int = NO_PARENT) -> tuple[Field, ...]:
-    """The fields of `schema` in its order with ids counting up from `first`; its top level goes below `parent_id`."""
-    numbers = {item.id: first + position for position, item in enumerate(schema.fields)}
-    return tuple(
-        replace(item, id=numbers[item.id], parent_id=numbers.get(item.parent_id, parent_id)) for item in schema.fields
-    )

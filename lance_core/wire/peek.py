@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Bools, Ints
 from lance_core.rowids.walk import BYTES, VARINT
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 _PADDING = bytes(16)
 _MAX_VARINT = 5
 """Bytes of a number that is read here: sizes and rows stay below 2^35."""

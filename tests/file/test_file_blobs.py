@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import lance
@@ -12,13 +11,11 @@ import pytest
 from lance_core.arrow import schema_from_arrow
 from lance_core.errors import InputError
 from lance_core.file.blob.external import KEEP
-from lance_core.file.blob_file import open_blobs
 from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.version import FileVersion
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
-from lance_core.io.testing import CountingStore
 from tests.file import file_tables as tables
 
 VALUES = [None if i % 7 == 3 else bytes([i % 256]) * (0 if i % 5 == 0 else i * 37 % 5000) for i in range(300)]
@@ -91,22 +88,3 @@ def test_blobs_inside_other_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'s\.b'"):
         FileWriter(LocalStore(tmp_path), "data/a.lance", schema, version=FileVersion.V2_1)
     assert not list(tmp_path.rglob("*.lance"))
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_blob_files_read_ranges(tmp_path: Path, version: str) -> None:
-    values = [*VALUES[:10], bytes(range(256)) * 400, b"r" * 4_500_000]
-    opened = tables.write_official(tmp_path, blob_table(values), version)
-    part = opened.schema.project([opened.schema.find("c").id])
-    described = opened.project(part, blobs="descriptions").take([11, 10, 3, 0])
-    store = CountingStore(opened.store)
-    long, short, null, empty = open_blobs(store, opened.path, described.column(0))
-    assert null is None
-    assert long is not None and short is not None and empty is not None
-    assert (long.size(), short.size(), empty.read()) == (4_500_000, 102_400, b"")
-    assert short.seek(-256, 2) == 102_144
-    assert io.BufferedReader(short).read() == bytes(range(256))
-    long.seek(1000)
-    assert long.read(10) == b"r" * 10
-    assert long.tell() == 1010
-    assert store.counts.bytes_read < 1000

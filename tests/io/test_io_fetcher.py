@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lance_core.errors import NotFoundError
 from lance_core.fetch import ByteRange, Fetch, fetch_nothing
 from lance_core.io.cache import LruCache, shared_cache
-from lance_core.io.fetcher import drive, drive_one, get_many
+from lance_core.io.fetcher import drive, drive_one
 from lance_core.io.memory import MemoryStore
 from lance_core.io.pool import in_work_pool, io_pool, work_pool
 from lance_core.io.ranges import plan_reads
@@ -74,7 +74,6 @@ def test_drive_many(wrap: Callable[[Store], Store], size: int) -> None:
         return b"".join(parts)
 
     assert drive(store, [(name, whole(name)) for name in data]) == list(data.values())
-    assert [bytes(x) for x in get_many(store, data)] == list(data.values())
 
 
 def test_drive_joins_ranges_of_different_readers() -> None:

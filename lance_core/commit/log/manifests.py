@@ -66,12 +66,6 @@ def find_latest_version(store: Store) -> int | None:
     return None if found is None else found.version
 
 
-def naming_scheme(store: Store) -> naming.NamingScheme:
-    """How this table names its manifests; V2 when there is no table yet."""
-    found = _find_latest(store)
-    return naming.NamingScheme.V2 if found is None else found.scheme
-
-
 def list_versions(store: Store) -> Sequence[VersionEntry]:
     """Every attached version, ascending. Empty when there is no table."""
     entries = []

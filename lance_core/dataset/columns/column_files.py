@@ -25,7 +25,6 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import DataFile, Fragment
-from lance_core.format.manifest import Manifest
 from lance_core.format.schema import NO_PARENT, Schema
 from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
@@ -38,12 +37,6 @@ class FirstId:
     """The id the first new field gets."""
 
     value: int
-
-
-def next_field_id(manifest: Manifest) -> int:
-    """The smallest id no field has, or had in a file that is still there."""
-    in_files = (field for fragment in manifest.fragments for file in fragment.files for field in file.fields)
-    return max(manifest.schema.max_field_id, manifest.max_allocated_field_id or -1, max(in_files, default=-1)) + 1
 
 
 def append_fields(schema: Schema, added: Schema, first: FirstId) -> tuple[Schema, Schema]:

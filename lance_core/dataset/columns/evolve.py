@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow, schema_from_arrow
-from lance_core.dataset.columns.column_files import FirstId, add_files, append_fields, next_field_id
+from lance_core.dataset.columns.column_files import FirstId, add_files, append_fields
 from lance_core.dataset.columns.from_stream import stage_reader
 from lance_core.dataset.columns.udf import BatchUDF
 from lance_core.dataset.scan.count import count_matching
@@ -32,6 +32,7 @@ from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, field_of, parse_value
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Field, Schema
+from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.project import Project
 from lance_core.table.transaction import Transaction

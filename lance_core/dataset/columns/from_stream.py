@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_core.arrow import cast_batch, schema_from_arrow
 from lance_core.commit.naming import data_file_name, data_path
-from lance_core.dataset.columns.column_files import FirstId, append_fields, next_field_id
+from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, remove_files
@@ -28,6 +28,7 @@ from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
+from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
 

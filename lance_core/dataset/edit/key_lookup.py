@@ -16,15 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Addresses, Ints
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.to_table import scan_table
 from lance_core.dataset.snapshot.fragment_reader import reader_of
-from lance_core.dataset.snapshot.row_offsets import Ints, living_to_physical
+from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
-
-Addresses = npt.NDArray[np.uint64]
 
 _ROW = "__source_row"
 _STEP = 1 << 16

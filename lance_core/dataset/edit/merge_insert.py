@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Addresses, Ints
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.arrow.shown import shown
 from lance_core.commit.naming import data_path
@@ -28,7 +28,7 @@ from lance_core.dataset.edit.update import stage_moved
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.scan.take import take_addresses
-from lance_core.dataset.snapshot.row_offsets import Ints, by_fragment
+from lance_core.dataset.snapshot.row_offsets import by_fragment
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.base_paths import WriteTarget, choose_targets
 from lance_core.dataset.write.deletions import stage_both
@@ -40,8 +40,6 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion
 from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
-
-Addresses = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.commit.naming import data_path
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, read_offsets
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.fragment_reader import reader_of
-from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.dataset.write.deletions import stage_both

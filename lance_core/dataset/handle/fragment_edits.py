@@ -21,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrays import Ints
 from lance_core.dataset.columns import evolve
-from lance_core.dataset.columns.column_files import next_field_id, write_column_file
+from lance_core.dataset.columns.column_files import write_column_file
 from lance_core.dataset.columns.from_stream import stage_reader
 from lance_core.dataset.columns.join import one_array, stage_join
 from lance_core.dataset.columns.udf import BatchUDF
@@ -30,7 +31,6 @@ from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.fragment_reader import reader_of
-from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.deletions import stage_deletions
 from lance_core.dataset.write.retry import StagedEdit
@@ -39,6 +39,7 @@ from lance_core.errors import InputError, SchemaMismatchError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import TOMBSTONE, Schema
 from lance_core.rowids.bitmap import encode_bitmap
+from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 
 _KEYS = ("_rowid", "_rowaddr")

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Floats, Ids
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.indexing.folder import INDICES, paths_of, remove_folder
@@ -36,10 +37,9 @@ from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexFile, IndexMetadata
 from lance_core.index.base import IndexFolder
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.model import VectorModel, sample_size, train_model
 from lance_core.index.vector.parameters import VectorParameters, parse_parameters
-from lance_core.index.vector.segment import Ids, SegmentBuilder, build
+from lance_core.index.vector.segment import SegmentBuilder, build
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 from lance_core.wire.index import encode_details

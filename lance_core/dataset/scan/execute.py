@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan
 from lance_core.dataset.scan.prefetch import tasks_ahead
 from lance_core.dataset.scan.projection import Projection
@@ -26,7 +27,7 @@ from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE, ReadAhead
 from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.assemble import empty_columns
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
-from lance_core.dataset.snapshot.row_offsets import Ints, is_living, living_span
+from lance_core.dataset.snapshot.row_offsets import is_living, living_span
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import ast, evaluate, evaluate_value
 from lance_core.file.projection import MAX_WINDOWS, WINDOW_BYTES

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Addresses
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.dataset.scan.blobs import describe_blobs, is_blob, open_blobs
 from lance_core.dataset.scan.projection import Output, Projection, needs_of
@@ -36,7 +37,6 @@ BLOB_MODES: Mapping[str, str] = MappingProxyType(
     {"lazy": "blobs_descriptions", "bytes": "all_binary", "descriptions": "blobs_descriptions"}
 )
 """What a pandas frame shows of blobs, and how they are scanned for it."""
-Addresses = npt.NDArray[np.uint64]
 Make = Callable[[pa.RecordBatch, Addresses], Any]
 
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Addresses
 from lance_core.dataset.scan.take import projection_of, take_rows
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.rowids.index import MISSING
-
-Addresses = npt.NDArray[np.uint64]
 
 
 def addresses_of(snapshot: Snapshot, *, ids: Any = None, indices: Any = None, addresses: Any = None) -> Addresses:

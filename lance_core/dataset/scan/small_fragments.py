@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plan_scan
 from lance_core.dataset.scan.projection import needs_of
-from lance_core.dataset.snapshot.row_offsets import Ints
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of, evaluate
 from lance_core.file.convert.tree import LeafNode, build_tree

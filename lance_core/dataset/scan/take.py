@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.dataset.scan.execute import project
 from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
 from lance_core.dataset.snapshot.assemble import empty_columns
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
-from lance_core.dataset.snapshot.row_offsets import Ints, living_to_physical
+from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment

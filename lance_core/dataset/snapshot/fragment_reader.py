@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.dataset.snapshot.assemble import assemble
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.packed_structs import has_packed_structs, is_packed_struct, with_whole_structs
-from lance_core.dataset.snapshot.row_offsets import Ints, addresses
+from lance_core.dataset.snapshot.row_offsets import addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.format.address import row_address
-
-Ints = npt.NDArray[np.int64]
 
 
 def living_to_physical(deleted: Ints, living: npt.ArrayLike) -> Ints:

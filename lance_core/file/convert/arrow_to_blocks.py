@@ -15,13 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrays import Bools, Bytes
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.values import is_variable
 from lance_core.pages.leaf import ConstantValues, LeafValues
-
-Bools = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
 
 
 def validity_of(array: pa.Array) -> Bools | None:

@@ -12,17 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Bools, Ints
 from lance_core.errors import InputError
-from lance_core.file.convert.arrow_to_blocks import Bools, block_of, validity_of
+from lance_core.file.convert.arrow_to_blocks import block_of, validity_of
 from lance_core.file.convert.assemble import concat, copied
 from lance_core.file.convert.tree import LeafNode, Node, StructNode
 from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

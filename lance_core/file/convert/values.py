@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrays import Bools
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.dictionary import flatten
 from lance_core.errors import CorruptFileError
 from lance_core.pages.leaf import ConstantValues, LeafValues
 
-Bools = npt.NDArray[np.bool_]
 _MAX_INT32 = 2**31 - 1
 
 

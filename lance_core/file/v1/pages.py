@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange, Fetch
@@ -26,8 +26,6 @@ from lance_core.file.v1.table import PageSpot, PageTable
 from lance_core.format.schema import Field, Schema
 from lance_core.pages.buffers import request
 from lance_core.pages.read.lockstep import together
-
-Ints = npt.NDArray[np.int64]
 
 
 class Part(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
@@ -27,7 +28,7 @@ from lance_core.format.encoding20 import BlobColumn, List
 from lance_core.format.layout import Column, Page
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.lockstep import together
-from lance_core.pages.rows import Ints, RowSelection
+from lance_core.pages.rows import RowSelection
 from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
 
 _MAX_INT32 = 2**31 - 1

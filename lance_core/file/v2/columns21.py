@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
@@ -30,7 +31,7 @@ from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.list_scan import groups, scan_lists
 from lance_core.pages.read.lists import Part, are_alike, can_join, read_lists
 from lance_core.pages.registry import load, read, scan
-from lance_core.pages.rows import Ints, RowSelection
+from lance_core.pages.rows import RowSelection
 
 
 @dataclass(frozen=True, eq=False)

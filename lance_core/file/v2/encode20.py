@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrays import Ints
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.file.blob.write import is_blob
@@ -27,8 +28,6 @@ from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import ConstantValues
 from lance_core.pages.v20.encode20 import encode_lists, encode_struct, encode_values
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

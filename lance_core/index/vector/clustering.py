@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.index.vector.distances import Floats
+from lance_core.arrays import Floats
 from lance_core.io.pool import in_work_pool, work_pool
 from lance_core.kernels.cluster import add_to_clusters, encode_products, nearest_code
 

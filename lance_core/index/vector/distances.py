@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Floats
 from lance_core.errors import InputError
 from lance_core.format.index_details import Metric
 from lance_core.kernels.distance import cosine_rows, dot_rows, hamming_rows, l2_rows
 
-Floats = npt.NDArray[np.float32]
 _KERNELS: Mapping[str, Any] = {"l2": l2_rows, "cosine": cosine_rows, "dot": dot_rows, "hamming": hamming_rows}
 _METRICS: Mapping[str, Metric] = {
     "l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming",

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.errors import CorruptFileError
 from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import Metric
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.parameters import VectorParameters
 from lance_core.io.pool import in_work_pool, work_pool
 from lance_core.kernels.graph import build_graph, connect_graph, search_graph

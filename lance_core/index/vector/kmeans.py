@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.errors import InputError
 from lance_core.index.vector.clustering import owners_of, train, unit
-from lance_core.index.vector.distances import Floats
 
 _METRICS = ("l2", "cosine", "dot")
 

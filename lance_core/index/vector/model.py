@@ -20,10 +20,10 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Floats
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import Metric
 from lance_core.index.vector.clustering import owners_of, train, unit
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.parameters import VectorParameters
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers import flat, product, rabit, scalar

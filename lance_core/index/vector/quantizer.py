@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.format.index_details import Metric
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.graph import Access
 
 Columns = Mapping[str, npt.NDArray[Any]]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats, Ids
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import IvfModel, Metric
@@ -25,14 +26,14 @@ from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, metadata_of, number_of
 from lance_core.index.vector import graph
 from lance_core.index.vector.clustering import unit
-from lance_core.index.vector.distances import Floats, distances, parse_metric, smallest
+from lance_core.index.vector.distances import distances, parse_metric, smallest
 from lance_core.index.vector.model import open_quantizer
 from lance_core.index.vector.parameters import KINDS
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers.flat import Flat
 from lance_core.index.vector.quantizers.product import tensor_floats
 from lance_core.index.vector.quantizers.scalar import Scalar
-from lance_core.index.vector.segment import HNSW_KEY, INDEX, INDEX_KEY, IVF_KEY, ROW_ID, STORAGE, STORAGE_KEY, Codes, Ids
+from lance_core.index.vector.segment import HNSW_KEY, INDEX, INDEX_KEY, IVF_KEY, ROW_ID, STORAGE, STORAGE_KEY, Codes
 from lance_core.index.vector.verify.graph_check import MEASURED, Ends, require_sound
 from lance_core.index.vector.verify.rows import require_agreement
 from lance_core.io.cache import shared_cache

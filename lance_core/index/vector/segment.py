@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats, Ids
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import IvfModel
 from lance_core.index.base import IndexFolder
 from lance_core.index.vector import graph
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.model import VectorModel, prepare
 from lance_core.index.vector.quantizers.product import float_tensor
 from lance_core.wire.index import encode_ivf
@@ -33,8 +33,6 @@ ROW_ID = "_rowid"
 IVF_KEY, STORAGE_KEY, INDEX_KEY, FLAT_KEY, HNSW_KEY = (
     "lance:ivf", "storage_metadata", "lance:index", "lance:flat", "lance:hnsw",
 )  # fmt: skip
-
-Ids = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)

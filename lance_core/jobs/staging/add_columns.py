@@ -30,7 +30,7 @@ from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import is_withdrawn, list_staged, read_started
 from lance_core.commit.staging.remove import remove_unused
 from lance_core.commit.staging.staged import finish_attempt, renew_lease, replace_staged
-from lance_core.dataset.columns.column_files import FirstId, append_fields, next_field_id
+from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.columns.evolve import NewColumns
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE
@@ -53,6 +53,7 @@ from lance_core.jobs.staging.column_parts import ColumnWork, columns_of, compute
 from lance_core.jobs.staging.edit_fragments import existing, group_fragments
 from lance_core.jobs.staging.spark_columns import engine_columns, run_in_engine
 from lance_core.jobs.staging.write_fragments import WriteWork
+from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
 

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Bools, Ints, Levels
 from lance_core.errors import InputError, UnsupportedEncodingError
 from lance_core.format.layout import RepDefLayer
 from lance_core.kernels.levels import enter_lists, mark_nulls
-from lance_core.pages.leaf import Levels
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 _MAX_STEPS = 1000
 _LIST_LAYERS = {
     (False, False): RepDefLayer.ALL_VALID_LIST,

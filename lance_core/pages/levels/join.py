@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_core.arrays import Levels
 from lance_core.errors import CorruptFileError
 from lance_core.format.layout import RepDefLayer
-from lance_core.pages.leaf import Leaf, LeafValues, Levels, max_def, max_rep
+from lance_core.pages.leaf import Leaf, LeafValues, max_def, max_rep
 
 _LISTS = {
     (False, False): RepDefLayer.ALL_VALID_LIST,

@@ -16,15 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from lance_core.arrays import Bools, Ints, Levels
 from lance_core.errors import CorruptFileError
 from lance_core.format.layout import RepDefLayer
 from lance_core.kernels.levels import split_lists
-from lance_core.pages.leaf import Levels, max_def, max_rep
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+from lance_core.pages.leaf import max_def, max_rep
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, Pieces, VariableBlock
+from lance_core.arrays import Bytes, Levels
+from lance_core.codecs.blocks import Block, FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.errors import CorruptFileError
@@ -23,7 +24,7 @@ from lance_core.fetch import Fetch
 from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import ConstantLayout, Page
 from lance_core.pages.buffers import part, request
-from lance_core.pages.leaf import ConstantValues, Leaf, Levels, max_rep
+from lance_core.pages.leaf import ConstantValues, Leaf, max_rep
 from lance_core.pages.read.miniblock import as_levels
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import num_visible, select_rows, whole_leaf

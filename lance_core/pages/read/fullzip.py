@@ -16,14 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes, FixedBlock, Ints
+from lance_core.arrays import Bytes, Ints, Levels
+from lance_core.codecs.blocks import FixedBlock
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import gather, words
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch, fetch_nothing
 from lance_core.format.layout import FullZipLayout, Page
 from lance_core.pages.buffers import part, request, request_many, require_buffers
-from lance_core.pages.leaf import Leaf, Levels, max_rep, max_visible_def
+from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import whole_leaf
 from lance_core.pages.value_slots import pick_bytes

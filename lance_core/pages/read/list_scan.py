@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes
+from lance_core.arrays import Bytes
 from lance_core.codecs.dispatch import Codecs
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch

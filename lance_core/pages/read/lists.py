@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Ints, Picks, VariableBlock
+from lance_core.arrays import Ints, Levels
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Picks, VariableBlock
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.errors import CorruptFileError
@@ -28,7 +29,7 @@ from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.kernels.levels import locate_rows
 from lance_core.pages.buffers import check_part, request_ranges
 from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers
-from lance_core.pages.leaf import Leaf, Levels, max_rep, max_visible_def
+from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
 from lance_core.pages.rows import RowSelection, expand_ranges
 from lance_core.pages.select import check_slots
 from lance_core.pages.value_slots import take_slots

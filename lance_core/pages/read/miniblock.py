@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, DictionaryBlock, FixedBlock, Ints, Picks, Pieces
+from lance_core.arrays import Bytes, Ints, Levels
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.errors import CorruptFileError
@@ -21,7 +22,7 @@ from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import part, request, request_many, require_buffers
 from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers, read_table
-from lance_core.pages.leaf import Leaf, Levels, max_rep
+from lance_core.pages.leaf import Leaf, max_rep
 from lance_core.pages.read.lists import Part, read_lists
 from lance_core.pages.read.single_row import LEVEL_CODECS, can_read_row, read_row
 from lance_core.pages.rows import RowSelection

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes, Ints
+from lance_core.arrays import Bytes, Ints
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words as read_words
 from lance_core.codecs.registry import CODECS

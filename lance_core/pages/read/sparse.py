@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lance_core.codecs.blocks import Bytes, Ints
+from lance_core.arrays import Bools, Bytes, Ints, Levels
 from lance_core.codecs.dispatch import Codecs
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
@@ -36,7 +35,7 @@ from lance_core.format.layout import (
     SparseValidity,
 )
 from lance_core.pages.buffers import part, request
-from lance_core.pages.leaf import ConstantValues, Leaf, Levels, max_rep, max_visible_def
+from lance_core.pages.leaf import ConstantValues, Leaf, max_rep, max_visible_def
 from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
 from lance_core.pages.read import constant, fullzip, miniblock
 from lance_core.pages.read.sparse_numbers import MAX_NUMBERS, read_numbers
@@ -44,7 +43,6 @@ from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import select_entries
 from lance_core.pages.value_slots import take_slots
 
-Bools = npt.NDArray[np.bool_]
 _INNER: dict[type, Any] = {MiniBlockLayout: miniblock, FullZipLayout: fullzip, ConstantLayout: constant}
 _ALL_VALID = (RepDefLayer.ALL_VALID_ITEM,)
 

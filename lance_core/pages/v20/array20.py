@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Ints, ListBlock, StructBlock, VariableBlock
+from lance_core.arrays import Bools, Ints
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.codecs.registry import CODECS
@@ -32,8 +32,6 @@ from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues
 from lance_core.pages.read.lockstep import together
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.v20.array20_flat import Ranges, read_bits, read_bytes, read_fast_lanes, read_packed
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_core.codecs.blocks import Bytes, FixedBlock, Ints, Pieces
+from lance_core.arrays import Bytes, Ints
+from lance_core.codecs.blocks import FixedBlock, Pieces
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.general import decompress
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError

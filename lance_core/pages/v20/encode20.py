@@ -16,17 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.codecs.blocks import (
-    Block,
-    Bytes,
-    DictionaryBlock,
-    FixedBlock,
-    Ints,
-    ListBlock,
-    Pieces,
-    StructBlock,
-    VariableBlock,
-)
+from lance_core.arrays import Bools, Bytes, Ints
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, Pieces, StructBlock, VariableBlock
 from lance_core.codecs.choose_dictionary import choose_dictionary
 from lance_core.codecs.dictionary import index_array
 from lance_core.codecs.general import compress
@@ -38,7 +29,6 @@ from lance_core.format.encoding import BufferCompression, CompressionScheme
 from lance_core.pages.encoded import EncodedPage, as_buffer
 from lance_core.pages.leaf import ConstantValues, LeafValues
 
-Bools = npt.NDArray[np.bool_]
 _MAX_DICTIONARY = 100
 _SCHEMES = {"zstd": CompressionScheme.ZSTD, "lz4": CompressionScheme.LZ4}
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, FixedBlock, VariableBlock
+from lance_core.arrays import Bytes, Levels
+from lance_core.codecs.blocks import Block, FixedBlock, VariableBlock
 from lance_core.codecs.choose import choose_levels
 from lance_core.codecs.constant import is_constant
 from lance_core.codecs.options import EncodingOptions
@@ -16,7 +17,7 @@ from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import ConstantLayout, RepDefLayer
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import ConstantValues, Leaf, Levels, max_visible_def
+from lance_core.pages.leaf import ConstantValues, Leaf, max_visible_def
 from lance_core.pages.value_slots import take_slots
 from lance_core.pages.write.sparse import encode_nothing
 

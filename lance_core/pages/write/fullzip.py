@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from lance_core.codecs.blocks import Block, Bytes, DictionaryBlock, FixedBlock, Ints, VariableBlock
+from lance_core.arrays import Bools, Bytes, Ints, Levels
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, VariableBlock
 from lance_core.codecs.choose import choose_values
 from lance_core.codecs.dictionary import flatten
 from lance_core.codecs.options import EncodingOptions
 from lance_core.fetch import Buffer
 from lance_core.format.layout import FullZipLayout
 from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import Leaf, Levels, max_rep, max_visible_def
-
-Bools = npt.NDArray[np.bool_]
+from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
 
 
 def encode_full_zip(leaf: Leaf, values: Block, options: EncodingOptions) -> EncodedPage:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, Bytes, DictionaryBlock, Ints, Pieces
+from lance_core.arrays import Bytes, Ints, Levels
+from lance_core.codecs.blocks import Block, DictionaryBlock, Pieces
 from lance_core.codecs.choose import choose_block, choose_chunks, choose_levels
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.options import EncodingOptions
@@ -18,7 +19,7 @@ from lance_core.fetch import Buffer
 from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import MiniBlockLayout
 from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import Leaf, Levels, max_rep, max_visible_def
+from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
 
 _PAD = 0xFE
 _U16 = 0xFFFF

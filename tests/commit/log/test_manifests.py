@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest, naming_scheme, open_version
+from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest, open_version
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.naming import NamingScheme
 from lance_core.errors import CorruptFileError, FormatError, NotFoundError, UnsupportedFeatureError, UnsupportedVersionError
@@ -80,7 +80,6 @@ def test_v1_tables_stay_v1(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(pa.table({"a": pa.array([1], pa.int64())}), uri, enable_v2_manifest_paths=False)
     store = LocalStore(uri)
-    assert naming_scheme(store) is NamingScheme.V1
     append(store, (2,))
     assert sorted(store.list_names("_versions")) == ["1.manifest", "2.manifest", "latest_version_hint.json"]
     assert lance.dataset(uri).count_rows() == 2

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.format.index_details import Metric
-from lance_core.index.vector.distances import Floats, distances
+from lance_core.index.vector.distances import distances
 from lance_core.index.vector.graph import Access
 from lance_core.index.vector.quantizer import Columns, list_field
 

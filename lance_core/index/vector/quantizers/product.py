@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.errors import CorruptFileError
 from lance_core.format.index_details import Metric, Tensor, TensorType
 from lance_core.index.vector.clustering import encode, train_products
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.graph import Access
 from lance_core.index.vector.quantizer import Columns, list_field
 from lance_core.kernels.quantize import product_scan, product_scan_4bit, product_table

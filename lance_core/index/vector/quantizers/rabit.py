@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.format.index_details import Metric
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.graph import Access
 from lance_core.index.vector.quantizer import Columns, list_field
 from lance_core.index.vector.quantizers.product import float_tensor, tensor_floats

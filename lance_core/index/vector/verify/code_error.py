@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Floats
 from lance_core.format.index_details import Metric
 from lance_core.index.vector.clustering import encode, unit
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.quantizer import Columns, Quantizer
 from lance_core.index.vector.quantizers.flat import COLUMN as FLAT_COLUMN
 from lance_core.index.vector.quantizers.flat import Flat

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.arrays import Floats
 from lance_core.format.index_details import Metric
 from lance_core.index.scalar.verify import require
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.graph import Graph
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers.flat import Flat

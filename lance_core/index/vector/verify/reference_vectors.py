@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Ids
 from lance_core.format.index_details import Metric
 from lance_core.index.base import ID, VALUE
 from lance_core.index.scalar.verify import require
 
-Ids = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
 MUST, MAY, NEVER = 0, 1, 2

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Floats
 from lance_core.format.index_details import Metric
 from lance_core.index.scalar.verify import require
 from lance_core.index.vector.clustering import owners_of
-from lance_core.index.vector.distances import Floats
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers.rabit import Rabit
 from lance_core.index.vector.segment import Codes
