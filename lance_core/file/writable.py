@@ -57,6 +57,8 @@ def _refusals(node: Node, version: FileVersion) -> Iterator[InputError]:
             yield _refused(node, why, "Make the list a column of its own.")
     if version in (FileVersion.V2_1, FileVersion.V2_2):
         yield from _lists_and_fixed(node)
+    if version is FileVersion.V2_0:
+        yield from _lists_of_texts(node)
 
 
 def _children(node: Node) -> tuple[Node, ...]:
@@ -71,6 +73,18 @@ def _empty_below(node: Node) -> Iterator[InputError]:
             why = "a struct without fields can be a column of its own only"
             yield _refused(node, why, "Give the struct a field, or leave it out.")
         yield from _empty_below(child)
+
+
+def _lists_of_texts(node: Node) -> Iterator[InputError]:
+    """Fixed-size lists of values of any length: neither library reads those of 2.0 back."""
+    if isinstance(node, LeafNode) and pa.types.is_fixed_size_list(node.type):
+        item = node.type.value_type
+        while pa.types.is_fixed_size_list(item):
+            item = item.value_type
+        if not (pa.types.is_primitive(item) or pa.types.is_decimal(item) or pa.types.is_fixed_size_binary(item)):
+            yield _refused(node, "the items of a fixed-size list must have a fixed width", _FLATTEN)
+    for child in _children(node):
+        yield from _lists_of_texts(child)
 
 
 def _lists_and_fixed(node: Node, *, in_list: bool = False) -> Iterator[InputError]:

@@ -141,6 +141,8 @@ def _fits(parent: Shape, number: int, child: Shape) -> bool:
 def draw(rng: Rng, version: str, *, depth: int = 0) -> Shape:
     """A random column for a version of the format."""
     kind = _draw_kind(rng, depth)
+    if version == "0.1":
+        kind = kind.removesuffix("_view")  # the official library stores none in legacy files
     nullable = bool(rng.random() < 0.75) or kind == "null"
     nulls = float(rng.choice([0.0, 0.0, 0.1, 0.5, 0.97, 1.0])) if nullable else 0.0
     shape = Shape(

@@ -16,7 +16,7 @@ import pytest
 from tests.bytes import random_judge as judge
 
 SEED = int(os.environ.get("LANCE_TEST_SEED") or (20_000 if os.environ.get("CI") else secrets.randbelow(1 << 30)))
-VERSIONS = ("2.0", "2.1", "2.2", "2.3")
+VERSIONS = ("0.1", "2.0", "2.1", "2.2", "2.3")
 FEW, MANY, PARTS = 16, 250, 4
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from pathlib import Path
 
 import lance
@@ -116,3 +117,57 @@ def test_fields_ascend_whatever_the_order_of_columns(tmp_path: Path) -> None:
     dataset.validate()
     assert [file.fields for part in dataset.get_fragments() for file in part.metadata.files] == [[0, 1, 2], [0, 2]]
     assert dataset.to_table().column("c").to_pylist() == [1.5, 2.5, 1.5, 2.5]
+
+
+def legacy_pair(tmp_path: Path, table: pa.Table) -> tuple[lance.LanceDataset, lance_core.LanceDataset]:
+    """The table written by each library, opened by the other: theirs by us last."""
+    lance.write_dataset(table, tmp_path / "theirs", data_storage_version="legacy")
+    lance_core.write_dataset(table, tmp_path / "ours", data_storage_version="legacy")
+    return lance.dataset(tmp_path / "ours"), lance_core.dataset(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+def test_empty_values_of_required_columns_are_no_nulls(tmp_path: Path, kind: pa.DataType) -> None:
+    values = pa.array(["a", "", "bb", ""], pa.string()).cast(kind)
+    inside = pa.struct([pa.field("x", kind, nullable=False)])
+    schema = pa.schema([pa.field("r", kind, nullable=False), pa.field("n", kind), pa.field("s", inside)])
+    table = pa.table([values, values, pa.StructArray.from_arrays([values], fields=[inside.field(0)])], schema=schema)
+    by_them, by_us = legacy_pair(tmp_path, table)
+    expected = lance.dataset(tmp_path / "theirs").to_table()
+    assert expected.column("r").null_count == 0
+    assert expected.column("n").null_count == 2
+    assert by_us.to_table().equals(expected)
+    assert by_them.to_table().equals(expected)
+    assert by_us.take([3, 0]).equals(expected.take([3, 0]))
+    assert lance_core.dataset(tmp_path / "ours").to_table().equals(expected)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([["a", "b"]], pa.list_(pa.string(), 2)),
+        pa.array([[None, None]], pa.list_(pa.null(), 2)),
+        pa.array([{}], pa.struct([])),
+    ],
+    ids=["texts", "nulls", "no fields"],
+)
+def test_columns_that_nobody_could_read_back_are_refused(tmp_path: Path, column: pa.Array) -> None:
+    with pytest.raises(InputError, match="legacy"):
+        tables.write_ours(tmp_path, pa.table({"c": column}), "0.1")
+    assert not list(tmp_path.rglob("*.lance"))
+
+
+def test_decimals_in_fixed_size_lists_are_stored(tmp_path: Path) -> None:
+    table = pa.table(
+        {"c": pa.array([[decimal.Decimal("1.50"), decimal.Decimal("-2.25")]], pa.list_(pa.decimal128(9, 2), 2))}
+    )
+    by_them, by_us = legacy_pair(tmp_path, table)
+    assert by_them.to_table().equals(table)
+    assert by_us.to_table().equals(table)
+
+
+def test_keys_that_are_all_null_have_a_value_to_point_at(tmp_path: Path) -> None:
+    table = pa.table({"c": pa.array([None, None], pa.dictionary(pa.int8(), pa.string()))})
+    lance_core.write_dataset(table, tmp_path, data_storage_version="legacy")
+    for found in (lance.dataset(tmp_path), lance_core.dataset(tmp_path)):
+        assert found.to_table().column(0).to_pylist() == [None, None]

@@ -5,7 +5,8 @@
     list        i32 or i64 offsets (n + 1) from 0, items in the page of the child field
     dictionary  keys as a plain page; the values once per file, where the field says
 
-Only strings and binary have nulls: a value of length zero is one. (Spec: legacy files.)
+Only strings and binary have nulls: a value of length zero is one where the field is nullable, and in
+dictionaries. (Spec: legacy files.)
 """
 
 from __future__ import annotations
@@ -62,14 +63,16 @@ class LegacyPages:
                 raise CorruptFileError(f"batch {part.batch} has {spot.length} values, {part.end} are needed")
         if pa.types.is_dictionary(node.type):
             return (yield from self._read_dictionary(node, spots))
-        return (yield from self._read_values(node.type, spots))
+        return (yield from self._read_values(node.type, spots, nullable=node.field.nullable))
 
-    def _read_values(self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[Any]:
+    def _read_values(
+        self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, Part]], *, nullable: bool = True
+    ) -> Fetch[Any]:
         count = sum(part.end - part.start for _, part in spots)
         if pa.types.is_null(arrow_type):
             return pa.nulls(count)
         if _is_variable(arrow_type):
-            return (yield from self._read_binary(arrow_type, spots))
+            return (yield from self._read_binary(arrow_type, spots, nullable=nullable))
         bits, items = _plain_width(arrow_type)
         block = yield from self._read_plain(bits, items, spots)
         if pa.types.is_fixed_size_list(arrow_type):
@@ -112,14 +115,14 @@ class LegacyPages:
                 raise CorruptFileError("offsets decrease or are negative")
         return offsets
 
-    def _read_binary(self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[Any]:
+    def _read_binary(self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, Part]], *, nullable: bool) -> Fetch[Any]:
         offsets = yield from self._read_offsets("<i8", spots)
         buffers = yield from request([self._range(int(item[0]), int(item[-1])) for item in offsets])
         lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(item) for item in offsets)])
         ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         data = buffers[0] if len(buffers) == 1 else np.concatenate([np.empty(0, np.uint8), *buffers])
         valid = lengths > 0
-        return to_arrow(VariableBlock(ends, data), arrow_type, None if valid.all() else bitmap(valid))
+        return to_arrow(VariableBlock(ends, data), arrow_type, bitmap(valid) if nullable and not valid.all() else None)
 
     def _read_list(self, node: ListNode, parts: Sequence[Part]) -> Fetch[Any]:
         if node.dimension or pa.types.is_map(node.type):

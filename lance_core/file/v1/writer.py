@@ -42,6 +42,8 @@ class LegacyBody:
         self._nodes = [build_tree(schema, field, {}, packs=False) for field in schema.top_level]
         for node in self._nodes:
             _check(node)
+        if not any(_has_pages(node) for node in self._nodes):
+            raise InputError("no column holds a value, and legacy files need one that does", cure="Use storage version 2.2.")
         self._waiting: list[list[pa.Array]] = []
         self._num_waiting = 0
         self._offsets = [0]
@@ -150,6 +152,9 @@ class LegacyBody:
         array = plain_dictionary(array)
         known = self._known(node)
         items = array.dictionary if known is None else _merged(known, array.dictionary)
+        if not len(items) and len(array) and node.field.id not in self._fixed and _is_text(items.type):
+            # Keys that are null need a value to point at: an empty one reads as null.
+            items = _zeros(1, items.type)
         if node.field.id in self._fixed and known is not None and len(items) > len(known):
             raise InputError(
                 f"column {node.field.name!r} holds {items[len(known)].as_py()!r}, which is not in the table's dictionary",
@@ -248,14 +253,36 @@ def _is_odd_dictionary(arrow_type: pa.DataType) -> bool:
     if not pa.types.is_dictionary(arrow_type):
         return False
     kind = arrow_type.value_type
-    return not (pa.types.is_integer(kind) or str(kind) in ("string", "large_string", "binary", "large_binary"))
+    return not (pa.types.is_integer(kind) or _is_text(kind))
+
+
+def _is_list_of_odd_items(arrow_type: pa.DataType) -> bool:
+    """Whether the items of a fixed-size list have no fixed width."""
+    if not pa.types.is_fixed_size_list(arrow_type):
+        return False
+    item = arrow_type.value_type
+    while pa.types.is_fixed_size_list(item):
+        item = item.value_type
+    return not (pa.types.is_primitive(item) or pa.types.is_decimal(item) or pa.types.is_fixed_size_binary(item))
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    """Whether values are strings or bytes of any length, whose empty ones read as null."""
+    return str(arrow_type) in ("string", "large_string", "binary", "large_binary")
+
+
+def _has_pages(node: Node) -> bool:
+    if isinstance(node, StructNode):
+        return any(_has_pages(child) for child in node.children)
+    return isinstance(node, ListNode) or not pa.types.is_struct(node.type)
 
 
 def _check(node: Node) -> None:
     """Refuse what legacy files cannot hold."""
     is_list_of_structs = isinstance(node, ListNode) and node.dimension
     is_blob = node.field.extension_name.startswith("lance.blob")
-    if pa.types.is_map(node.type) or is_list_of_structs or is_blob or _is_odd_dictionary(node.type):
+    is_odd = _is_odd_dictionary(node.type) or _is_list_of_odd_items(node.type)
+    if pa.types.is_map(node.type) or is_list_of_structs or is_blob or is_odd:
         raise InputError(
             f"column {node.field.name!r} has type {node.type}, which legacy files cannot hold",
             cure="Use storage version 2.2.",
