@@ -6,6 +6,8 @@
                           buffer 0  5 1 2 packed      buffer 1  hellobcc
     "", "", "a", ""       Variable(Rle(Range(32, start 0, step 1), Flat(32)))
                           buffer 0  u64 0, 3 2        buffer 1  a           offsets 0 0 0 1 1 as runs
+    "ab", ""              Variable(Rle(Range(32, start 0, step 2), Range(32, start 1, step 1)))
+                          buffer 0  ab                         offsets 0 2 2: runs of 1 and 2
     "ab", "cd", "ef"      Variable(Range(32, start 0, step 2))              buffer 0  abcdef
     "", ""                Variable(Constant(0))                             buffer 0  nothing
 
@@ -30,8 +32,10 @@ _MAX_VALUES = 1 << 28
 
 def num_offset_buffers(offsets: CompressiveEncoding) -> int:
     """Buffers in front of the bytes. Raises UnsupportedEncodingError for offsets that no writer makes."""
+    if isinstance(offsets, Rle):
+        return int(not _is_without_bytes(offsets))
     inner = offsets.deltas if isinstance(offsets, Delta) else offsets
-    if isinstance(offsets, Delta | Range | Constant | Rle):
+    if isinstance(offsets, Delta | Range | Constant):
         return int(not isinstance(inner, Range | Constant))
     raise UnsupportedEncodingError(f"Variable with offsets of {type(offsets).__name__} is not supported")
 
@@ -63,12 +67,44 @@ def decode_apart(offsets: CompressiveEncoding, buffers: tuple[Pieces, ...], coun
     return VariableBlock(joined, gather(data.data, data.starts + firsts, sizes))
 
 
+def _is_without_bytes(encoding: Rle) -> bool:
+    return isinstance(encoding.values, Range | Constant) and isinstance(encoding.run_lengths, Range | Constant)
+
+
+def _runs(encoding: Rle, counts: Ints) -> Ints:
+    """Runs whose values and lengths are both progressions, for each chunk from the beginning."""
+    first, step, _ = _progression(encoding.values)
+    shortest, growth, _ = _progression(encoding.run_lengths)
+    if shortest < 1:
+        raise CorruptFileError("Variable: runs of no offsets")
+    found = [np.empty(0, np.int64)]
+    for count in counts.tolist():
+        # Each run holds one offset at least; what is beyond the count may be as large as it likes.
+        ends = np.cumsum(min(shortest, count + 1) + np.arange(count, dtype=np.int64) * min(growth, count + 1))
+        num_runs = int(np.searchsorted(ends, count)) + 1
+        if not count or num_runs > count or ends[num_runs - 1] != count or first + num_runs * step >= 1 << 62:
+            raise CorruptFileError(f"Variable: runs that do not hold {count} offsets")
+        values = first + np.arange(num_runs, dtype=np.int64) * step
+        found.append(np.repeat(values, np.diff(ends[:num_runs], prepend=0)))
+    return np.concatenate(found)
+
+
+def _progression(encoding: CompressiveEncoding) -> tuple[int, int, int]:
+    """(first number, step, bits) of an encoding without bytes."""
+    if isinstance(encoding, Range):
+        return max(encoding.start, 0), max(encoding.step, 0), encoding.uncompressed_bits
+    value = getattr(encoding, "value", None) or b""
+    return min(int.from_bytes(value, "little"), 1 << 62), 0, 8 * len(value)
+
+
 def _numbers(encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints, codecs: Codecs) -> tuple[Ints, int]:
     """(`counts` numbers for each chunk, joined; their bits as described)."""
     if isinstance(encoding, Constant):
         value = encoding.value or b""
         number = min(int.from_bytes(value, "little"), 1 << 62)
         return np.full(total(counts), number, np.int64), 8 * len(value)
+    if isinstance(encoding, Rle) and _is_without_bytes(encoding):
+        return _runs(encoding, counts), _progression(encoding.values)[2]
     if isinstance(encoding, Range):
         block = codecs.decode(encoding, (), counts)
     else:

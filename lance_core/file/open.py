@@ -156,7 +156,7 @@ class ContainerFile(OpenFile):
         wanted = wanted_columns(nodes)
         found = dict(zip(wanted, self.columns(wanted), strict=True))
         key = (self.store.uri, self.path, self.file_size)
-        readers = field_readers(self.path, nodes, found, self._cache, key, self.file_size)
+        readers = field_readers(self.path, nodes, found, self._cache, key, self.file_size, self.version)
         counts = {int(column.starts[-1]) for reader in readers for column in reader.columns}
         return readers, _agreed(counts)
 

@@ -133,6 +133,15 @@ SparseLayer = SparseValidity | SparseList | SparseFixedSizeList
 
 
 @dataclass(frozen=True, slots=True)
+class IndexedLayout:
+    """Values that are kept once and pointed at (2.3, in sparse pages). Buffers: the indices, then those of `items`."""
+
+    indices: CompressiveEncoding
+    items: FullZipLayout
+    layers: tuple[RepDefLayer, ...] = (RepDefLayer.ALL_VALID_ITEM,)
+
+
+@dataclass(frozen=True, slots=True)
 class SparseLayout:
     """Structure apart from values (2.3): `layers` from the outermost inwards; `values` is a layout without levels.
 
@@ -140,7 +149,7 @@ class SparseLayout:
     """
 
     layers: tuple[SparseLayer, ...]
-    values: MiniBlockLayout | FullZipLayout | ConstantLayout
+    values: MiniBlockLayout | FullZipLayout | ConstantLayout | IndexedLayout
 
 
 PageLayout = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayout

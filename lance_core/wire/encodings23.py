@@ -17,6 +17,7 @@ from lance_core.format import encoding as enc
 from lance_core.format.layout import (
     ConstantLayout,
     FullZipLayout,
+    IndexedLayout,
     MiniBlockLayout,
     RepDefLayer,
     SparseFixedSizeList,
@@ -30,6 +31,7 @@ from lance_core.wire.pb import encodings_v2_3_pb2 as pb
 from lance_core.wire.schema import parse_message
 
 Values = MiniBlockLayout | FullZipLayout | ConstantLayout
+SparseValues = Values | IndexedLayout
 _LAYERS = {int(layer): layer for layer in RepDefLayer}
 _PLAIN = (RepDefLayer.ALL_VALID_ITEM,)
 
@@ -42,6 +44,8 @@ def decode_planar_layout(data: bytes) -> Values | SparseLayout:
         return _values(message.values, _dense(message.structure.dense))
     if kind == "sparse":
         layers = tuple(_sparse_layer(layer) for layer in message.structure.sparse.layers)
+        if message.values.WhichOneof("codec") == "indexed":
+            return SparseLayout(layers, _indexed(message.values.indexed))
         return SparseLayout(layers, _values(message.values, _PLAIN))
     raise UnsupportedEncodingError(f"structural plane {kind or 'of an unknown kind'} is not read by this library")
 
@@ -88,6 +92,10 @@ def _zipped(message: pb.ZippedValues, layers: tuple[RepDefLayer, ...]) -> FullZi
         bits_per_value=message.bits_per_value if width == "bits_per_value" else None,
         bits_per_offset=message.bits_per_offset if width == "bits_per_offset" else None,
     )
+
+
+def _indexed(message: pb.IndexedValues) -> IndexedLayout:
+    return IndexedLayout(_required(message, "indices"), _zipped(message.items, _PLAIN))
 
 
 _VALUES: dict[str, Callable[..., Values]] = {
@@ -137,13 +145,24 @@ def encode_planar_layout(layout: Values | SparseLayout) -> bytes:
         for layer in layout.layers:
             _encode_sparse_layer(message.structure.sparse.layers.add(), layer)
         _encode_values(message.values, layout.values)
+        # Counts and levels of values are the structure's here.
+        kind = message.values.WhichOneof("codec")
+        if kind == "chunked":
+            message.values.chunked.ClearField("levels")
+            message.values.chunked.num_items = 0
+        elif kind == "zipped":
+            message.values.zipped.ClearField("levels")
     else:
         message.structure.dense.layers.extend(int(layer) for layer in layout.layers)  # type: ignore[misc]
         _encode_values(message.values, layout)
     return bytes(message.SerializeToString())
 
 
-def _encode_values(target: pb.ValuePlane, layout: Values) -> None:
+def _encode_values(target: pb.ValuePlane, layout: SparseValues) -> None:
+    if isinstance(layout, IndexedLayout):
+        _put(target.indexed.indices, layout.indices)
+        _encode_zipped(target.indexed.items, layout.items)
+        return
     if isinstance(layout, ConstantLayout):
         if layout.inline_value is None:
             target.none.SetInParent()

@@ -6,6 +6,7 @@ Offsets of texts as differences, ranges and runs; validity and lists as position
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 
 import lance
@@ -17,8 +18,17 @@ import lance_core
 from lance_core.codecs.blocks import Pieces
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
+from lance_core.fetch import ByteRange, run_fetch
 from lance_core.format.encoding import Constant, Delta, Flat, InlineBitpacking, Range, Rle, Variable
-from lance_core.format.layout import ConstantLayout, SparseLayout
+from lance_core.format.layout import (
+    ConstantLayout,
+    FullZipLayout,
+    IndexedLayout,
+    Page,
+    RepDefLayer,
+    SparseLayout,
+)
+from lance_core.pages.read import indexed
 from tests.bytes import byte_cases as cases
 from tests.bytes import byte_files as files
 from tests.bytes import byte_pools as pools
@@ -61,6 +71,8 @@ def test_encoding_metadata(tmp_path: Path, nulls: str, distribution: str) -> Non
         (Range(32, 0, 2), ["616263646566"]),
         (Constant(bytes(4)), [""]),
         (Rle(Range(32, 0, 1), Flat(32)), ["0000000000000000 01000000 03000000", "61"]),
+        (Rle(Range(32, 0, 2), Range(32, 1, 2)), ["6162"]),
+        (Rle(Range(32, 0, 1), Constant(b"\x02\0\0\0")), ["61"]),
         (Rle(Flat(32), Flat(8)), ["0400000000000000 02000000 04", "6162"]),
     ],
 )
@@ -80,6 +92,13 @@ def test_offsets_apart(offsets: object, buffers: list[str]) -> None:
             short[number] = Pieces.whole(np.frombuffer(item[:-1], np.uint8))
             with pytest.raises(CorruptFileError):
                 CODECS.decode(encoding, tuple(short), counts)
+
+
+@pytest.mark.parametrize("lengths", [Range(32, 2, 3), Range(32, 0, 1), Constant(bytes(4)), Range(32, 5, 0)])
+def test_runs_that_do_not_add_up_are_refused(lengths: Range | Constant) -> None:
+    pieces = (Pieces.whole(np.zeros(100, np.uint8)),)
+    with pytest.raises(CorruptFileError, match="runs"):
+        CODECS.decode(Variable(Rle(Range(32, 0, 1), lengths)), pieces, np.array([3], np.int64))
 
 
 def test_what_is_unknown_is_refused_by_name() -> None:
@@ -124,3 +143,57 @@ def test_a_warning_comes_with_it(tmp_path: Path) -> None:
         lance_core.write_dataset(pa.table({"c": [2]}), str(tmp_path / "t"), mode="append")
     assert lance.dataset(tmp_path / "t").to_table().column("c").to_pylist() == [1, 2]
     assert lance_core.dataset(str(tmp_path / "t")).to_table(filter="c = 2").num_rows == 1
+
+
+def nested(kind: pa.DataType, count: int) -> pa.Array:
+    """Values of a nested type, nulls on each level; texts are long, and few."""
+    rng = random.Random(5)
+
+    def value(of: pa.DataType) -> object:
+        if rng.random() < 0.2:
+            return None
+        if pa.types.is_list(of):
+            return [value(of.value_type) for _ in range(rng.randrange(4))]
+        if pa.types.is_fixed_size_list(of):
+            return [value(of.value_type) for _ in range(of.list_size)]
+        if pa.types.is_struct(of):
+            return {"a": value(of.field(0).type)}
+        return "x" * (300 + rng.randrange(50)) if pa.types.is_string(of) else rng.randrange(1000)
+
+    return pa.array([value(kind) for _ in range(count)], kind)
+
+
+def around(item: pa.DataType) -> dict[str, pa.DataType]:
+    """Lists around and inside fixed-size lists of structs."""
+    flat, inner = pa.struct([("a", item)]), pa.struct([("a", pa.list_(item))])
+    fixed = pa.list_(flat, 3)
+    both = pa.list_(pa.struct([("a", pa.list_(fixed))]), 2)
+    return {"list": pa.list_(fixed), "lists": pa.list_(pa.list_(fixed)), "inside": pa.list_(inner, 3), "both": both}
+
+
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+@pytest.mark.parametrize("item", [pa.int32(), pa.string()], ids=str)
+@pytest.mark.parametrize("shape", ["list", "lists", "inside", "both"])
+def test_lists_and_fixed_size_lists_of_structs(tmp_path: Path, shape: str, item: pa.DataType) -> None:
+    """Both ways; the official library keeps few long texts once, and points at them."""
+    table = pa.table({"c": nested(around(item)[shape], 600)})
+    rows = [0, 7, 599]
+    for writer in (lance, lance_core):
+        root = tmp_path / writer.__name__
+        writer.write_dataset(table, root, data_storage_version="2.3")
+        for reader in (lance, lance_core):
+            dataset = reader.dataset(root)
+            assert dataset.to_table().column(0).to_pylist() == table.column(0).to_pylist()
+            assert dataset.take(rows).column(0).to_pylist() == table.take(rows).column(0).to_pylist()
+    if item == pa.string():
+        assert b"xxx" in (raw := next((tmp_path / "lance" / "data").glob("*.lance")).read_bytes())
+        assert len(raw) < len(next((tmp_path / "lance_core" / "data").glob("*.lance")).read_bytes())
+
+
+def test_indices_beyond_their_values_are_refused() -> None:
+    items = FullZipLayout(Variable(Flat(32)), (RepDefLayer.ALL_VALID_ITEM,), 1, 1, bits_per_offset=32)
+    layout = IndexedLayout(Flat(32), items)
+    data = np.array([0, 1], "<u4").tobytes()
+    page = Page(layout, (ByteRange(0, 8),), 2)  # type: ignore[arg-type]
+    with pytest.raises(CorruptFileError, match="index 1 into 1 values"):
+        run_fetch(indexed.load(layout, page, CODECS), lambda ranges: [data[item.start : item.end] for item in ranges])

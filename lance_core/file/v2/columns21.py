@@ -21,10 +21,11 @@ from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
 from lance_core.file.convert.assemble import leaf_array, nested_array
-from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
+from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import clip, scale
 from lance_core.format.layout import BlobLayout, Column, MiniBlockLayout, Page
+from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
 from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
@@ -260,17 +261,29 @@ def fixed_size(arrow_type: pa.DataType) -> float | None:
         return None
 
 
-def row_scales(node: Node, factor: int = 1, *, in_list: bool = False) -> Iterator[tuple[LeafNode, int]]:
-    """Each leaf with the items its pages count per row: fixed-size lists of structs multiply, until a list begins."""
+def row_scales(node: Node, outer: int = 1, inner: int = 0) -> Iterator[tuple[LeafNode, int, int]]:
+    """Each leaf with how its pages count rows: fixed-size lists of structs multiply `outer` until a list begins, and below
+    one `inner` (0: there is no list), which pages of 2.3 count too.
+    """
     if isinstance(node, LeafNode):
-        yield node, factor
+        yield node, outer, max(inner, 1)
     elif isinstance(node, StructNode):
         for child in node.children:
-            yield from row_scales(child, factor, in_list=in_list)
-    elif isinstance(node, ListNode) and node.dimension:
-        yield from row_scales(node.item, factor if in_list else factor * node.dimension, in_list=in_list)
+            yield from row_scales(child, outer, inner)
+    elif node.dimension:
+        below = (outer, inner * node.dimension) if inner else (outer * node.dimension, 0)
+        yield from row_scales(node.item, *below)
     else:
-        yield from row_scales(node.item, factor, in_list=True)
+        yield from row_scales(node.item, outer, max(inner, 1))
+
+
+def _counted_in_rows(path: str, leaf: LeafNode, column: Column, inner: int) -> Column:
+    """Pages as earlier versions count them: a list of fixed-size lists of structs is one row."""
+    if inner == 1:
+        return column
+    if any(page.num_rows % inner for page in column.pages):
+        raise CorruptFileError(f"{path}: column {leaf.field.name!r} has pages that do not hold whole lists of {inner} items")
+    return replace(column, pages=tuple(replace(page, num_rows=page.num_rows // inner) for page in column.pages))
 
 
 def field_readers(
@@ -280,15 +293,18 @@ def field_readers(
     cache: LruCache,
     key: tuple[object, ...],
     file_size: int,
+    version: FileVersion,
 ) -> list[FieldReader]:
     """A reader for each top-level field; `columns` holds the metadata of every column the nodes name."""
     readers = []
     for node in nodes:
-        found = [
-            column_reader(path, leaf, columns[leaf.column], factor, cache, key, file_size)
-            for leaf, factor in row_scales(node)
-            if leaf.column is not None
-        ]
+        found = []
+        for leaf, outer, inner in row_scales(node):
+            if leaf.column is not None:
+                column = columns[leaf.column]
+                if version >= FileVersion.V2_3:
+                    column = _counted_in_rows(path, leaf, column, inner)
+                found.append(column_reader(path, leaf, column, outer, cache, key, file_size))
         readers.append(FieldReader(path, node, tuple(found)))
     return readers
 

@@ -26,6 +26,7 @@ from lance_core.file.convert.tree import (
     is_old_blob,
     leaves,
 )
+from lance_core.file.v2.columns21 import row_scales
 from lance_core.file.writable import check_empty_struct, is_empty_struct
 from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
 from lance_core.format.schema import Schema
@@ -45,6 +46,8 @@ class LeafEncoder:
         self._firsts = list(itertools.accumulate((len(list(leaves(node))) for node in self._nodes), initial=0))
         self._old_blobs = [version is FileVersion.V2_1 and is_old_blob(leaf.field) for leaf in self._leaves]
         self._dimensions = [found for node in self._nodes for found in _dimensions(node)]
+        is_newest = version is FileVersion.V2_3
+        self._inner = [inner if is_newest else 1 for node in self._nodes for _, _, inner in row_scales(node)]
         settings = [found for node in self._nodes for found in _settings(node, {})]
         self._options = [EncodingOptions.parse(found, version) for found in settings]
 
@@ -78,7 +81,7 @@ class LeafEncoder:
         options = self._options[column]
         if self._version is FileVersion.V2_3:
             options = replace(options, dimensions=self._dimensions[column])
-        pages = encode_pages(leaf, options)
+        pages = [_with_inner_items(page, self._inner[column]) for page in encode_pages(leaf, options)]
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
 
     def column_encoding(self, column: int) -> object:
@@ -102,6 +105,11 @@ def _dimensions(node: Node, outer: tuple[int, ...] = ()) -> Iterator[tuple[int, 
         yield known
     for child in node.children if isinstance(node, StructNode) else (node.item,) if isinstance(node, ListNode) else ():
         yield from _dimensions(child, known)
+
+
+def _with_inner_items(page: EncodedPage, inner: int) -> EncodedPage:
+    """The page with its length in items of the fixed-size lists of structs that its lists hold, as 2.3 counts."""
+    return page if inner == 1 else replace(page, num_rows=page.num_rows * inner)
 
 
 def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:

@@ -26,6 +26,7 @@ from lance_core.fetch import Fetch
 from lance_core.format.layout import (
     ConstantLayout,
     FullZipLayout,
+    IndexedLayout,
     MiniBlockLayout,
     Page,
     RepDefLayer,
@@ -37,13 +38,18 @@ from lance_core.format.layout import (
 from lance_core.pages.buffers import part, request
 from lance_core.pages.leaf import ConstantValues, Leaf, max_rep, max_visible_def
 from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
-from lance_core.pages.read import constant, fullzip, miniblock
+from lance_core.pages.read import constant, fullzip, indexed, miniblock
 from lance_core.pages.read.sparse_numbers import MAX_NUMBERS, read_numbers
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import select_entries
 from lance_core.pages.value_slots import take_slots
 
-_INNER: dict[type, Any] = {MiniBlockLayout: miniblock, FullZipLayout: fullzip, ConstantLayout: constant}
+_INNER: dict[type, Any] = {
+    MiniBlockLayout: miniblock,
+    FullZipLayout: fullzip,
+    ConstantLayout: constant,
+    IndexedLayout: indexed,
+}
 _ALL_VALID = (RepDefLayer.ALL_VALID_ITEM,)
 
 
@@ -97,8 +103,9 @@ def _own_buffers(layout: SparseLayout) -> int:
     values = layout.values
     if isinstance(values, MiniBlockLayout):
         return 2 + (values.dictionary is not None)
-    if isinstance(values, FullZipLayout):
-        return 1 + (values.bits_per_offset is not None)
+    if isinstance(values, FullZipLayout | IndexedLayout):
+        zipped = values if isinstance(values, FullZipLayout) else values.items
+        return 1 + (zipped.bits_per_offset is not None) + isinstance(values, IndexedLayout)
     return 0
 
 
@@ -184,7 +191,7 @@ def _values_before(structure: Leaf, layout: SparseLayout) -> Ints:
     if structure.def_ is None:
         return np.arange(structure.num_levels + 1, dtype=np.int64)
     values = layout.values
-    with_nulls = isinstance(values, MiniBlockLayout) or (
+    with_nulls = isinstance(values, MiniBlockLayout | IndexedLayout) or (
         isinstance(values, FullZipLayout) and values.num_items == structure.values.count
     )
     before = np.zeros(structure.num_levels + 1, np.int64)

@@ -14,6 +14,8 @@ header have 16 bits. (FORMAT B.2, B.3)
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
@@ -22,12 +24,16 @@ from lance_core.codecs.fixed_size_list import has_values, holds_bits, row_bits
 from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.packed import is_fixed
 from lance_core.errors import InputError
+from lance_core.format.layout import FullZipLayout, RepDefLayer
+from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.leaf import ConstantValues, Leaf, max_def, max_rep
+from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues, max_def, max_rep, max_visible_def
 from lance_core.pages.select import check_slots, cut_entries
+from lance_core.pages.value_slots import take_slots
 from lance_core.pages.write.constant import encode_all_null, encode_constant
 from lance_core.pages.write.fullzip import encode_full_zip
 from lance_core.pages.write.miniblock import encode_mini_block
+from lance_core.pages.write.sparse import encode_around
 
 FULL_ZIP_BITS = 256 * 8
 LEVEL_BUDGET_BITS = 131_072
@@ -54,6 +60,8 @@ def encode_page(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
     values = leaf.values
     if (isinstance(values, ConstantValues) and values.scalar is None) or values.count == 0 or _all_null(leaf):
         return encode_all_null(leaf, options)
+    if options.version is FileVersion.V2_3 and leaf.rep is not None and any(options.dimensions):
+        return _encode_sparse(leaf, options)
     page = encode_constant(leaf, options)
     if page is not None:
         return page
@@ -66,6 +74,22 @@ def encode_page(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
     if isinstance(values, ListBlock) and holds_bits(values):
         raise InputError(f"a fixed-size list of {row_bits(values)} bits and their nulls is too large for a chunk")
     return encode_full_zip(leaf, values, options)
+
+
+def _encode_sparse(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
+    """Structure and values apart; zipped values leave out the nulls."""
+    values = leaf.values
+    inner = encode_page(_plain_leaf(values), replace(options, dimensions=()))
+    if isinstance(inner.layout, FullZipLayout) and leaf.def_ is not None:
+        visible = leaf.def_[leaf.def_ <= max_visible_def(leaf.layers)]
+        stored = take_slots(values, np.flatnonzero(visible == 0))
+        assert not isinstance(stored, ConstantValues)
+        inner = encode_full_zip(_plain_leaf(stored), stored, options)
+    return encode_around(leaf, inner, options.dimensions)
+
+
+def _plain_leaf(values: LeafValues) -> Leaf:
+    return Leaf(values, None, None, (RepDefLayer.ALL_VALID_ITEM,), values.count)
 
 
 def _all_null(leaf: Leaf) -> bool:

@@ -1,8 +1,9 @@
-"""Writing pages of 2.3 that hold no value at all: their structure as positions. The bytes are drawn in `read.sparse`.
+"""Writing pages of 2.3 whose structure is kept as positions, apart from the values. The bytes are drawn in `read.sparse`.
 
 list<int32> [null, [], null]      list layer: no lists with items, nulls at 0 and 2      item layer: nothing
 
-Pages with values are written dense, as 2.2 writes them: the official library reads either.
+Pages without values are written so, and those of lists around or inside fixed-size lists of structs, which the official
+library does not read in dense pages. All others are dense, as 2.2 writes them: the official library reads either.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.errors import InputError
 from lance_core.fetch import Buffer
 from lance_core.format.encoding import CompressiveEncoding, Constant, Flat
 from lance_core.format.layout import (
     ConstantLayout,
+    FullZipLayout,
+    MiniBlockLayout,
     RepDefLayer,
     SparseFixedSizeList,
     SparseLayer,
@@ -31,12 +35,19 @@ _NO_VALUES = ConstantLayout((RepDefLayer.ALL_VALID_ITEM,))
 
 def encode_nothing(leaf: Leaf, dimensions: tuple[int, ...]) -> EncodedPage:
     """A page without values. `dimensions` (innermost first): fixed-size lists of structs among the layers, 0 elsewhere."""
+    return encode_around(leaf, EncodedPage(_NO_VALUES, (), 0), dimensions)
+
+
+def encode_around(leaf: Leaf, values: EncodedPage, dimensions: tuple[int, ...]) -> EncodedPage:
+    """The structure of a leaf around its `values`, which were encoded as a page without levels."""
+    if not isinstance(values.layout, ConstantLayout | MiniBlockLayout | FullZipLayout):
+        raise InputError(f"a page of {type(values.layout).__name__} has no place in a sparse one")
     sizes = dimensions or (0,) * len(leaf.layers)
     slots = tuple(max(size, 1) for size in sizes)
     steps = unravel(leaf.rep, leaf.def_, leaf.layers, leaf.values.count, dimensions=slots)
     buffers: list[Buffer] = []
     layers = tuple(_layer(step, size, buffers) for step, size in zip(steps, reversed(sizes), strict=True))
-    return EncodedPage(SparseLayout(layers, _NO_VALUES), tuple(buffers), leaf.num_rows)
+    return EncodedPage(SparseLayout(layers, values.layout), (*values.buffers, *buffers), leaf.num_rows)
 
 
 def _layer(step: Nesting, dimension: int, buffers: list[Buffer]) -> SparseLayer:

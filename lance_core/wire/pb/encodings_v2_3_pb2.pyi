@@ -189,8 +189,8 @@ class IndexedValues(_message.Message):
     INDICES_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     indices: CompressiveEncoding
-    items: CompressiveEncoding
-    def __init__(self, indices: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., items: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
+    items: ZippedValues
+    def __init__(self, indices: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., items: _Optional[_Union[ZippedValues, _Mapping]] = ...) -> None: ...
 
 class BufferCompression(_message.Message):
     __slots__ = ("scheme", "level")
