@@ -16,7 +16,8 @@ class LanceValidateOperator(LanceVerbOperator):
     and
 
     :param version: the version; None is the newest. (templated)
-    :param deep: open every data and deletion file, not only the manifest.
+    :param deep: True also reads every page and compares every index with its rows; False looks at the manifest only. By
+        default every data and deletion file is opened.
     :param indices: compare every index with the rows it covers; reads both whole.
     :param seal_indices: write checksums for indices that have none (the official library's), once they were compared, so
         that every later reader can trust them without comparing.
@@ -28,7 +29,7 @@ class LanceValidateOperator(LanceVerbOperator):
         self,
         *,
         version: int | str | None = None,
-        deep: bool = True,
+        deep: bool | None = None,
         indices: bool = False,
         seal_indices: bool = False,
         **kwargs: Any,
@@ -44,5 +45,6 @@ class LanceValidateOperator(LanceVerbOperator):
         from lance_core.jobs.specs.maintenance import ValidateSpec
         from lance_core.jobs.specs.spec import read_spec
 
-        wanted = {"deep": self.deep, "indices": self.indices, "seal_indices": self.seal_indices}
-        return read_spec(ValidateSpec, {"uri": uri, "identity": identity, **wanted, **given(version=whole(self.version))})
+        wanted = {"indices": self.indices, "seal_indices": self.seal_indices}
+        chosen = given(version=whole(self.version), deep=self.deep)
+        return read_spec(ValidateSpec, {"uri": uri, "identity": identity, **wanted, **chosen})

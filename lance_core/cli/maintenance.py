@@ -12,16 +12,17 @@ from lance_core.cli.table import Table, table_command
 
 @table_command("validate")
 @click.option("--shallow", is_flag=True, help="Look at the manifest only; open no files.")
+@click.option("--deep", is_flag=True, help="Also read every page, and compare every index with its rows.")
 @click.option("--indices", is_flag=True, help="Compare every index with the rows it covers; reads both whole.")
-def validate(table: Table, output: Output, shallow: bool, indices: bool) -> None:
+def validate(table: Table, output: Output, shallow: bool, deep: bool, indices: bool) -> None:
     """Check a version: ids, row counts, every data and deletion file. Exit code 1 names the first thing wrong."""
     from lance_core.dataset.indexing.seal import check_indices
     from lance_core.dataset.maintain.validate import check_snapshot
 
     snapshot = table.open()
     with output.progress("checking") as progress:
-        opened = check_snapshot(snapshot, deep=not shallow, progress=progress)
-        if indices:
+        opened = check_snapshot(snapshot, deep=deep or (False if shallow else None), progress=progress)
+        if indices and not deep:
             check_indices(snapshot, progress=progress)
     output.message(
         f"version {snapshot.version} of {snapshot.uri} is whole: {snapshot.manifest.num_rows} rows, {opened} files opened",

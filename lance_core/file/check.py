@@ -23,6 +23,8 @@ from lance_core.file.v1.reader import LegacyFile
 from lance_core.format.schema import Field, Schema
 
 _BATCH_ROWS = 8192
+_BATCH_BYTES = 32 << 20
+_OLD_BLOB = ("position", "size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ def _wrong(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> str
 def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None:
     """All rows of one field."""
     read = 0
-    for batch in opened.read(schema, batch_size=_BATCH_ROWS):
+    # Blobs out of line are read by their descriptors: there is no end to what they may take.
+    projection = opened.project(schema, blobs="descriptions")
+    for batch in projection.read(batch_size=min(_BATCH_ROWS, projection.rows_within(_BATCH_BYTES))):
         column = batch.column(0)
         last = read + len(column)
         try:
@@ -83,9 +87,20 @@ def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None
             check_nulls(column, batch.schema.field(0), path=field.name, first_row=read)
         except SchemaMismatchError as error:
             raise CorruptFileError(str(error)) from error
+        _check_places(opened, column)
         read = last
     if read != num_rows:
         raise CorruptFileError(f"{read} rows were read, the file says that it has {num_rows}")
+
+
+def _check_places(opened: OpenFile, column: pa.Array) -> None:
+    """Whether blobs of files before 2.2 lie in their file."""
+    if not pa.types.is_struct(column.type) or tuple(column.type.names) != _OLD_BLOB:
+        return
+    ends = pc.if_else(pc.greater(column.field(1), 0), pc.add(column.field(0), column.field(1)), 0)
+    last = pc.max(ends).as_py() or 0
+    if last > opened.file_size:
+        raise CorruptFileError(f"a blob ends at byte {last} of a file of {opened.file_size} bytes")
 
 
 def _check_statistics(opened: LegacyFile, schema: Schema, field: Field) -> None:

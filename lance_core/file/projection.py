@@ -123,6 +123,10 @@ class FileProjection:
             return no_columns(len(order))
         return batch.take(pa.array(order))
 
+    def rows_within(self, num_bytes: int) -> int:
+        """About how many rows take up `num_bytes` once decoded, at least one."""
+        return max(1, int(num_bytes / self._row_size)) if self._row_size > 0 else _MAX_WINDOW_ROWS
+
     def table(self, ranges: Ranges | None = None) -> pa.Table:
         """All selected rows as one table whose columns keep the chunks they were decoded in."""
         selection = select_ranges(ranges, self.num_rows)

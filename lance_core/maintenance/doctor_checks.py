@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from lance_core.commit import naming
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
-from lance_core.dataset.maintain.validate import check_snapshot
+from lance_core.dataset.maintain.validate import find_damages
 from lance_core.dataset.versions.auto_cleanup import parse_duration
 from lance_core.dataset.versions.cleanup import plan_cleanup
 from lance_core.errors import LanceError
@@ -24,6 +24,7 @@ MANIFEST_BYTES = 16 << 20
 CONFLICT_SHARE = 0.3
 MIN_VERSIONS_FOR_CONFLICTS = 10
 STRANDED_BYTES = 1 << 10
+MOST_DAMAGES = 50
 
 
 def many_versions(patient: Patient) -> Iterator[Finding]:
@@ -210,14 +211,18 @@ def conflicts(patient: Patient) -> Iterator[Finding]:
 
 
 def damage(patient: Patient) -> Iterator[Finding]:
-    """Files that are missing or that do not hold what the manifest says."""
+    """Files that are missing, or that do not hold what they or the manifest say; indices that say something else."""
+    messages: list[str] = []
     try:
-        check_snapshot(patient.snapshot, deep=True)
+        messages += find_damages(patient.snapshot)
     except LanceError as error:
+        messages.append(str(error))
+    if messages:
         yield Finding(
             code="damaged", severity="error", title="The newest version is damaged",
-            size=1, unit="finding", cost=str(error),
-            cure=f"lance restore {patient.uri} VERSION (an older version that `lance validate` calls whole)",
+            size=len(messages), unit="findings", cost=messages[0],
+            cure=f"lance restore {patient.uri} VERSION (an older version that `lance validate --deep` calls whole)",
+            details={"findings": messages[:MOST_DAMAGES]},
         )  # fmt: skip
 
 

@@ -308,11 +308,11 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         found = FragmentList.of(self._snapshot.manifest.fragments).get(fragment_id)
         return None if found is None else LanceFragment(self._snapshot, fragment=found)
 
-    def validate(self) -> None:
-        """Open every file and compare it with the manifest. Raises CorruptFileError, NotFoundError."""
+    def validate(self, *, deep: bool = False) -> None:
+        """Open every file; `deep` also reads every page and compares indices. Raises CorruptFileError, NotFoundError."""
         from lance_core.dataset.maintain.validate import check_snapshot
 
-        check_snapshot(self._snapshot)
+        check_snapshot(self._snapshot, deep=deep or None)
 
     # Writing: see also `EditingVerbs`
 

@@ -5,19 +5,22 @@
     fragment ids unique, files open and of the right length, deletions in range and as many as said
     stable row ids: one for each row, no two rows with the same, none beyond what was handed out
     indices: on columns that exist, bitmaps of fragments that exist or existed, files there and of the size written down
+    deep: every page decodes, to as many rows and such values as files and schema say; indices say what the rows say
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_core.commit.naming import INDICES
+from lance_core.dataset.indexing.seal import check_indices
+from lance_core.dataset.maintain.check_pages import page_damages
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, FormatError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import TOMBSTONE
@@ -26,11 +29,59 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) after each fragment."""
 
 
-def check_snapshot(snapshot: Snapshot, *, deep: bool = True, progress: Progress | None = None) -> int:
-    """Check a version; `deep` opens every data and deletion file. Returns the number of data files opened.
+def check_snapshot(snapshot: Snapshot, *, deep: bool | None = None, progress: Progress | None = None) -> int:
+    """Check a version: the manifest, and every data and deletion file opened. Returns the number of data files opened.
 
+    `deep`: True also reads every page and compares every index with its rows, False looks at the manifest only.
     Raises CorruptFileError for the first thing that is wrong, NotFoundError for a file that is missing.
     """
+    opened = _check_files(snapshot, deep=deep is not False, progress=None if deep else progress)
+    if deep:
+        for message in page_and_index_damages(snapshot, progress=progress):
+            raise CorruptFileError(
+                message, uri=snapshot.uri, version=snapshot.version, cure="Restore the file, or an older version."
+            )
+    return opened
+
+
+def find_damages(snapshot: Snapshot) -> Iterator[str]:
+    """Everything that a deep check finds, one message each. Raises StoreError."""
+    try:
+        _check_files(snapshot, deep=True, progress=None)
+    except (FormatError, NotFoundError) as error:
+        yield str(error)
+    told = set()
+    for message in page_and_index_damages(snapshot):
+        if message not in told:
+            told.add(message)
+            yield message
+
+
+def page_and_index_damages(snapshot: Snapshot, *, progress: Progress | None = None) -> Iterator[str]:
+    """What reading all pages finds, and comparing all indices with their rows when the pages are sound."""
+    is_sound = True
+    fragments = snapshot.manifest.fragments
+    for done, fragment in enumerate(fragments, 1):
+        try:
+            reader = FragmentReader(snapshot, fragment)
+        except FormatError as error:
+            is_sound = False
+            yield str(error)
+            continue
+        for damage in page_damages(reader, snapshot.manifest.schema):
+            is_sound = False
+            yield damage.message
+        if progress is not None:
+            progress(done, len(fragments))
+    if is_sound:
+        for name in dict.fromkeys(index.name for index in snapshot.manifest.indices):
+            try:
+                check_indices(snapshot, [name])
+            except (FormatError, NotFoundError) as error:
+                yield str(error)
+
+
+def _check_files(snapshot: Snapshot, *, deep: bool, progress: Progress | None) -> int:
     manifest = snapshot.manifest
     ids = [fragment.id for fragment in manifest.fragments]
     if len(set(ids)) != len(ids):
@@ -92,6 +143,10 @@ def _check_entry(snapshot: Snapshot, fragment: Fragment) -> None:
     seen: set[int] = set()
     for file in fragment.files:
         live = [field for field in file.fields if field != TOMBSTONE]
+        if len(set(live)) != len(live) or (file.version.is_legacy and live != sorted(live)):
+            raise CorruptFileError(
+                f"{snapshot.uri}: {file.path} of fragment {fragment.id} lists unsorted or duplicate field ids: {live[:20]}"
+            )
         if seen & set(live):
             raise CorruptFileError(f"{snapshot.uri}: fragment {fragment.id} has a field in two files", uri=snapshot.uri)
         seen.update(live)

@@ -109,14 +109,14 @@ class FragmentReader:
 
     def table(self, schema: Schema, rows: RowSelection) -> pa.Table | None:
         """Physical rows as a table of decoded chunks, when one file has all the columns; else None."""
-        sources = self._sources(schema)
+        sources = self.sources(schema)
         if len(sources) != 1 or sources[0][1].ids != schema.ids:
             return None
         return self._project(*sources[0]).table(rows)
 
     def _stored(self, schema: Schema, rows: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
         target = schema_to_arrow(schema)
-        sources = self._sources(schema)
+        sources = self.sources(schema)
         if not sources:
             if not self.fragment.files and rows.num_rows:
                 raise CorruptFileError(
@@ -133,7 +133,7 @@ class FragmentReader:
         for parts in zip(*streams, strict=True):
             yield assemble(parts, target, parts[0].num_rows)
 
-    def _sources(self, schema: Schema) -> list[tuple[DataFile, Schema]]:
+    def sources(self, schema: Schema) -> list[tuple[DataFile, Schema]]:
         """The files that hold some of the fields, each with the part of the schema it holds."""
         key = schema.ids
         if key in self._parts:

@@ -121,13 +121,14 @@ class RestoreSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateSpec(JobSpec):
-    """Check that a version (None: the newest) is whole. `deep` opens every data and deletion file; `indices` compares every
-    index with the rows it covers; `seal_indices` writes checksums for those that have none, once they were compared.
+    """Check that a version (None: the newest) is whole: every data and deletion file is opened. `deep`: True also reads
+    every page and compares every index with its rows, False looks at the manifest only. `indices` compares every index with
+    the rows it covers; `seal_indices` writes checksums for those that have none, once they were compared.
     """
 
     kind: ClassVar[str] = "validate"
 
     version: int | None = None
-    deep: bool = True
+    deep: bool | None = None
     indices: bool = False
     seal_indices: bool = False
