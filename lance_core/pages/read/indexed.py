@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lance_core.codecs.blocks import FixedBlock, Ints, Pieces
+from lance_core.arrays import Ints
+from lance_core.codecs.blocks import FixedBlock, Pieces
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.errors import CorruptFileError
