@@ -113,21 +113,24 @@ class IndexFolder:
         table: pa.Table | Iterable[pa.RecordBatch],
         schema: pa.Schema,
         *,
-        metadata: Mapping[str, bytes] | None = None,
+        metadata: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]] | None = None,
         buffers: Iterable[bytes] = (),
     ) -> IndexFile:
-        """Write a file of the folder in the version index files have (2.2); global buffers are numbered from 1."""
+        """Write a file of the folder in the version index files have (2.2); global buffers are numbered from 1.
+
+        `metadata` as a function is asked when all rows have been written.
+        """
         path = f"{self.path}/{name}"
         store = SummingStore(self.store)
         writer = FileWriter(store, path, schema_from_arrow(schema, version=FileVersion.V2_2), version=FileVersion.V2_2)
         with writer:
             for data in buffers:
                 writer.add_global_buffer(data)
-            for key, value in (metadata or {}).items():
-                writer.add_metadata(key, value)
             batches = table.to_batches(max_chunksize=WRITTEN_ROWS) if isinstance(table, pa.Table) else table
             for batch in batches:
                 writer.write(batch)
+            for key, value in (metadata() if callable(metadata) else metadata or {}).items():
+                writer.add_metadata(key, value)
             size = writer.finish().size
         self.written[name] = store.sums_of()
         return IndexFile(name, size)

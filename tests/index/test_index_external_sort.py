@@ -15,7 +15,8 @@ import pytest
 import lance_core
 from lance_core.errors import InputError
 from lance_core.index.base import ID, VALUE
-from lance_core.index.scalar.external_sort import MEMORY_VARIABLE, MIN_MEMORY, in_order, memory_limit
+from lance_core.index.memory import MEMORY_VARIABLE, MIN_MEMORY, memory_bytes
+from lance_core.index.scalar.external_sort import in_order
 
 ROWS = 6000
 rng = np.random.default_rng(5)
@@ -84,7 +85,7 @@ def test_what_is_sorted_at_once_is_bounded(name: str) -> None:
 def test_an_index_built_in_little_memory_answers_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = rng.integers(0, 100_000, 400_000)
     ds = lance_core.write_dataset(pa.table({"a": numbers, "s": [f"{number:x}" for number in numbers]}), tmp_path / "t")
-    monkeypatch.setattr("lance_core.index.scalar.external_sort.DEFAULT_MEMORY", 8 << 20)
+    monkeypatch.setattr("lance_core.index.memory.DEFAULT_MEMORY", 8 << 20)
     for column in ("a", "s"):
         ds.create_scalar_index(column, "BTREE")
     for text in ("a = 777", "a > 99990", "a BETWEEN 5 AND 9", "s = 'ff'", "s < '1001'"):
@@ -96,6 +97,6 @@ def test_an_index_built_in_little_memory_answers_the_same(tmp_path: Path, monkey
 def test_too_little_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MEMORY_VARIABLE, "1000")
     with pytest.raises(InputError, match=str(MIN_MEMORY)):
-        memory_limit()
+        memory_bytes()
     monkeypatch.setenv(MEMORY_VARIABLE, str(1 << 30))
-    assert memory_limit() == 1 << 30
+    assert memory_bytes() == 1 << 30

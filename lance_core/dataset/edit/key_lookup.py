@@ -5,11 +5,13 @@
     on id    source ids 7, 9, 7 -> table rows with 7 or 9: (address, row of the source) for every pair that agrees
 
 One whole-number key that lies close together is looked up in an array, without hashing anything; the rest is a hash join.
+Of the table a few fragments' keys are in memory at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ import pyarrow as pa
 from lance_core.arrays import Addresses, Ints
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
-from lance_core.dataset.scan.to_table import scan_table
+from lance_core.dataset.scan.to_table import scan_tables
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -28,6 +30,8 @@ from lance_core.errors import InputError
 _ROW = "__source_row"
 _STEP = 1 << 16
 """Rows looked up at a time, so that what is computed of them stays in the processor's cache."""
+_JOINED_ROWS = 1 << 21
+"""Rows of the table that are joined with the source at once, and four times the source's if that is more."""
 _MOST_SLOTS = 1 << 24
 """Entries of the look-up array at most, 64 MiB of them."""
 
@@ -47,15 +51,32 @@ def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple
 def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
     schema = snapshot.manifest.schema
     plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*on, "_rowaddr"]))
-    target = scan_table(snapshot, plan)
     keys = source.select([*on]).append_column(_ROW, pa.array(np.arange(source.num_rows)))
-    try:
-        joined = target.join(keys, keys=[*on], join_type="inner")
-    except pa.ArrowException as error:
-        raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
-    addresses, rows = (joined.column(name).to_numpy() for name in ("_rowaddr", _ROW))
+    found, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for target in _shares(scan_tables(snapshot, plan), max(_JOINED_ROWS, 4 * source.num_rows)):
+        try:
+            joined = target.join(keys, keys=[*on], join_type="inner")
+        except pa.ArrowException as error:
+            raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
+        found.append(joined.column("_rowaddr").to_numpy().astype(np.uint64))
+        rows.append(joined.column(_ROW).to_numpy().astype(np.int64))
+    addresses, matched = np.concatenate(found), np.concatenate(rows)
     order = np.argsort(addresses, kind="stable")
-    return addresses[order].astype(np.uint64), rows[order].astype(np.int64)
+    return addresses[order], matched[order]
+
+
+def _shares(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:
+    """Tables of about `most` rows: each join builds a hash table of the whole source anew."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        if count >= most:
+            yield pa.concat_tables(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _look_up_table(keys: pa.ChunkedArray, target: pa.DataType) -> tuple[int, npt.NDArray[np.int32]] | None:
@@ -79,10 +100,10 @@ def _look_up_table(keys: pa.ChunkedArray, target: pa.DataType) -> tuple[int, npt
 def _look_up(snapshot: Snapshot, key: str, low: int, slots: npt.NDArray[np.int32]) -> tuple[Addresses, Ints]:
     schema = snapshot.manifest.schema
     fragments = snapshot.manifest.fragments
-    column = scan_table(snapshot, plan_scan(schema, fragments, plan_projection(schema, [key]))).column(0)
+    tables = scan_tables(snapshot, plan_scan(schema, fragments, plan_projection(schema, [key])))
     found, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     start = 0
-    for chunk in column.chunks:
+    for chunk in itertools.chain.from_iterable(table.column(0).chunks for table in tables):
         hits, theirs = _hits(chunk, low, slots)
         found.append(hits + start)
         rows.append(theirs)

@@ -34,9 +34,14 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = N
     schema = plan.projection.arrow_schema
     if plan.limit is not None or plan.offset:
         return _from_batches(scan(snapshot, plan, batch_size=batch_size or LARGE_BATCH_ROWS), schema)
-    made = in_order(snapshot, plan, lambda task: _task_table(snapshot, plan, task, batch_size))
-    tables = [table for _, table in made if table.num_rows]
+    tables = [*scan_tables(snapshot, plan, batch_size=batch_size)]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def scan_tables(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> Iterator[pa.Table]:
+    """The result of a plan without a limit, a fragment at a time and in order; few of them are held at once."""
+    made = in_order(snapshot, plan, lambda task: _task_table(snapshot, plan, task, batch_size))
+    return (table for _, table in made if table.num_rows)
 
 
 def in_order(snapshot: Snapshot, plan: ScanPlan, work: Callable[[FragmentTask], T]) -> Iterator[tuple[FragmentTask, T]]:

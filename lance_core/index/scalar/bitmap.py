@@ -18,7 +18,9 @@ import pyarrow as pa
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import ID, Answer, IndexFolder, IndexKind, gather
+from lance_core.index.base import ID, Answer, IndexFolder, IndexKind
+from lance_core.index.memory import OPTION, memory_bytes
+from lance_core.index.scalar.external_sort import in_order
 from lance_core.index.scalar.id_lookup import Once, Places
 from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.postings import Postings, write_postings
@@ -26,10 +28,12 @@ from lance_core.index.scalar.predicates import is_value_test
 from lance_core.index.scalar.verify import in_pieces, require_same_values
 
 
-def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
-    """Group the rows by value and write one set per value."""
-    values, ids = gather(batches, value_type)
-    return (write_postings(folder, values, ids, metadata={}),)
+def train(
+    folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, memory_limit: int | None = None
+) -> tuple[IndexFile, ...]:
+    """Sort the rows by value, on disk where they do not fit the memory that may be used, and write one set per value."""
+    parts = in_order(batches, value_type, limit=memory_bytes(memory_limit))
+    return (write_postings(folder, parts, value_type, metadata={}),)
 
 
 class Bitmap:
@@ -78,4 +82,5 @@ KIND = IndexKind(
     train=train,
     open=Bitmap,
     describe=lambda _type, _parameters: PlainDetails("BitmapIndexDetails"),
+    parameters=frozenset({OPTION}),
 )

@@ -25,6 +25,7 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import WRITTEN_ROWS, Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
+from lance_core.index.memory import OPTION, memory_bytes
 from lance_core.index.scalar.bounds import may_match
 from lance_core.index.scalar.external_sort import in_order
 from lance_core.index.scalar.id_lookup import STEP, Once, Places
@@ -42,11 +43,14 @@ _CACHED_PAGES = 16
 """Look-ups that touch no more pages than this keep them in the shared cache."""
 
 
-def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
+def train(
+    folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, memory_limit: int | None = None
+) -> tuple[IndexFile, ...]:
     """Sort all values and write both files. What does not fit the memory that may be used is sorted on disk."""
+    ordered = in_order(batches, value_type, limit=memory_bytes(memory_limit))
     data = pa.schema([pa.field("values", value_type), pa.field("ids", pa.uint64(), nullable=False)])
     pages = _Pages(value_type)
-    first = folder.write(DATA, pages.noted(in_order(batches, value_type), data), data)
+    first = folder.write(DATA, pages.noted(ordered, data), data)
     metadata = {"batch_size": str(PAGE_ROWS).encode(), "range_partitioned": b"false"}
     lookup = pages.table()
     return first, folder.write(LOOKUP, lookup, lookup.schema, metadata=metadata)
@@ -222,4 +226,5 @@ KIND = IndexKind(
     train=train,
     open=BTree,
     describe=lambda _type, _parameters: PlainDetails("BTreeIndexDetails"),
+    parameters=frozenset({OPTION}),
 )

@@ -12,7 +12,6 @@ What fits is sorted in memory and never reaches the disk. Equal values keep the 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,13 +21,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import InputError
 from lance_core.index.base import ID, VALUE, gather
 from lance_core.index.scalar.order import order_of
 
-MEMORY_VARIABLE = "LANCE_INDEX_MEMORY_BYTES"
-DEFAULT_MEMORY = 1 << 30
-MIN_MEMORY = 32 << 20
 _BYTES_PER_BYTE = 8
 """Sorting holds about this many times the bytes of what is sorted: values, words of them, orders, the result."""
 _SAMPLES_PER_RANGE = 64
@@ -38,22 +33,9 @@ Part = tuple[Any, Any]
 """Values (an Arrow array) and their ids (uint64)."""
 
 
-def memory_limit() -> int:
-    """Bytes that building an index may use: `LANCE_INDEX_MEMORY_BYTES`, else 1 GiB. InputError below 32 MiB."""
-    text = os.environ.get(MEMORY_VARIABLE, "")
-    if not text:
-        return DEFAULT_MEMORY
-    if not text.isdigit() or int(text) < MIN_MEMORY:
-        raise InputError(
-            f"{MEMORY_VARIABLE}={text!r}: an index cannot be built in so little memory",
-            cure=f"Set it to at least {MIN_MEMORY} bytes.",
-        )
-    return int(text)
-
-
-def in_order(batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, limit: int | None = None) -> Iterator[Part]:
+def in_order(batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, limit: int) -> Iterator[Part]:
     """All rows in index order, in parts; `limit` bytes of memory are used, about."""
-    most = (memory_limit() if limit is None else limit) // _BYTES_PER_BYTE
+    most = limit // _BYTES_PER_BYTE
     pending: list[pa.RecordBatch] = []
     size = 0
     with tempfile.TemporaryDirectory(prefix="lance-sort-", ignore_cleanup_errors=True) as folder:

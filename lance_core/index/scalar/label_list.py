@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,9 @@ from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, gather
+from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, gather
+from lance_core.index.memory import OPTION, memory_bytes
+from lance_core.index.scalar.external_sort import in_order as sorted_parts
 from lance_core.index.scalar.id_lookup import STEP, Places
 from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.postings import Postings, write_postings
@@ -34,14 +37,28 @@ from lance_core.rowids.selection import AddressSet, address_set, encode_address_
 pc: Any = compute  # the stubs know only some of what the kernels take
 
 
-def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
-    """Group the rows by the labels of their lists."""
-    lists, ids = gather(batches, value_type)
-    labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
-    missing = ids[lists.is_null().to_numpy(zero_copy_only=False)]
-    buffer = encode_address_set(address_set(missing))
+def train(
+    folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, memory_limit: int | None = None
+) -> tuple[IndexFile, ...]:
+    """Sort the rows by the labels of their lists, on disk where they do not fit the memory that may be used."""
+    missing: list[AddressSet] = []
+    labels = _labels(batches, missing)
+    parts = sorted_parts(labels, value_type.value_type, limit=memory_bytes(memory_limit))
+    # All batches have passed when the first part is there, and with them the rows without a list.
+    parts = itertools.chain([*itertools.islice(parts, 1)], parts)
+    buffer = encode_address_set(_union(missing))
     metadata = {"lance:label_list_nulls": b"1"}
-    return (write_postings(folder, labels, ids[parents.astype(np.int64)], metadata=metadata, buffers=[buffer]),)
+    return (write_postings(folder, parts, value_type.value_type, metadata=metadata, buffers=[buffer]),)
+
+
+def _labels(batches: Iterable[pa.RecordBatch], missing: list[AddressSet]) -> Iterator[pa.RecordBatch]:
+    """Each label with its row; rows without a list are noted in `missing`."""
+    for batch in batches:
+        lists, ids = batch.column(VALUE), batch.column(ID).to_numpy()
+        if lists.null_count:
+            missing.append(address_set(ids[lists.is_null().to_numpy(zero_copy_only=False)]))
+        parents = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+        yield pa.RecordBatch.from_arrays([pc.list_flatten(lists), pa.array(ids[parents])], [VALUE, ID])
 
 
 class LabelList:
@@ -143,4 +160,5 @@ KIND = IndexKind(
     train=train,
     open=LabelList,
     describe=lambda _type, _parameters: PlainDetails("LabelListIndexDetails"),
+    parameters=frozenset({OPTION}),
 )

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
@@ -24,14 +26,18 @@ from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, gather
+from lance_core.index.memory import OPTION, memory_bytes
+from lance_core.index.scalar.external_sort import in_order as sorted_parts
 from lance_core.index.scalar.folding import fold
 from lance_core.index.scalar.id_lookup import STEP, Places
+from lance_core.index.scalar.postings import sets_by_key
 from lance_core.index.scalar.predicates import made_of, text_inside
 from lance_core.index.scalar.row_sets import Holding, RowSets
 from lance_core.index.scalar.verify import expanded, in_order, require
 from lance_core.kernels.sort import distinct
-from lance_core.rowids.selection import AddressSet, address_set, decode_address_treemap, encode_address_treemap
+from lance_core.rowids.selection import AddressSet, decode_address_treemap, encode_address_treemap
 
+pc: Any = compute  # the stubs know only some of what the kernels take
 FILE = "ngram_postings.lance"
 NULL_TOKEN = 0
 _WORDS = re.compile("[0-9a-z]{3,}")
@@ -42,7 +48,6 @@ _SCHEMA = pa.schema(
         pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
     ]
 )
-_WRITTEN_TOKENS = 4096
 _NUM_TOKENS = 37**3
 _PART_BYTES = 1 << 20
 _DIGITS = np.array(
@@ -64,35 +69,43 @@ def tokens_of(words: Iterable[str]) -> set[int]:
     return found
 
 
-def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[IndexFile, ...]:
-    """Collect the rows of every token; holds all (token, row) pairs in memory, 12 bytes each."""
-    tokens: list[Any] = []
-    rows: list[Any] = []
-    for batch in batches:
-        ids = batch.column(ID).to_numpy()
-        here = [
-            {NULL_TOKEN} if text is None else tokens_of(_WORDS.findall(fold(text)))
-            for text in batch.column(VALUE).to_pylist()
-        ]
-        counts = np.fromiter((len(found) for found in here), np.int64, len(here))
-        tokens.append(np.fromiter((token for found in here for token in found), np.uint32, int(counts.sum())))
-        rows.append(np.repeat(ids, counts))
-    pairs = (np.concatenate(tokens), np.concatenate(rows)) if tokens else (np.empty(0, np.uint32), np.empty(0, np.uint64))
-    return (folder.write(FILE, _postings(*pairs), _SCHEMA),)
+def train(
+    folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, memory_limit: int | None = None
+) -> tuple[IndexFile, ...]:
+    """Sort all (token, row) pairs, on disk where they do not fit the memory, and write one list per token."""
+    pairs = (pair for batch in batches for pair in _pairs(batch))
+    parts = sorted_parts(pairs, pa.uint32(), limit=memory_bytes(memory_limit))
+
+    def lists() -> Iterator[pa.RecordBatch]:
+        for tokens, sets in sets_by_key(parts, partial(encode_address_treemap, runs=False)):
+            yield pa.RecordBatch.from_arrays([tokens, pa.array(sets, pa.binary())], schema=_SCHEMA)
+
+    return (folder.write(FILE, lists(), _SCHEMA),)
 
 
-def _postings(tokens: Any, rows: Any) -> Iterable[pa.RecordBatch]:
-    order = np.lexsort((rows, tokens))
-    tokens, rows = tokens[order], rows[order]
-    keys, starts = np.unique(tokens, return_index=True)
-    ends = np.append(starts[1:], len(tokens))
-    for first in range(0, len(keys), _WRITTEN_TOKENS):
-        part = slice(first, first + _WRITTEN_TOKENS)
-        lists = [
-            encode_address_treemap(address_set(rows[start:end]), runs=False)
-            for start, end in zip(starts[part], ends[part], strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays([pa.array(keys[part]), pa.array(lists, pa.binary())], schema=_SCHEMA)
+def _pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Each token of some texts with its rows, every pair once."""
+    ids = batch.column(ID).to_numpy()
+    for first, count in _parts_of(texts := batch.column(VALUE).cast(pa.large_string())):
+        part = texts.slice(first, count)
+        is_plain = pc.string_is_ascii(part).fill_null(True)
+        tokens, rows = pieces_of(pc.if_else(is_plain, part, "").fill_null(""))
+        others = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
+        found = [tokens_of(_WORDS.findall(fold(text))) for text in part.take(pa.array(others)).to_pylist()]
+        missing = np.flatnonzero(part.is_null().to_numpy(zero_copy_only=False))
+        places = distinct(
+            np.concatenate(
+                [
+                    tokens.astype(np.int64) * count + rows,
+                    np.fromiter(
+                        (token * count + row for row, here in zip(others, found, strict=True) for token in here), np.int64
+                    ),
+                    NULL_TOKEN * count + missing,
+                ]
+            )
+        )
+        numbers = pa.array((places // count).astype(np.uint32))
+        yield pa.RecordBatch.from_arrays([numbers, pa.array(ids[first + places % count])], [VALUE, ID])
 
 
 def pieces_of(texts: Any) -> tuple[Any, Any]:
@@ -220,4 +233,5 @@ KIND = IndexKind(
     train=train,
     open=NGram,
     describe=lambda _type, _parameters: PlainDetails("NGramIndexDetails"),
+    parameters=frozenset({OPTION}),
 )

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.index.base import IndexFolder, column_batch
+from lance_core.index.scalar.external_sort import Part
 from lance_core.index.scalar.id_lookup import STEP
-from lance_core.index.scalar.order import is_change, order_of
+from lance_core.index.scalar.order import is_change
 from lance_core.index.scalar.row_sets import RowSets
 from lance_core.index.scalar.verify import expanded, require
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
@@ -29,29 +31,87 @@ from lance_core.rowids.selection import AddressSet, address_set, decode_address_
 pc: Any = compute  # the stubs know only some of what the kernels take
 LOOKUP = "bitmap_page_lookup.lance"
 _WRITTEN_KEYS = 4096
+_WRITTEN_BYTES = 8 << 20
 _SETS_AT_ONCE = 512
 
 
 def write_postings(
-    folder: IndexFolder, values: Any, ids: Any, *, metadata: dict[str, bytes], buffers: Iterable[bytes] = ()
+    folder: IndexFolder,
+    parts: Iterable[Part],
+    key_type: pa.DataType,
+    *,
+    metadata: Mapping[str, bytes],
+    buffers: Iterable[bytes] = (),
 ) -> IndexFile:
-    """Write one row per distinct value with the rows that have it. `values` and `ids` run in parallel; ids may repeat."""
-    order = order_of(values)
-    ordered, ids = values.take(pa.array(order)), ids[order]
-    starts = key_starts(ordered)
-    schema = pa.schema([pa.field("keys", values.type), pa.field("bitmaps", pa.binary())])
-    keys = ordered.take(pa.array(starts))
-    ends = np.append(starts[1:], len(ids))
-    told = {"lance:index_stats": b'{"num_bitmaps":%d}' % len(starts), **metadata}
+    """Write one row per distinct value with the rows that have it. `parts` are in order; ids may repeat."""
+    schema = pa.schema([pa.field("keys", key_type), pa.field("bitmaps", pa.binary())])
+    count = 0
 
-    def batches() -> Iterable[pa.RecordBatch]:
-        for first in range(0, len(starts), _WRITTEN_KEYS):
-            spans = zip(starts[first : first + _WRITTEN_KEYS], ends[first : first + _WRITTEN_KEYS], strict=True)
-            bitmaps = [encode_address_set(address_set(ids[start:end])) for start, end in spans]
-            part = keys.slice(first, len(bitmaps))
-            yield pa.RecordBatch.from_arrays([part, pa.array(bitmaps, pa.binary())], schema=schema)
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        for keys, sets in sets_by_key(parts, encode_address_set):
+            count += len(sets)
+            yield pa.RecordBatch.from_arrays([keys, pa.array(sets, pa.binary())], schema=schema)
+
+    def told() -> dict[str, bytes]:
+        return {"lance:index_stats": b'{"num_bitmaps":%d}' % count, **metadata}
 
     return folder.write(LOOKUP, batches(), schema, metadata=told, buffers=buffers)
+
+
+def sets_by_key(parts: Iterable[Part], encode: Callable[[AddressSet], bytes]) -> Iterator[tuple[Any, list[bytes]]]:
+    """Distinct values of ordered parts, each with the encoded set of its rows, as many at a time as are written at once.
+
+    A value's rows may be spread over parts; they are held as sets, which are far smaller than the rows.
+    """
+    keys: list[Any] = []
+    sets: list[bytes] = []
+    size = 0
+    for key_of_last, found in _runs(parts):
+        keys.append(key_of_last)
+        sets += [encode(rows) for rows in found]
+        size += sum(map(len, sets[len(sets) - len(found) :]))
+        if len(sets) >= _WRITTEN_KEYS or size >= _WRITTEN_BYTES:
+            yield pa.concat_arrays(keys), sets
+            keys, sets, size = [], [], 0
+    if sets:
+        yield pa.concat_arrays(keys), sets
+
+
+def _runs(parts: Iterable[Part]) -> Iterator[tuple[Any, list[AddressSet]]]:
+    """Some distinct values in order, each once, with the sets of their rows."""
+    held: Any = None  # the last value so far, which may go on in the next part
+    pieces: list[AddressSet] = []
+    for values, ids in parts:
+        if len(values) == 0:
+            continue
+        starts = key_starts(values)
+        ends = np.append(starts[1:], len(values))
+        goes_on = held is not None and not is_change(pa.concat_arrays([held, values.slice(0, 1)])).any()
+        first = 0
+        if goes_on:
+            pieces.append(address_set(ids[: ends[0]]))
+            first = 1
+        if first == len(starts):
+            continue
+        if held is not None:
+            yield held, [_union(pieces)]
+        last = len(starts) - 1
+        for begin in range(first, last, _SETS_AT_ONCE):
+            spans = zip(starts[begin : min(begin + _SETS_AT_ONCE, last)], ends[begin:last], strict=False)
+            sets = [address_set(ids[start:end]) for start, end in spans]
+            yield values.take(pa.array(starts[begin : begin + len(sets)])), sets
+        held = values.take(pa.array(starts[last:]))
+        pieces = [address_set(ids[starts[last] :])]
+    if held is not None:
+        yield held, [_union(pieces)]
+
+
+def _union(pieces: list[AddressSet]) -> AddressSet:
+    """All rows of some sets: halves are united first, so that no large set is copied for each small one."""
+    while len(pieces) > 1:
+        pieces = [one | other for one, other in zip_longest(pieces[::2], pieces[1::2], fillvalue=AddressSet())]
+    return pieces[0]
 
 
 def key_starts(ordered: Any) -> Any:

@@ -5,7 +5,8 @@
     documents  ["a b", "b b"]      ->     tokens {a: 0, b: 1}, lists  0: [(doc 0, once)]  1: [(doc 0, once), (doc 1, twice)]
     part_0_tokens.lance  part_0_docs.lance  part_0_invert.lance      metadata.lance
 
-A partition holds so many tokens as fit in memory; documents without tokens are in none. (Spec: FORMAT E.4.)
+A partition holds as many tokens as fit the memory that may be used; documents without tokens are in none.
+(Spec: FORMAT E.4.)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from lance_core.format.index import IndexFile
 from lance_core.index.base import ID, VALUE, IndexFolder
+from lance_core.index.memory import OPTION, memory_bytes
 from lance_core.index.text.file_names import DOCS, LISTS, METADATA, TOKENS, part_file
 from lance_core.index.text.lists import Lists, encode_lists
 from lance_core.index.text.params import BLOCK_SIZE, TextParams, parse_params
@@ -27,8 +29,10 @@ from lance_core.index.text.token_map import token_table
 from lance_core.index.text.tokenize import Tokenizer, texts_of, tokenizer_of
 from lance_core.kernels.text import count_runs, keep_tokens, scatter_by_token
 
-PARTITION_TOKENS = 1 << 25
-"""About 16 bytes each are held while a partition is built."""
+TOKEN_BYTES = 40
+"""So much memory an occurrence of a token takes until its partition is written, and half as much again with a place."""
+PIECE_BYTES = 400
+"""And a distinct piece of text, as bytes and as a token, in two tables and the file's automaton."""
 _NO_FRAGMENTS = bytes.fromhex("3a30000000000000")
 _COMMON = {"posting_block_size": str(BLOCK_SIZE).encode(), "posting_tail_codec": b"varint_delta_v1", "format_version": b"2"}
 _PLACES = {"positions_codec": b"packed_delta_v1", "positions_layout": b"shared_stream_v2"}
@@ -48,11 +52,18 @@ class _Partition:
     num_documents: int = 0
     num_tokens: int = 0
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory until it is written, about."""
+        per_token = TOKEN_BYTES * 3 // 2 if self.places else TOKEN_BYTES
+        return self.num_tokens * per_token + len(self.pieces) * PIECE_BYTES
+
 
 def train(
     folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa.DataType, **options: Any
 ) -> tuple[IndexFile, ...]:
     """Read all documents and write the files. Raises InputError, UnsupportedFeatureError for the options."""
+    most = memory_bytes(options.get(OPTION))
     params = parse_params(options)
     tokenizer = tokenizer_of(params)
     files: list[IndexFile] = []
@@ -60,7 +71,7 @@ def train(
     partition = _Partition()
     for batch in batches:
         _add(partition, tokenizer, batch)
-        if partition.num_tokens >= PARTITION_TOKENS:
+        if partition.num_bytes >= most:
             files.extend(_write(folder, len(numbers), partition, params))
             numbers.append(len(numbers))
             partition = _Partition(vocabulary={}, pieces={})
