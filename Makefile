@@ -7,7 +7,9 @@ JOBS ?= 2
 TASKS ?= 100000
 EXTRAS := airflow,spark,examples,dev
 
-.PHONY: hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far
+PAGES := airflow_lance/ui/frontend/build.py
+
+.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -31,10 +33,29 @@ demo: setup ## the main job: Airflow, Spark, 12 months of flights, one Lance tab
 	@{ command -v npm >/dev/null && npm install --silent --no-audit --no-fund --prefix .azurite \
 	  "$$(sed -n 's/^AZURITE_PACKAGE = "\(.*\)"/\1/p' $<)" && touch $@; } || echo "no Azurite: its tests will be skipped" >&2
 
-test: setup .azurite/.installed ## all tests but the long ones
+chromium: # a browser for the tests of the pages; where it cannot be installed they say so and skip
+	@{ command -v chromium || command -v google-chrome; } >/dev/null && command -v chromedriver >/dev/null || { \
+	  command -v apt-get >/dev/null && SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n") && \
+	  timeout 120 $$SUDO apt-get update -qq && \
+	  timeout 400 $$SUDO apt-get install -y -qq --no-install-recommends chromium chromium-driver; } >/dev/null 2>&1 || \
+	  echo "no Chromium: the tests of the pages will be skipped" >&2
+
+ui: ## build the pages of Airflow's UI from airflow_lance/ui/frontend into airflow_lance/ui/dist; needs npm
+	$(PYTHON) $(PAGES)
+
+ui-check: ## build the pages elsewhere and compare with the committed build, byte by byte
+	$(PYTHON) $(PAGES) --check
+
+ui-test: ## the unit tests of the pages' sources
+	$(PYTHON) $(PAGES) --test
+
+pictures: setup chromium ## the screenshots of the documentation, made by the browser tests
+	LANCE_PICTURES=docs/images $(BIN)/python -m pytest tests/ui/pages
+
+test: setup .azurite/.installed chromium ## all tests but the long ones
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" tests
 
-test-slow: setup .azurite/.installed ## the long tests: more seeds, more mutations, more kills
+test-slow: setup .azurite/.installed chromium ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests
 
 matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own

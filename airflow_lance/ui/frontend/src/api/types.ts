@@ -1,0 +1,251 @@
+/** What the server answers. Times are seconds since the epoch, sizes are bytes, shares are between 0 and 1; unknown is null. */
+
+export interface Made {
+  readonly made_at: number;
+}
+
+export interface Trouble {
+  readonly code: string;
+  readonly message: string;
+  readonly cure: string;
+}
+
+/** A page of Airflow; `link` is null when the user may not see it. */
+export interface Place {
+  readonly dag_id: string | null;
+  readonly run_id?: string | null;
+  readonly task_id?: string | null;
+  readonly map_index?: number | null;
+  readonly try_number?: number | null;
+  readonly host?: string | null;
+  readonly link: string | null;
+  readonly hidden?: boolean;
+}
+
+export interface Me extends Made {
+  readonly user: string;
+  readonly version: string;
+  readonly rights: {
+    readonly rows: boolean;
+    readonly rows_reason: string | null;
+    readonly actions: boolean;
+    readonly actions_reason: string | null;
+    readonly run_plan: boolean;
+  };
+  readonly actions_dag: string | null;
+  readonly plan_dag: string | null;
+  readonly policy: { readonly name: string; readonly base_uri: string } | null;
+}
+
+export interface Spending {
+  readonly spent: number;
+  readonly limit: number | null;
+}
+
+export interface Budget {
+  readonly gb_hours: Spending;
+  readonly bytes: Spending;
+  readonly seconds: Spending;
+  readonly quiet_hours: readonly number[] | null;
+  readonly is_quiet: boolean;
+}
+
+export interface HealthPart {
+  readonly code: string;
+  readonly label: string;
+  readonly points: number;
+  readonly value: number;
+  readonly unit: string;
+}
+
+export interface TableRow {
+  readonly id: string;
+  readonly name: string;
+  readonly uri: string;
+  readonly conn_id: string | null;
+  readonly state: "ok" | "pending" | "error";
+  readonly error: Trouble | null;
+  readonly health: { readonly score: number; readonly parts: readonly HealthPart[] } | null;
+  readonly version: number | null;
+  readonly num_versions: number | null;
+  readonly num_rows: number | null;
+  readonly num_deleted_rows: number | null;
+  readonly num_bytes: number | null;
+  readonly num_fragments: number | null;
+  readonly num_small_fragments: number | null;
+  readonly unindexed_rows: number | null;
+  readonly unindexed_share: number | null;
+  readonly num_indices: number | null;
+  readonly num_staged: number | null;
+  readonly num_dead_attempts: number | null;
+  readonly written_at: number | null;
+  readonly upkeep_at: number | null;
+  readonly writes: readonly number[] | null;
+  readonly next: { readonly action: string; readonly reason: string; readonly gb_hours: number } | null;
+  readonly in_policy: boolean | null;
+  readonly paused: boolean | null;
+}
+
+export interface Source {
+  readonly conn_id: string | null;
+  readonly base_uri: string;
+  readonly tables: number;
+  readonly error: Trouble | null;
+}
+
+export interface TablesAnswer extends Made {
+  readonly seconds: number;
+  readonly pending: number;
+  readonly retry_after: number | null;
+  readonly summary: {
+    readonly tables: number;
+    readonly attention: number;
+    readonly errors: number;
+    readonly num_bytes: number;
+    readonly num_rows: number;
+    readonly dead_bytes: number | null;
+    readonly service_levels: { readonly kept: number; readonly days: number } | null;
+    readonly rewrite_factor: number | null;
+    readonly budget: Budget | null;
+  };
+  readonly sources: readonly Source[];
+  readonly tables: readonly TableRow[];
+}
+
+export interface Field {
+  readonly id: number;
+  readonly parent: number;
+  readonly name: string;
+  readonly path: string;
+  readonly type: string;
+  readonly nullable: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export interface SizeClass {
+  readonly label: string;
+  readonly min: number;
+  readonly max: number | null;
+  readonly fragments: number;
+  readonly bytes: number;
+  readonly small: boolean;
+}
+
+export interface Fragments {
+  readonly tiers: readonly { readonly tier: number; readonly label: string; readonly fragments: number; readonly rows: number; readonly bytes: number }[];
+  readonly sizes: readonly SizeClass[];
+  readonly deletions: readonly { readonly label: string; readonly fragments: number; readonly deleted_rows: number }[];
+  readonly most_deleted: readonly {
+    readonly id: number;
+    readonly physical_rows: number;
+    readonly deleted_rows: number;
+    readonly share: number;
+    readonly bytes: number;
+  }[];
+  readonly num_data_files: number;
+  readonly files_per_fragment: number;
+}
+
+export interface Index {
+  readonly name: string;
+  readonly type: string;
+  readonly columns: readonly string[];
+  readonly segments: number;
+  readonly coverage: number;
+  readonly unindexed_rows: number;
+  readonly num_bytes: number | null;
+  readonly dataset_version: number | null;
+  readonly created_at: number | null;
+  readonly sealed: boolean | null;
+  readonly stale_versions: number | null;
+}
+
+export interface Staged {
+  readonly identity: string;
+  readonly attempt: string | null;
+  readonly state: string;
+  readonly kind: string;
+  readonly read_version: number | null;
+  readonly started: number | null;
+  readonly lease_until: number | null;
+  readonly age: number | null;
+  readonly rows: number | null;
+  readonly bytes: number | null;
+  readonly writer: Place | null;
+  readonly actions: readonly string[];
+}
+
+export interface Claim {
+  readonly commit: string;
+  readonly identities: readonly string[];
+  readonly since: number | null;
+  readonly age: number | null;
+  readonly alive: boolean;
+}
+
+export interface Doubt {
+  readonly identity?: string;
+  readonly identities?: readonly string[];
+  readonly commit?: string;
+}
+
+export interface TableAnswer extends Made {
+  readonly table: TableRow;
+  readonly file_version: string | null;
+  readonly stable_row_ids: boolean | null;
+  readonly branch: string | null;
+  readonly incarnation: string | null;
+  readonly config: Readonly<Record<string, string>>;
+  readonly schema: readonly Field[];
+  readonly fragments: Fragments;
+  readonly indices: readonly Index[];
+  readonly tags: readonly { readonly name: string; readonly version: number; readonly branch: string | null }[];
+  readonly branches: readonly {
+    readonly name: string;
+    readonly parent_branch: string | null;
+    readonly parent_version: number;
+    readonly created_at: number | null;
+  }[];
+  readonly staged: readonly Staged[];
+  readonly claims: readonly Claim[];
+  readonly in_doubt: readonly Doubt[];
+  readonly actions: readonly string[];
+}
+
+export interface Writer extends Place {
+  readonly identity: string;
+  readonly operation: string | null;
+  readonly rows: number | null;
+}
+
+export interface Version {
+  readonly version: number;
+  readonly timestamp: number | null;
+  readonly operation: string | null;
+  readonly kind: string;
+  readonly rows: number | null;
+  readonly rows_changed: number | null;
+  readonly bytes_added: number | null;
+  readonly fragments_added: number | null;
+  readonly read_version: number | null;
+  readonly rebased: number | null;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly writers: readonly Writer[];
+  readonly properties: Readonly<Record<string, string>>;
+}
+
+export interface Conflict {
+  readonly operation: string;
+  readonly writer: string | null;
+  readonly other_operation: string;
+  readonly other_writer: string | null;
+  readonly count: number;
+}
+
+export interface VersionsAnswer extends Made {
+  readonly newest: number;
+  readonly more: boolean;
+  readonly versions: readonly Version[];
+  readonly conflicts: { readonly judged: number; readonly rebased: number; readonly between: readonly Conflict[] } | null;
+}

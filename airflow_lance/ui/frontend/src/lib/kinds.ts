@@ -1,0 +1,29 @@
+/** What a version did, in the few groups that have a colour. */
+
+export interface Group {
+  readonly name: string;
+  readonly fill: string;
+  readonly kinds: readonly string[];
+}
+
+export const GROUPS: readonly Group[] = [
+  { name: "new rows", fill: "fill-1", kinds: ["append"] },
+  { name: "changed rows", fill: "fill-2", kinds: ["merge", "update", "overwrite", "restore"] },
+  { name: "removed rows", fill: "fill-bad", kinds: ["delete"] },
+  { name: "upkeep", fill: "fill-3", kinds: ["compact", "index"] },
+  { name: "schema and settings", fill: "fill-5", kinds: ["columns", "config", "other"] },
+];
+
+export function fillOf(kind: string): string {
+  return GROUPS.find((group) => group.kinds.includes(kind))?.fill ?? "fill-5";
+}
+
+/** The groups that occur, for a legend. */
+export function groupsOf(kinds: readonly string[]): readonly Group[] {
+  return GROUPS.filter((group) => kinds.some((kind) => fillOf(kind) === group.fill));
+}
+
+/** An operation's name in words: "CreateIndex" → "create index". */
+export function operationText(operation: string | null): string {
+  return (operation ?? "unknown").replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ").toLowerCase();
+}

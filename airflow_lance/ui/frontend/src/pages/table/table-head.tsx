@@ -1,0 +1,67 @@
+import { Badge } from "../../ui/badge";
+import { Button } from "../../ui/button";
+import { CopyText } from "../../ui/copy";
+import { Health } from "../../ui/health";
+import { wordsOf } from "../../actions/words";
+import type { FieldSpec } from "../../actions/use-action";
+import { ago, exact } from "../../lib/format";
+import { useRefusal } from "../../me";
+import { partText } from "./health-parts";
+import type { TabProps } from "./table-page";
+
+const BUTTONS = ["compact", "optimize_indices", "cleanup", "gc"] as const;
+
+const FIELDS: Readonly<Record<string, readonly FieldSpec[]>> = {
+  cleanup: [
+    { name: "older_than_days", label: "Remove versions older than (days)", kind: "number", hint: "as the table or the policy says" },
+    { name: "retain_versions", label: "Keep at least this many of the newest", kind: "number", hint: "as the table or the policy says" },
+  ],
+};
+
+export function TableHead({ answer, ask, reload }: TabProps) {
+  const refused = useRefusal();
+  const { table } = answer;
+  const without = (action: string): string | null => {
+    if (!answer.actions.includes(action)) return "This table does not allow it.";
+    if (action === "optimize_indices" && answer.indices.length === 0) return "The table has no index.";
+    return null;
+  };
+  return (
+    <div className="head">
+      <div className="title">
+        <h1>{table.name}</h1>
+        <div className="meta">
+          <CopyText text={table.uri} />
+          <span>
+            version <b>{table.version}</b>
+          </span>
+          <span title={exact(table.written_at)}>written {ago(table.written_at, answer.made_at)}</span>
+          {answer.file_version ? <span>file format {answer.file_version}</span> : null}
+          {answer.stable_row_ids ? <span>stable row ids</span> : null}
+          {answer.branch ? <Badge>branch {answer.branch}</Badge> : null}
+          <span title={exact(answer.made_at)}>{table.conn_id ? `connection ${table.conn_id}` : "no connection"}</span>
+        </div>
+      </div>
+      <div className="actions">
+        {table.health ? (
+          <span title={table.health.parts.map(partText).join("\n")}>
+            <Health score={table.health.score} large />
+          </span>
+        ) : null}
+        {BUTTONS.map((action) => (
+          <Button
+            key={action}
+            name={action}
+            refused={refused ?? without(action)}
+            onClick={() => ask({ action, table, fields: FIELDS[action] ?? [], onEnd: reload })}
+          >
+            {wordsOf(action).button}
+          </Button>
+        ))}
+        <Button name="refresh" onClick={reload}>
+          Refresh
+        </Button>
+      </div>
+    </div>
+  );
+}

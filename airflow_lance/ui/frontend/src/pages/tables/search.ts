@@ -1,0 +1,41 @@
+import type { TableRow } from "../../api/types";
+import type { Searchable } from "../../lib/filter";
+
+export const KNOWN = {
+  words: ["conn", "state", "next", "why"],
+  numbers: ["health", "size", "rows", "fragments", "versions", "unindexed", "staged", "dead", "written", "upkeep"],
+};
+
+/** What the filter box looks at. Ages are in seconds. */
+export function searchable(row: TableRow, now: number): Searchable {
+  return {
+    text: `${row.name} ${row.uri} ${row.conn_id ?? ""}`,
+    words: {
+      conn: [row.conn_id ?? ""],
+      state: [row.state],
+      next: row.next ? [row.next.action] : [],
+      why: row.health?.parts.flatMap((part) => [part.code, part.label]) ?? [],
+    },
+    numbers: {
+      health: row.health?.score ?? null,
+      size: row.num_bytes,
+      rows: row.num_rows,
+      fragments: row.num_fragments,
+      versions: row.num_versions,
+      unindexed: row.unindexed_share,
+      staged: row.num_staged,
+      dead: row.num_dead_attempts,
+      written: row.written_at === null ? null : now - row.written_at,
+      upkeep: row.upkeep_at === null ? null : now - row.upkeep_at,
+    },
+  };
+}
+
+/** Ready filters: a name and what it writes into the box. */
+export const READY: readonly (readonly [string, string])[] = [
+  ["Needs attention", "health<80"],
+  ["Unreachable", "state:error"],
+  ["Staged work", "staged>0"],
+  ["Unindexed rows", "unindexed>10%"],
+  ["Upkeep is due", "next:"],
+];

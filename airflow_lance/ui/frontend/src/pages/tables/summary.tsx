@@ -1,0 +1,43 @@
+import type { Budget, TablesAnswer } from "../../api/types";
+import { bytes, count, percent, plural } from "../../lib/format";
+import { Figures, type Figure } from "../../ui/figures";
+
+export function Summary({ summary }: { summary: TablesAnswer["summary"] }) {
+  const { service_levels: levels, rewrite_factor: factor } = summary;
+  const items: Figure[] = [
+    { name: "Tables", value: count(summary.tables), note: attention(summary) },
+    { name: "Data", value: bytes(summary.num_bytes), note: `${count(summary.num_rows)} rows` },
+  ];
+  if (levels) items.push({ name: `Service levels kept, ${levels.days} d`, value: percent(levels.kept), note: "share of time within the policy" });
+  if (summary.budget) items.push(budgetFigure(summary.budget));
+  if (factor !== null) items.push({ name: "Rewrite factor", value: `${factor.toFixed(1)}×`, note: "bytes rewritten per byte written" });
+  if (summary.dead_bytes !== null) items.push({ name: "Dead bytes", value: bytes(summary.dead_bytes), note: "a cleanup frees them" });
+  return <Figures items={items} />;
+}
+
+function attention(summary: TablesAnswer["summary"]) {
+  const parts = [];
+  if (summary.errors) parts.push(<span key="e" className="bad">{plural(summary.errors, "error")}</span>);
+  if (summary.attention) parts.push(<span key="a" className="warn">{summary.attention} need attention</span>);
+  return parts.length ? <span className="flow tight">{parts}</span> : <span className="good">all are well</span>;
+}
+
+function budgetFigure(budget: Budget): Figure {
+  const { spent, limit } = budget.gb_hours;
+  const value = limit === null ? `${spent.toFixed(1)} GB-h` : `${amount(spent)} of ${amount(limit)} GB-h`;
+  return { name: "Upkeep today", value, note: quietText(budget) };
+}
+
+function amount(value: number): string {
+  return value >= 10 ? value.toFixed(0) : value.toFixed(1);
+}
+
+export function quietText(budget: Budget): string {
+  if (budget.quiet_hours === null) return "no quiet hours";
+  const [from = 0, to = 0] = budget.quiet_hours;
+  return `${budget.is_quiet ? "quiet hours now" : "quiet hours"}: ${clock(from)} to ${clock(to)} UTC`;
+}
+
+function clock(seconds: number): string {
+  return `${String(Math.floor(seconds / 3600)).padStart(2, "0")}:${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")}`;
+}

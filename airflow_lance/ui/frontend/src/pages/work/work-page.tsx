@@ -1,0 +1,153 @@
+import { useEffect } from "react";
+
+import { apiPath } from "../../api/client";
+import type { Work, WorkAnswer } from "../../api/more-types";
+import { useResource } from "../../api/use-resource";
+import type { AppProps } from "../../app";
+import { ago, bytes, count, duration, exact, plural } from "../../lib/format";
+import { hrefOf } from "../../lib/router";
+import { Badge, type Tone } from "../../ui/badge";
+import { PageLink, PlaceLink } from "../../ui/links";
+import { Empty, Loading, Problem } from "../../ui/states";
+
+const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
+  running: ["plain", "writing"],
+  staged: ["warn", "staged, waits for its commit"],
+  landed: ["good", "landed"],
+  aborted: ["plain", "aborted"],
+  expired: ["bad", "died before its commit"],
+};
+
+/** What a dag, a run or a task did to Lance tables: what it staged, its gates, the version in which that landed. */
+export function WorkPage(props: AppProps & { readonly dagId: string }) {
+  const query = { dag_id: props.dagId, run_id: props.runId, task_id: props.taskId, map_index: mapped(props.mapIndex) };
+  const work = useResource<WorkAnswer>(apiPath(["work"], query));
+  const { data, reload } = work;
+  const pause = data && data.pending > 0 ? (data.retry_after ?? 2) : null;
+  useEffect(() => {
+    if (pause === null) return undefined;
+    const timer = window.setTimeout(reload, pause * 1000);
+    return () => window.clearTimeout(timer);
+  }, [pause, reload, data]);
+  if (data === null) return work.failure ? <Problem failure={work.failure} retry={reload} /> : <Loading what="the work" />;
+  const where = props.taskId ? "task" : props.runId ? "run" : "DAG";
+  return (
+    <main>
+      <div className="head">
+        <div className="title">
+          <h2>Lance tables of this {where}</h2>
+          <p className="meta">
+            {plural(data.work.length, "piece of work", "pieces of work")}
+            {data.pending ? `, ${plural(data.pending, "table")} still being looked at` : ""}
+          </p>
+        </div>
+      </div>
+      {data.work.length === 0 && data.pending === 0 ? (
+        <Empty>This {where} has not written to a Lance table that the pages know.</Empty>
+      ) : (
+        <ul className="stack">
+          {data.work.map((item) => (
+            <li key={`${item.uri} ${item.identity}`}>
+              <Piece work={item} now={data.made_at} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </main>
+  );
+}
+
+function mapped(index: string | undefined): string | undefined {
+  return index === undefined || index === "-1" ? undefined : index;
+}
+
+function Piece({ work, now }: { work: Work; now: number }) {
+  const [tone, words] = STATES[work.state] ?? ["plain", work.state];
+  return (
+    <article className="section piece">
+      <header>
+        <h2>{work.table ? <PageLink href={hrefOf("table", [work.table])}>{work.name}</PageLink> : work.name}</h2>
+        <Badge tone={tone}>{words}</Badge>
+        <span className="note">
+          {work.kind}, {count(work.rows)} rows, {bytes(work.bytes)}
+        </span>
+      </header>
+      <div className="body piece-grid">
+        <Fact name="Landed in">
+          {work.version !== null && work.table ? (
+            <>
+              <PageLink href={hrefOf("table", [work.table, "diff", String(Math.max(1, work.version - 1)), String(work.version)])}>version {work.version}</PageLink>{" "}
+              <span className="soft" title={exact(work.landed_at)}>
+                {ago(work.landed_at, now)}
+              </span>
+            </>
+          ) : (
+            <span className="soft">not yet</span>
+          )}
+        </Fact>
+        <Fact name="Committed by">
+          <PlaceLink place={work.commit} />
+        </Fact>
+        <Fact name="Written by">
+          <PlaceLink place={work.writer} />
+        </Fact>
+        <Fact name="Planned on">{work.read_version === null ? "–" : `version ${work.read_version}`}</Fact>
+        <Fact name="Took">{work.started && work.landed_at ? duration(work.landed_at - work.started) : "–"}</Fact>
+        <Fact name="Identity">
+          <code>{work.identity}</code>
+        </Fact>
+      </div>
+      <div className="body piece-lists">
+        <Tries work={work} now={now} />
+        <Gates gates={work.gates} />
+      </div>
+    </article>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }) {
+  return (
+    <div className="stack tight">
+      <span className="small soft">{name}</span>
+      <span className="wrap">{children}</span>
+    </div>
+  );
+}
+
+function Tries({ work, now }: { work: Work; now: number }) {
+  if (work.attempts.length === 0) return null;
+  return (
+    <div>
+      <h3>Attempts</h3>
+      <ul>
+        {work.attempts.map((attempt) => (
+          <li key={attempt.attempt} className="flow tight">
+            <Badge tone={attempt.state === "expired" ? "warn" : "plain"}>{attempt.state}</Badge>
+            <span>{attempt.try_number === null ? "attempt" : `try ${attempt.try_number}`}</span>
+            <span className="soft">
+              {attempt.host ?? ""} {attempt.started ? ago(attempt.started, now) : ""}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Gates({ gates }: { gates: Work["gates"] }) {
+  if (gates === null || gates.length === 0) return null;
+  return (
+    <div>
+      <h3>Gates</h3>
+      <ul>
+        {gates.map((gate) => (
+          <li key={gate.name} className="flow tight">
+            <Badge tone={gate.passed ? "good" : "bad"}>{gate.passed ? "passed" : "failed"}</Badge>
+            <span className="wrap">{gate.name}</span>
+            {gate.message ? <span className="bad wrap">{gate.message}</span> : null}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

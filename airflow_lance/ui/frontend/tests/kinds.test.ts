@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+
+import { argumentsOf } from "../src/actions/use-action";
+import { fillOf, groupsOf, operationText } from "../src/lib/kinds";
+
+const KINDS = ["append", "merge", "update", "delete", "overwrite", "compact", "index", "columns", "config", "restore", "other"];
+
+test("every kind of version has a colour and stands in one group", () => {
+  expect(groupsOf(KINDS).flatMap((group) => group.kinds).sort()).toEqual([...KINDS].sort());
+  expect(fillOf("a kind of tomorrow")).toBe("fill-5");
+});
+
+test("names in words", () => expect([operationText("CreateIndex"), operationText(null)]).toEqual(["create index", "unknown"]));
+
+test("fields of a dialog: what is empty is left out, numbers are numbers", () => {
+  const fields = [
+    { name: "days", label: "", kind: "number" as const },
+    { name: "keep", label: "", kind: "number" as const },
+    { name: "name", label: "", kind: "text" as const },
+  ];
+  expect(argumentsOf(fields, { days: "7", keep: " ", name: " prod " })).toEqual({ days: 7, name: "prod" });
+});
