@@ -56,6 +56,6 @@ export function PlaceLink({ place, short = false }: { place: Place | null; short
 export function placeText(place: Place, short = false): string {
   const mapped = place.map_index !== null && place.map_index !== undefined && place.map_index >= 0 ? `[${place.map_index}]` : "";
   const task = place.task_id ? `${place.task_id}${mapped}` : null;
-  const parts = short ? [place.dag_id, task ?? place.run_id] : [place.dag_id, place.run_id, task];
+  const parts = short ? [place.dag_id, task] : [place.dag_id, place.run_id, task];
   return parts.filter(Boolean).join(" · ");
 }

@@ -22,7 +22,7 @@ function all(now: number): readonly Column<HistoryRow>[] {
     { name: "table", head: "Table", cell: (row) => (row.table ? <PageLink href={hrefOf("table", [row.table])}>{row.name}</PageLink> : row.name), by: (row) => row.name },
     { name: "step", head: "Step", cell: (row) => <span className="nowrap">{stepText(row.action)}</span>, by: (row) => row.action },
     { name: "outcome", head: "Outcome", cell: (row) => <Badge tone={TONES[row.outcome] ?? "plain"}>{row.outcome}</Badge>, by: (row) => row.outcome },
-    { name: "reason", head: "Why", cell: (row) => <span className={row.error ? "wrap bad" : "wrap soft"}>{row.error ?? row.reason}</span> },
+    { name: "reason", head: "Why", cell: (row) => <span className={row.error ? "prose bad" : "prose soft"}>{row.error ?? row.reason}</span> },
     { name: "fragments", head: "Fragments", cell: fragments, number: true },
     { name: "bytes", head: "Bytes, predicted → real", cell: (row) => <Pair predicted={row.predicted_bytes} real={row.bytes} text={bytes} done={row.outcome === "done"} />, by: (row) => row.bytes, number: true },
     { name: "seconds", head: "Time, predicted → real", cell: (row) => <Pair predicted={row.predicted_seconds} real={row.seconds} text={duration} done={row.outcome === "done"} />, by: (row) => row.seconds, number: true },

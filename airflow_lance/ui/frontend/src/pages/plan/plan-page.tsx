@@ -15,7 +15,7 @@ import { Figures, type Figure } from "../../ui/figures";
 import { PageLink, PlaceLink } from "../../ui/links";
 import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
-import { quietText } from "../tables/summary";
+import { quietSpan } from "../tables/summary";
 import { NoPolicy } from "./no-policy";
 
 export function PlanPage() {
@@ -102,7 +102,7 @@ function budgetFigures(budget: Budget): Figure[] {
     ...left(budget.gb_hours, (value) => `${value.toFixed(1)} GB-h`, "Budget left"),
     ...left(budget.bytes, bytes, "Bytes left"),
     ...left(budget.seconds, duration, "Time left"),
-    { name: "Quiet hours", value: budget.is_quiet ? "now" : budget.quiet_hours ? "not now" : "none", note: budget.quiet_hours ? quietText(budget) : null },
+    { name: "Quiet hours", value: budget.is_quiet ? "now" : budget.quiet_hours ? "not now" : "none", note: budget.quiet_hours ? quietSpan(budget.quiet_hours) : null },
   ];
 }
 
@@ -127,7 +127,7 @@ function Steps({ steps }: { steps: readonly PlannedStep[] }) {
       columns={[
         { name: "table", head: "Table", cell: (step) => <TableLink step={step} />, by: (step) => step.name },
         { name: "action", head: "Step", cell: (step) => <span className="nowrap">{stepText(step.action)}</span>, by: (step) => step.action },
-        { name: "reason", head: "Why", cell: (step) => <span className="soft wrap">{step.reason}</span> },
+        { name: "reason", head: "Why", cell: (step) => <span className="soft prose">{step.reason}</span> },
         { name: "urgency", head: "Urgency", cell: (step) => `${step.urgency.toFixed(1)}×`, by: (step) => step.urgency, number: true, title: "How far the service level is exceeded: 1 is at the level." },
         { name: "gain", head: "Gain", cell: (step) => count(step.gain), by: (step) => step.gain, number: true },
         { name: "read", head: "Read", cell: (step) => bytes(step.bytes_read), by: (step) => step.bytes_read, number: true },
@@ -149,7 +149,7 @@ function Skipped({ steps }: { steps: readonly Step[] }) {
       keyOf={(group) => `${group.action} ${group.reason}`}
       columns={[
         { name: "action", head: "Step", cell: (group) => <span className="nowrap">{stepText(group.action)}</span>, by: (group) => group.action },
-        { name: "reason", head: "Why not", cell: (group) => <span className="wrap">{group.reason}</span>, by: (group) => group.reason },
+        { name: "reason", head: "Why not", cell: (group) => <span className="prose">{group.reason}</span>, by: (group) => group.reason },
         { name: "tables", head: "Tables", cell: (group) => <Members steps={group.steps} />, by: (group) => group.steps.length, first: "descending" },
       ]}
     />

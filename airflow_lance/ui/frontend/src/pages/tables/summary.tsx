@@ -34,8 +34,11 @@ function amount(value: number): string {
 
 export function quietText(budget: Budget): string {
   if (budget.quiet_hours === null) return "no quiet hours";
-  const [from = 0, to = 0] = budget.quiet_hours;
-  return `${budget.is_quiet ? "quiet hours now" : "quiet hours"}: ${clock(from)} to ${clock(to)} UTC`;
+  return `${budget.is_quiet ? "quiet hours now" : "quiet hours"}: ${quietSpan(budget.quiet_hours)}`;
+}
+
+export function quietSpan([from = 0, to = 0]: readonly number[]): string {
+  return `${clock(from)} to ${clock(to)} UTC`;
 }
 
 function clock(seconds: number): string {
