@@ -70,11 +70,9 @@ with DAG(
     begun = prepare(TABLE, RAW)
     sources = days(RAW, NUM_DAYS)
     with LanceTransaction(group_id="change", uri=TABLE, pool="lance_mapped") as change:
-        LanceAppendOperator.partial(task_id="append", uri=TABLE, execution="local", max_active_tis_per_dag=16).expand(
-            source=sources
-        )
-        LanceDeleteOperator.partial(task_id="delete", uri=TABLE, execution="local").expand(predicate=DELETIONS)
-        LanceUpdateOperator(
-            task_id="correct", uri=TABLE, execution="local", updates={"carrier": "'FLX'"}, where="carrier = 'FL'"
-        )
+        # What has landed stays as it is when somebody clears the run.
+        shared = {"uri": TABLE, "execution": "local", "on_clear": "skip"}
+        LanceAppendOperator.partial(task_id="append", max_active_tis_per_dag=16, **shared).expand(source=sources)
+        LanceDeleteOperator.partial(task_id="delete", **shared).expand(predicate=DELETIONS)
+        LanceUpdateOperator(task_id="correct", updates={"carrier": "'FLX'"}, where="carrier = 'FL'", **shared)
     begun >> sources >> change

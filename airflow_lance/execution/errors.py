@@ -46,6 +46,7 @@ def explain(error: LanceError, *, uri: str = "") -> str:
             f"\nThe write may or may not have landed, so it is not retried. Settle it by looking: "
             f"`lance staged list {where}` shows the waiting writes, `lance log {where}` the versions and who wrote them. "
             f"If its rows are there: `lance staged settle {where} IDENTITY --version N`; if they are not: "
-            f"`lance staged abort {where} IDENTITY --certain`. Then clear the staging and the commit task."
+            f"`lance staged abort {where} IDENTITY --certain`. Then clear the task; one whose rows are there may also be "
+            f'marked as successful, and needs on_clear="skip" to be cleared.'
         )
     return text

@@ -43,6 +43,7 @@ for name, arguments in (("lance_kills", RETRIED), ("lance_kills_cleared", CLEARE
             source={"format": "parquet", "paths": [RAW]},
             max_rows_per_file=5,
             progress_seconds=600,
+            on_clear="skip",
             pre_execute=arm,
         )
         LanceCommitOperator(task_id="commit", staged=append.output, pre_execute=arm)
@@ -58,6 +59,7 @@ for name, arguments in (("lance_driver_kills", RETRIED), ("lance_driver_kills_cl
             },
             max_rows_per_file=5,
             progress_seconds=600,
+            on_clear="skip",
             conf={"spark.ui.enabled": "false"},
             spark_submit={"driver_memory": "512m"},
         )

@@ -1,0 +1,112 @@
+"""What people do to runs, under a real scheduler: clear, clear with another spec, run again, map anew, two commit tasks."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from airflow_stack import AirflowStack
+
+DAG = "lance_clears"
+FAILURE = "a person cleared its task"
+
+
+def _make_parts(folder: Path) -> Path:
+    """Ten rows each, ids from 10 n on; the day is 7 in each."""
+    folder.mkdir()
+    for part in (1, 2, 3):
+        pq.write_table(pa.table({"id": range(part * 10, part * 10 + 10), "day": [7] * 10}), folder / f"part-{part}.parquet")
+    return folder
+
+
+def _ids(uri: Path) -> list[int]:
+    table = lance.dataset(uri)
+    table.validate()
+    found: list[int] = sorted(table.to_table(columns=["id"])["id"].to_pylist())
+    return found
+
+
+def _rows(*parts: int) -> list[int]:
+    return [number for part in parts for number in range(part * 10, part * 10 + 10)]
+
+
+def _outcomes(result: dict[str, Any]) -> list[str]:
+    return sorted(result["identities"].values())
+
+
+def _trigger(stack: AirflowStack, dag: str, run_id: str, **conf: str) -> None:
+    stack.trigger(dag, run_id=run_id, conf=conf)
+
+
+def _wait(stack: AirflowStack, dag: str, *run_ids: str) -> dict[str, str]:
+    """The runs' states at their ends; a failed one is no error here."""
+    deadline = time.monotonic() + 900
+    while time.monotonic() < deadline:
+        states = {run["dag_run_id"]: run["state"] for run in stack.runs(dag) if run["dag_run_id"] in run_ids}
+        if len(states) == len(run_ids) and set(states.values()) <= {"success", "failed"}:
+            return states
+        time.sleep(1)
+    raise TimeoutError(f"{dag}: {run_ids} did not end")
+
+
+def test_runs_that_people_repeat_and_clear(stack: AirflowStack, place: Path) -> None:
+    folder = _make_parts(place / "clears")
+    stack.wait_for_dag(DAG)
+    stack.unpause(DAG)
+    conf = {"place": str(folder), "day": "2013-01-01"}
+    _trigger(stack, DAG, "first", **conf)
+    assert _wait(stack, DAG, "first") == {"first": "success"}
+    _trigger(stack, DAG, "second", **conf)
+    assert _wait(stack, DAG, "second") == {"second": "success"}
+
+    # By hand once more: the key stands for the work, where other tasks ask for it anew in each run.
+    assert _outcomes(stack.xcom(DAG, "first", "once_a_day")) == ["landed"]
+    assert _outcomes(stack.xcom(DAG, "second", "once_a_day")) == ["already_landed"]
+    assert _ids(folder / "daily.lance") == _rows(1)
+    assert _ids(folder / "appended.lance") == sorted(_rows(1, 1))
+    assert _ids(folder / "mapped.lance") == sorted(_rows(1, 2, 1, 2))
+
+    body = {"dag_run_id": "first", "dry_run": False, "only_failed": False}
+    tasks = ["replace", "append", "days", "each"]
+    stack.call("POST", f"dags/{DAG}/clearTaskInstances", {**body, "task_ids": tasks})
+    assert _wait(stack, DAG, "first") == {"first": "failed"}
+    states = {(task["task_id"], task["map_index"]): task["state"] for task in stack.tasks(DAG, "first")}
+    # The replacement has another source in its second try, and is done again; nothing else is doubled or lost in silence.
+    assert states == {
+        ("replace", -1): "success",
+        ("append", -1): "failed",
+        ("once_a_day", -1): "success",
+        ("days", -1): "success",
+        ("each", 0): "failed",
+        ("each", 1): "failed",
+    }
+    assert _outcomes(stack.xcom(DAG, "first", "replace")) == ["landed"]
+    assert _ids(folder / "replaced.lance") == _rows(2)
+    log = stack.task_log(DAG, "first", "append", try_number=2)
+    assert FAILURE in log
+    assert 'on_clear="again"' in log.replace("\\", "")
+    assert FAILURE in stack.task_log(DAG, "first", "each", try_number=2)
+    assert _ids(folder / "appended.lance") == sorted(_rows(1, 1))
+    assert _ids(folder / "mapped.lance") == sorted(_rows(1, 2, 1, 2))
+
+
+@pytest.mark.slow
+def test_two_commit_tasks_in_the_default_pool(stack: AirflowStack, place: Path) -> None:
+    stack.wait_for_dag("lance_two_commits")
+    stack.unpause("lance_two_commits")
+    runs = [f"run-{number}" for number in range(4)]
+    for run_id in runs:
+        folder = _make_parts(place / f"two-commits-{run_id}")
+        _trigger(stack, "lance_two_commits", run_id, place=str(folder))
+    assert set(_wait(stack, "lance_two_commits", *runs).values()) == {"success"}
+    for run_id in runs:
+        folder = place / f"two-commits-{run_id}"
+        assert _ids(folder / "merged.lance") == _rows(1), "each key once"
+        assert _ids(folder / "same_day.lance") in (_rows(1), _rows(2)), "the day of one of them"
+        commits = {task["task_id"]: task for task in stack.tasks("lance_two_commits", run_id) if "commit" in task["task_id"]}
+        assert {task["pool"] for task in commits.values()} == {"default_pool"}
