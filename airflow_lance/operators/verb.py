@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import Asset, Context
@@ -66,7 +67,9 @@ class LanceVerbOperator(LanceTableOperator):
             self.prepare(context, uri=uri)
             clear = clear_of(context, retries=self.retries)
             identity = identity_after_clear(identity_of(context, uri=uri), clear=clear, on_clear=self.on_clear)
-            spec = with_asker(self.make_spec(uri=uri, identity=identity), context, retries=self.retries)
+            # The clear is in the identity already; the job itself never refuses because of one.
+            spec = replace(self.make_spec(uri=uri, identity=identity), on_clear="skip")
+            spec = with_asker(spec, context, retries=self.retries)
             result = api.run(spec, options=self.store_options())
         shown = {name: value for name, value in result.items() if name != "rows"}
         self.log.info("%s of %s: %s", spec.kind, uri, shown)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lance_core.jobs.runtime.local_runner import LocalRunner as LocalRunner
     from lance_core.jobs.runtime.protocols import JobResult as JobResult
     from lance_core.jobs.runtime.protocols import Runner as Runner
+    from lance_core.jobs.specs.branches import PublishBranchSpec as PublishBranchSpec
     from lance_core.jobs.specs.edits import AddColumnsSpec as AddColumnsSpec
     from lance_core.jobs.specs.edits import CompactSpec as CompactSpec
     from lance_core.jobs.specs.edits import DeleteSpec as DeleteSpec
@@ -66,6 +67,7 @@ else:
             "MergeSpec": "lance_core.jobs.specs.merge",
             "OptimizeIndicesSpec": "lance_core.jobs.specs.indices",
             "OverwriteSpec": "lance_core.jobs.specs.spec",
+            "PublishBranchSpec": "lance_core.jobs.specs.branches",
             "ReplaceWhereSpec": "lance_core.jobs.specs.edits",
             "RestoreSpec": "lance_core.jobs.specs.maintenance",
             "Runner": "lance_core.jobs.runtime.protocols",
@@ -101,6 +103,7 @@ __all__ = [
     "MergeSpec",
     "OptimizeIndicesSpec",
     "OverwriteSpec",
+    "PublishBranchSpec",
     "ReplaceWhereSpec",
     "RestoreSpec",
     "Runner",

@@ -102,7 +102,7 @@ def find_done(spec: JobSpec, *, options: Options) -> Found | None:
 def _as_it_lands(spec: JobSpec) -> JobSpec:
     """The spec under the identity that its work lands under: another one where a person's clear asks for it again."""
     identity = spec.effective_identity
-    return spec if identity == spec.identity else replace(spec, identity=identity, former_identities=())
+    return spec if identity == spec.identity else replace(spec, identity=identity, former_identities=(), on_clear="fail")
 
 
 def begin_watch(spec: JobSpec, *, options: Options) -> str:

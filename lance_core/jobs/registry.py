@@ -66,6 +66,11 @@ KINDS: Mapping[str, JobKind] = {
         reexecutes=True,
         replaces_rows=True,
     ),
+    "publish_branch": JobKind(
+        "lance_core.jobs.specs.branches:PublishBranchSpec",
+        "lance_core.jobs.staging.publish_branch:PublishBranchJob",
+        replaces_rows=True,
+    ),
     "build_index": JobKind(
         "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.staging.build_index:BuildIndexJob", reexecutes=True
     ),

@@ -15,11 +15,16 @@ import pytest
 
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.decorators.lance import lance_task
+from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
+from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.compact import LanceCompactOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.update import LanceUpdateOperator
 from lance_core.errors import InputError
@@ -194,6 +199,41 @@ def test_a_cleared_tag_stays_unless_it_is_wanted_again(tmp_path: Path) -> None:
             lance.write_dataset(pa.table({"id": [1], "day": [1]}), uri, mode="append")
         execute(tag, cleared_after=1)
         assert lance.dataset(uri).tags.list()[on_clear]["version"] == expected
+
+
+def test_a_cleared_restore_stays_unless_it_is_wanted_again(tmp_path: Path) -> None:
+    for on_clear, version in (("skip", 4), ("again", 5)):
+        uri = make_table(tmp_path / f"{on_clear}.lance", 0, 10)
+        restore = LanceRestoreOperator(task_id="restore", uri=uri, version=1, if_moved="overwrite", on_clear=on_clear)  # type: ignore[arg-type]
+        execute(restore)
+        lance.write_dataset(pa.table({"id": [99], "day": [9]}), uri, mode="append")
+        execute(restore, cleared_after=1)
+        execute(restore, cleared_after=1)
+        assert lance.dataset(uri).version == version
+
+
+@pytest.mark.parametrize("kind", ["compact", "optimize", "columns", "index"])
+def test_maintenance_is_done_again_where_a_person_says_so(tmp_path: Path, kind: str) -> None:
+    uri = make_table(tmp_path / "t.lance", 0, 10)
+    shared: dict[str, Any] = {"task_id": "t", "uri": uri, "execution": "local"}
+    if kind == "optimize":
+        lance.dataset(uri).create_scalar_index("id", "BTREE")
+        lance.write_dataset(pa.table({"id": [99], "day": [9]}), uri, mode="append")
+    makers: dict[str, Callable[..., Any]] = {
+        "compact": lambda **more: LanceCompactOperator(**shared, **more),
+        "optimize": lambda **more: LanceOptimizeIndicesOperator(**shared, **more),
+        "columns": lambda **more: LanceAddColumnsOperator(columns={"twice": "id * 2"}, **shared, **more),
+        "index": lambda **more: LanceBuildIndexOperator(column="id", index_type="BTREE", **shared, **more),
+    }
+    execute(makers[kind](), publishes=True)
+    with pytest.raises(AirflowFailException, match="a person cleared its task"):
+        execute(makers[kind](), publishes=True, cleared_after=1)
+    if kind == "columns":
+        lance.dataset(uri).drop_columns(["twice"])
+    again = execute(makers[kind](on_clear="again"), publishes=True, cleared_after=1)
+    retried = execute(makers[kind](on_clear="again"), publishes=True, cleared_after=1)
+    assert (_outcome(retried), retried["version"]) == ("already_landed", again["version"])
+    assert ids(uri)
 
 
 def test_an_unknown_word_is_refused_when_the_dag_is_parsed(tmp_path: Path, rows: Any) -> None:

@@ -39,7 +39,10 @@ NOT_THE_WORK = frozenset(
 
 
 def after_clear(store: Store, spec: S) -> S:
-    """The spec under the identity that it lands under. What the former identity has staged and not landed is withdrawn."""
+    """The spec under the identity that it lands under. What the former identity has staged and not landed is withdrawn.
+
+    Done twice it is the same as once: the clear is in the identity then.
+    """
     identity = spec.effective_identity
     if identity == spec.identity:
         return spec
@@ -51,7 +54,7 @@ def after_clear(store: Store, spec: S) -> S:
         for attempt in attempts:
             log.info("withdrawing attempt %s of %s: a person cleared its task", attempt, former)
             abort_attempt(store, former, attempt, by="a cleared task")
-    return replace(spec, identity=identity, former_identities=())
+    return replace(spec, identity=identity, former_identities=(), on_clear="fail")
 
 
 def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:

@@ -41,6 +41,7 @@ from lance_core.format.version import FileVersion
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.failure_record import clear_failure
+from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, find_done, look_at, on_tick_of, open_attempt, work_of
 from lance_core.jobs.runtime.local_runner import LocalRows
 from lance_core.jobs.runtime.progress import clear_progress
@@ -79,6 +80,7 @@ class AddColumnsJob:
         """Stage the columns once; fragments that an earlier try finished are not computed again."""
         spec = spec if spec.identity else spec.with_identity(random_identity())
         store = resolve_store(spec.uri, spec.resolved_options())
+        spec = after_clear(store, spec)
         done = find_done(store, spec)
         if done is not None:
             log.info("%s %s is staged or has landed, nothing to do", spec.kind, spec.identity)

@@ -34,6 +34,7 @@ from lance_core.errors import CommitError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
@@ -90,6 +91,7 @@ class CompactJob:
         spec = spec if spec.identity else spec.with_identity(random_identity())
         if spec.dry_run:
             return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
+        spec = after_clear(store, spec)
         if find_done(store, spec) is None:
             if spec.groups_per_commit is not None:
                 return _in_waves(store, spec, runner)

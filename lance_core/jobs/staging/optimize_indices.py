@@ -17,6 +17,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
@@ -71,6 +72,7 @@ class OptimizeIndicesJob:
         """Stage the new segments once."""
         store = resolve_store(spec.uri, spec.resolved_options())
         spec = spec if spec.identity else spec.with_identity(random_identity())
+        spec = after_clear(store, spec)
         if find_done(store, spec) is None and not plan_extensions(existing(look_at(store, spec), spec), spec):
             return note_nothing_to_do(store, spec)
         return stage(spec, runner, plan_optimize)

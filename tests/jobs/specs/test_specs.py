@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lance_core.errors import InputError
 from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
+from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.definition import (
     AlterColumnsSpec,
     CheckSpec,
@@ -56,6 +57,7 @@ SPECS: list[JobSpec] = [
     GarbageSpec(uri="/t", dry_run=True),
     TagSpec(uri="/t", name="v1", version=3, action="create"),
     BranchSpec(uri="/t", name="a/b", from_branch="c", version=3),
+    PublishBranchSpec(uri="/t", branch="a/b", if_moved="publish"),
     MergeSpec(uri="/t", source=CSV, on=("id",), when_matched="delete"),
     AddColumnsSpec(uri="/t", function="a.b:c", reads=("id",), kwargs={"n": 3}),
     BuildIndexSpec(uri="/t", column="id", index_type="BTREE", rows_per_segment=7),
