@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
+    from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
     from airflow_lance.operators.query import LanceQueryOperator as LanceQueryOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
     from airflow_lance.operators.verb import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
+    from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish as LanceWriteAuditPublish
     from airflow_lance.pools import pool_of as pool_of
     from airflow_lance.sensors.base import LanceSensor as LanceSensor
     from airflow_lance.sensors.health import LanceFragmentHealthSensor as LanceFragmentHealthSensor
@@ -79,6 +81,7 @@ else:
             "LanceMergeOperator": "airflow_lance.operators.merge",
             "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
             "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
+            "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
             "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
             "LanceRestoreOperator": "airflow_lance.operators.restore",
             "LanceRowsSensor": "airflow_lance.sensors.rows",
@@ -104,6 +107,7 @@ else:
             "LanceVerbOperator": "airflow_lance.operators.verb",
             "LanceVersionSensor": "airflow_lance.sensors.version",
             "LanceVersionTrigger": "airflow_lance.triggers.version",
+            "LanceWriteAuditPublish": "airflow_lance.operators.write_audit_publish",
             "LanceWriteOperator": "airflow_lance.operators.write",
             "create_asset": "airflow_lance.assets",
             "pool_of": "airflow_lance.pools",
@@ -129,6 +133,7 @@ __all__ = [
     "LanceMergeOperator",
     "LanceOptimizeIndicesOperator",
     "LanceOverwriteOperator",
+    "LancePublishBranchOperator",
     "LanceReplaceWhereOperator",
     "LanceRestoreOperator",
     "LanceRowsSensor",
@@ -145,6 +150,7 @@ __all__ = [
     "LanceVerbOperator",
     "LanceVersionSensor",
     "LanceVersionTrigger",
+    "LanceWriteAuditPublish",
     "LanceWriteOperator",
     "__version__",
     "create_asset",

@@ -25,6 +25,7 @@ _OPERATORS = (
     "merge",
     "optimize_indices",
     "overwrite",
+    "publish_branch",
     "query",
     "replace_where",
     "restore",
@@ -33,6 +34,7 @@ _OPERATORS = (
     "transaction",
     "update",
     "validate",
+    "write_audit_publish",
 )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
+    from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
     from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
     from airflow_lance.operators.verb import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
+    from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish as LanceWriteAuditPublish
 else:
     __getattr__, __dir__ = lazy_face(
         __name__,
@@ -52,6 +54,7 @@ else:
             "LanceMergeOperator": "airflow_lance.operators.merge",
             "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
             "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
+            "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
             "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
             "LanceRestoreOperator": "airflow_lance.operators.restore",
             "LanceStageOperator": "airflow_lance.operators.base",
@@ -61,6 +64,7 @@ else:
             "LanceUpdateOperator": "airflow_lance.operators.update",
             "LanceValidateOperator": "airflow_lance.operators.validate",
             "LanceVerbOperator": "airflow_lance.operators.verb",
+            "LanceWriteAuditPublish": "airflow_lance.operators.write_audit_publish",
             "LanceWriteOperator": "airflow_lance.operators.write",
         },
     )
@@ -78,6 +82,7 @@ __all__ = [
     "LanceMergeOperator",
     "LanceOptimizeIndicesOperator",
     "LanceOverwriteOperator",
+    "LancePublishBranchOperator",
     "LanceReplaceWhereOperator",
     "LanceRestoreOperator",
     "LanceStageOperator",
@@ -87,5 +92,6 @@ __all__ = [
     "LanceUpdateOperator",
     "LanceValidateOperator",
     "LanceVerbOperator",
+    "LanceWriteAuditPublish",
     "LanceWriteOperator",
 ]

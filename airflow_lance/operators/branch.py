@@ -1,4 +1,4 @@
-"""Begin or remove a branch of a table: takes effect at once."""
+"""Begin, renew or remove a branch of a table: takes effect at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LanceBranchOperator(LanceVerbOperator):
     operators take like a table's. Arguments of `LanceVerbOperator`, and
 
     :param branch: the name. (templated)
-    :param action: "create", or "delete" with its files.
+    :param action: "create"; "delete" with its files; or "renew": delete it where it is there, and begin it anew.
     :param version: the version to begin at; None is the newest. (templated)
     :param tag: begin at what this tag stands for. (templated)
     :param from_branch: the branch that `version` is of; None is the main line. (templated)
@@ -28,7 +28,7 @@ class LanceBranchOperator(LanceVerbOperator):
         self,
         *,
         branch: str,
-        action: Literal["create", "delete"] = "create",
+        action: Literal["create", "delete", "renew"] = "create",
         version: int | str | None = None,
         tag: str | None = None,
         from_branch: str | None = None,

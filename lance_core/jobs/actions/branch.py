@@ -33,7 +33,7 @@ class BranchJob:
         store = resolve_store(spec.uri, spec.resolved_options())
         spec = spec.with_identity(work_identity(spec))
         before = read_branch(store, spec.name) if spec.name in branch_names(store) else None
-        changed = not was_done(store, spec.identity) and (_begin if spec.action == "create" else _end)(store, spec, before)
+        changed = not was_done(store, spec.identity) and (_end if spec.action == "delete" else _begin)(store, spec, before)
         now = read_branch(store, spec.name) if spec.name in branch_names(store) else None
         if changed:
             note_done(store, spec.identity, version=latest_version(store))
@@ -51,6 +51,9 @@ class BranchJob:
 def _begin(store: Store, spec: BranchSpec, before: Branch | None) -> bool:
     if before is not None and is_signed(before.metadata, spec.identity):
         return True  # the ledger was not told any more
+    if before is not None and spec.action == "renew":
+        before = None
+        delete_branch(store, spec.name)
     wanted = spec.tag if spec.tag is not None else (spec.from_branch or MAIN, spec.version)
     snapshot = snapshot_of(store, version=wanted, storage_options=spec.resolved_options())
     if before is None:

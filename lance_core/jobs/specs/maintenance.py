@@ -75,13 +75,14 @@ class BranchSpec(JobSpec):
     """Begin a branch at a version of the main line or of another branch, or remove one with its files.
 
     `version`, or the one that `tag` names; neither: the newest of `from_branch` (None: the main line). Doing it twice under
-    one identity is the same as once; a branch that is there already from another version is refused.
+    one identity is the same as once; a branch that is there already from another version is refused by "create", and removed
+    with its files by "renew", which then begins it anew.
     """
 
     kind: ClassVar[str] = "branch"
 
     name: str
-    action: Literal["create", "delete"] = "create"
+    action: Literal["create", "delete", "renew"] = "create"
     version: int | None = None
     tag: str | None = None
     from_branch: str | None = None

@@ -33,6 +33,7 @@ from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
+from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
@@ -115,6 +116,7 @@ def make_dag(mode: str) -> DAG:
             LanceTagOperator(task_id="tag", tag="good", **table),
             LanceTagSensor(task_id="is_tagged", tag="good", **wait),
             LanceBranchOperator(task_id="branch", branch="try", **table),
+            transaction("publish_branch", LancePublishBranchOperator, branch="try", execution="local"),
             LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **table),
             look(),
             LanceValidateOperator(task_id="validate", **table),

@@ -1,0 +1,64 @@
+"""Publish what a branch changed as one version of the main line: staged, then committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_lance.execution.arguments import given, whole
+from airflow_lance.operators.base import LanceStageOperator
+
+if TYPE_CHECKING:
+    from lance_core.jobs.specs.spec import JobSpec
+
+
+class LancePublishBranchOperator(LanceStageOperator):
+    """Bring a branch's changes to the main line. The branch stays, and may be deleted afterwards: the main line has copies.
+
+    Arguments of `LanceStageOperator`, and
+
+    :param branch: the branch; it began from the main line, and has its columns. (templated)
+    :param version: that of the branch which was checked; None is its newest. (templated)
+    :param if_moved: what becomes of a branch that replaced rows when others have added rows to the main line since it began:
+        "fail", because the branch never saw them, or "publish" all the same.
+    :param rows_per_task: a task copies fragments of about so many rows. (templated)
+    :param properties: text that is kept in the transaction. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields, "branch", "version", "rows_per_task", "properties",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceStageOperator.template_fields_renderers, "properties": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        branch: str,
+        version: int | str | None = None,
+        if_moved: Literal["fail", "publish"] = "fail",
+        rows_per_task: int | str | None = None,
+        properties: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.branch = branch
+        self.version = version
+        self.if_moved = if_moved
+        self.rows_per_task = rows_per_task
+        self.properties = dict(properties or {})
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A PublishBranchSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.specs.branches import PublishBranchSpec
+        from lance_core.jobs.specs.spec import read_spec
+
+        fields = given(
+            branch=self.branch,
+            version=whole(self.version),
+            if_moved=self.if_moved,
+            rows_per_task=whole(self.rows_per_task),
+            properties=self.properties,
+        )
+        return read_spec(PublishBranchSpec, {"uri": uri, "identity": identity, **fields})
