@@ -31,7 +31,11 @@ _FORMER_KEYS = ("attempt", "operation", "rows")
 
 def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
     """The identities a transaction carries in its properties, each with what is noted about it."""
-    properties = transaction.properties
+    return identities_in(transaction.properties)
+
+
+def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
+    """`identities_of` from the properties alone."""
     found = {}
     for prefix in (FORMER_IDENTITY_PREFIX, IDENTITY_PREFIX):
         for name, text in properties.items():

@@ -115,7 +115,10 @@ class StagedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class StagedEntry:
-    """One line of `lance staged list`: an attempt, and what became of it. `state` is "running", "expired" or "finished"."""
+    """One line of `lance staged list`: an attempt, and what became of it. `state` is "running", "expired" or "finished".
+
+    `asked` says who asked for it, as far as the attempt's own record is there.
+    """
 
     identity: str
     attempt: str
@@ -125,6 +128,7 @@ class StagedEntry:
     lease_until: float
     staged: StagedTransaction | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from lance_core.dataset.versions.transaction_log import read_log
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.doctor_checks import CHECKS, DEEP_CHECKS
 from lance_core.maintenance.findings import Finding, Patient
-from lance_core.maintenance.observe import observe
+from lance_core.maintenance.observe import observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 
 RECENT_VERSIONS = 50
@@ -43,7 +43,7 @@ def diagnose(
     patient = Patient(
         uri=uri,
         snapshot=snapshot,
-        observation=observe(ManagedTable(uri=uri), levels, storage_options=storage_options, now=moment),
+        observation=observe_snapshot(ManagedTable(uri=uri), snapshot, levels, now=moment),
         versions=list_versions(store),
         staged=list_staged(store),
         log=read_log(store, limit=RECENT_VERSIONS),

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from lance_core.commit.log.manifests import list_versions
@@ -25,6 +25,7 @@ from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.table.coverage import SYSTEM_INDICES
 
 GB = 10**9
+HOURS = 24
 DELETED_NEAR_LEVEL = 0.8
 MOSTLY_DELETED = 0.5
 ENOUGH_OF_ALLOWED = 0.5
@@ -45,8 +46,8 @@ class Observation:
     """A table at one moment. `error` says why nothing else is known.
 
     `compaction` is what a tiered compaction would take on: fragments in and out, rows and bytes. `unindexed_rows` and
-    `index_segments` are by index name. `written_at` is the time of the newest commit, `observed_at` that of this look, both
-    in seconds since the epoch.
+    `index_segments` are by index name. `commits_by_hour` counts those of the last 24 hours, the oldest hour first.
+    `written_at` is the time of the newest commit, `observed_at` that of this look, both in seconds since the epoch.
     """
 
     uri: str
@@ -72,6 +73,12 @@ class Observation:
     expired_manifest_bytes: int = 0
     num_staged: int = 0
     num_dead_attempts: int = 0
+    commits_by_hour: tuple[int, ...] = ()
+
+    @property
+    def num_small_fragments(self) -> int:
+        """Fragments that have not reached the target size."""
+        return sum(tier.fragments for tier in self.tiers if tier.tier > 0)
 
     @property
     def deleted_share(self) -> float:
@@ -101,17 +108,24 @@ def observe(
     now: float | None = None,
 ) -> Observation:
     """Return what a table looks like. A store that cannot be reached and a damaged table are observations, too."""
-    levels = levels or ServiceLevels()
     moment = time.time() if now is None else now
     try:
         store = resolve_store(table.uri, storage_options)
-        versions = list_versions(store)
-        snapshot = snapshot_of(store, storage_options=storage_options)
-        waiting = list_staged(store)
+        return observe_snapshot(table, snapshot_of(store, storage_options=storage_options), levels, now=moment)
     except (LanceError, OSError) as error:
         return Observation(
             uri=table.uri, conn_id=table.conn_id, observed_at=moment, error=f"{type(error).__name__}: {error}"
         )
+
+
+def observe_snapshot(
+    table: ManagedTable, snapshot: Snapshot, levels: ServiceLevels | None = None, *, now: float | None = None
+) -> Observation:
+    """`observe` a table whose newest version is open already. Raises StoreError."""
+    levels = levels or ServiceLevels()
+    moment = time.time() if now is None else now
+    versions = list_versions(snapshot.store)
+    waiting = list_staged(snapshot.store)
     fragments = snapshot.manifest.fragments
     physical_rows = sum(item.physical_rows for item in fragments)
     deleted_share = 1 - snapshot.manifest.num_rows / physical_rows if physical_rows else 0.0
@@ -145,6 +159,7 @@ def observe(
         expired_manifest_bytes=sum(entry.size for entry in expired),
         num_staged=sum(entry.state != "expired" for entry in waiting),
         num_dead_attempts=sum(entry.state == "expired" for entry in waiting),
+        commits_by_hour=_by_hour([entry.modified for entry in versions], moment),
     )
 
 
@@ -162,6 +177,20 @@ def compaction_options(levels: ServiceLevels, *, deleted_share: float, num_bytes
         target_rows_per_fragment=levels.target_rows_per_fragment,
         materialize_deletions_threshold=levels.max_deleted_share if is_near else MOSTLY_DELETED,
     )
+
+
+def _by_hour(times: Sequence[float], now: float) -> tuple[int, ...]:
+    """How many of some moments are in each of the 24 hours before now, the oldest hour first.
+
+    >>> _by_hour([0.0, 3600.0 * 23.5, 3600.0 * 24], 3600.0 * 24)[-2:]
+    (0, 2)
+    """
+    counts = [0] * HOURS
+    for moment in times:
+        hours_ago = max(int((now - moment) // 3600), 0)
+        if hours_ago < HOURS:
+            counts[HOURS - 1 - hours_ago] += 1
+    return tuple(counts)
 
 
 def _tiers(snapshot: Snapshot, levels: ServiceLevels) -> tuple[Tier, ...]:

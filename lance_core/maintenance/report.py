@@ -24,7 +24,7 @@ from lance_core.dataset.versions.transaction_log import LogEntry, read_log
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.doctor import diagnose
 from lance_core.maintenance.findings import Finding
-from lance_core.maintenance.observe import Observation, observe
+from lance_core.maintenance.observe import Observation, observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 
 RECENT_VERSIONS = 60
@@ -65,7 +65,7 @@ def table_report(
     moment = time.time() if now is None else now
     store = resolve_store(uri, storage_options)
     snapshot = snapshot_of(store, storage_options=storage_options)
-    observation = observe(ManagedTable(uri=uri), levels, storage_options=storage_options, now=moment)
+    observation = observe_snapshot(ManagedTable(uri=uri), snapshot, levels, now=moment)
     return TableReport(
         uri=snapshot.uri,
         made_at=moment,

@@ -242,6 +242,7 @@ def _entry(attempt: Attempt, staged: StagedTransaction | None, *, lease_until: f
         lease_until=lease_until,
         staged=staged,
         spec=attempt.spec,
+        asked=attempt.asked,
     )
 
 

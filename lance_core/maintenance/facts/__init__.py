@@ -1,0 +1,1 @@
+"""Plain data about tables for pages and reports, gathered from manifests, listings and records."""

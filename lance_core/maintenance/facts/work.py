@@ -1,0 +1,89 @@
+"""What became of work that has an identity: running, staged, landed, expired, aborted; with its attempts.
+
+::
+
+    work_page(store, ["5d2c…"]) -> [{"identity": "5d2c…", "state": "landed", "version": 144, "attempts": [...], ...}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_core.commit.log.manifests import open_or_none
+from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.model import StagedEntry
+from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.ledger import Landing, landings_of
+from lance_core.dataset.maintain.compact_plan import bytes_of
+from lance_core.errors import LanceError
+from lance_core.io.store import Store
+from lance_core.maintenance.facts.history import new_fragments
+from lance_core.maintenance.facts.writers import Json, writer_of
+
+_STATES = {"finished": "staged", "running": "running", "expired": "expired"}
+
+
+def work_page(store: Store, identities: Sequence[str]) -> list[Json]:
+    """Return an entry for each identity. Raises StoreError."""
+    waiting: dict[str, list[StagedEntry]] = {}
+    for entry in list_staged(store):
+        waiting.setdefault(entry.identity, []).append(entry)
+    landings = landings_of(store, identities)
+    return [
+        _entry(store, identity, landing, waiting.get(identity, []))
+        for identity, landing in zip(identities, landings, strict=True)
+    ]
+
+
+def _entry(store: Store, identity: str, landing: Landing | None, attempts: Sequence[StagedEntry]) -> Json:
+    newest = max(attempts, key=lambda entry: entry.started, default=None)
+    finished = next((entry for entry in attempts if entry.state == "finished"), None)
+    counts = finished or newest
+    state = "landed" if landing is not None else "unknown" if counts is None else _STATES[counts.state]
+    staged = None if counts is None else counts.staged
+    asked = landing.asked if landing is not None and landing.asked else {} if counts is None else counts.asked
+    found: Json = {
+        "identity": identity,
+        "state": state,
+        "kind": None if staged is None else staged.operation,
+        "rows": None if staged is None else staged.rows,
+        "bytes": None if staged is None else staged.bytes,
+        "fragments": None if staged is None else staged.fragments,
+        "read_version": None if counts is None else counts.read_version,
+        "started": None if newest is None else newest.started or None,
+        "version": None,
+        "landed_at": None,
+        "writer": writer_of(identity, asked),
+        "attempts": [_attempt(entry) for entry in attempts],
+    }
+    return {**found, **_landed(store, landing)} if landing is not None else found
+
+
+def _attempt(entry: StagedEntry) -> Json:
+    who = writer_of(entry.identity, entry.asked)
+    return {
+        "attempt": entry.attempt,
+        "state": entry.state,
+        "try_number": who["try_number"],
+        "host": who["host"],
+        "started": entry.started or None,
+    }
+
+
+def _landed(store: Store, landing: Landing) -> Json:
+    """What the version says in which the work landed, as far as it is still there."""
+    found: Json = {"version": landing.version}
+    try:
+        opened = open_or_none(store, landing.version)
+        transaction = None if opened is None else transaction_of(store, opened)
+    except LanceError:
+        return found
+    if opened is not None:
+        found["landed_at"] = opened.manifest.timestamp_ns / 1e9
+    if transaction is not None:
+        found["kind"] = transaction.operation.name
+        found["read_version"] = transaction.read_version
+        new = new_fragments(transaction)
+        if new is not None:
+            found |= {"fragments": len(new), "bytes": sum(map(bytes_of, new)), "rows": sum(item.num_rows for item in new)}
+    return found

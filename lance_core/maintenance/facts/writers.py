@@ -1,0 +1,69 @@
+"""Who wrote a version or staged work: what the table's history and records say, as plain data.
+
+::
+
+    writer_of("5d2c…", note) -> {"identity": "5d2c…", "dag_id": "shop", "task_id": "append", "map_index": 3, ...}
+
+Records are data from strangers: what is not text or a number where it should be is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from lance_core.commit.identities import identities_in
+from lance_core.commit.record_types import Asked
+
+Json: TypeAlias = dict[str, object]
+
+MAX_WRITERS = 50
+_IDENTITY_MARKS = ("lance_core.", "airflow_lance.")
+
+
+def writer_of(identity: str, asked: object) -> Json:
+    """Return one writer; names are empty where nobody noted them."""
+    who = Asked.from_dict(asked)
+    return {
+        "identity": identity,
+        "dag_id": who.dag_id or None,
+        "run_id": who.run_id or None,
+        "task_id": who.task_id or None,
+        "map_index": who.map_index,
+        "try_number": who.try_number or None,
+        "host": who.host or None,
+    }
+
+
+def writers_in(properties: Mapping[str, str]) -> list[Json]:
+    """Return the writers that a transaction's properties name, at most `MAX_WRITERS`."""
+    found = []
+    for identity, note in list(identities_in(properties).items())[:MAX_WRITERS]:
+        operation, rows = note.get("operation"), note.get("rows")
+        found.append(
+            {
+                **writer_of(identity, note.get("asked")),
+                "operation": operation if isinstance(operation, str) else None,
+                "rows": rows if isinstance(rows, int) else None,
+            }
+        )
+    return found
+
+
+def other_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that are not about identities."""
+    return {name: text for name, text in properties.items() if not name.startswith(_IDENTITY_MARKS)}
+
+
+def name_of(writers: list[Json]) -> Json | None:
+    """Return the first writer's DAG and task, None when nobody is named."""
+    for writer in writers:
+        if writer.get("task_id"):
+            return {"dag_id": writer["dag_id"], "task_id": writer["task_id"], "run_id": None, "map_index": -1}
+    return None
+
+
+def shown(value: Any, limit: int = 2000) -> str:
+    """Return text that is not longer than a page can show."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}…"
