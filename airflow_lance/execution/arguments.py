@@ -51,7 +51,12 @@ def former_identities_of(context: Context, *, uri: str, key: str = "", idempoten
 
 
 def with_asker(spec: JobSpec, context: Context, *, retries: int | None = 0) -> JobSpec:
-    """The spec with who asks for it: dag, run, task, map index, try, host, log, clear. The table's history keeps it."""
+    """The spec with who asks for it. The table's history keeps it."""
+    return replace(spec, asked=asker_of(context, retries=retries))
+
+
+def asker_of(context: Context, *, retries: int | None = 0) -> dict[str, Any]:
+    """Who asks: dag, run, task, map index, try, host, log, clear."""
     ti = context["ti"]
     asked = {
         **_instance(context),
@@ -60,7 +65,7 @@ def with_asker(spec: JobSpec, context: Context, *, retries: int | None = 0) -> J
         "log_url": str(getattr(ti, "log_url", "") or ""),
         "clear": clear_of(context, retries=retries),
     }
-    return replace(spec, asked={name: value for name, value in asked.items() if name != "clear" or value})
+    return {name: value for name, value in asked.items() if name != "clear" or value}
 
 
 def clear_of(context: Context, *, retries: int | None) -> str:
