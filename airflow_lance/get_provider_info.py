@@ -68,6 +68,35 @@ _ASSETS: dict[str, Any] = {
     "to_openlineage_converter": "airflow_lance.lineage.convert_asset_to_openlineage",
 }
 
+
+def _option(description: str, *, example: str, default: str = "") -> dict[str, Any]:
+    told = {"description": description, "version_added": None, "type": "string", "example": example}
+    return {**told, "default": default}
+
+
+_PAGES: dict[str, Any] = {
+    "pages_connections": _option(
+        "Connections whose tables the pages show, comma-separated. Empty: all of type lance in the metadata database.",
+        example="lake, archive",
+    ),
+    "pages_policy": _option("The maintenance policy that the pages show.", example="/etc/lance/lance_policy.yaml"),
+    "pages_policy_conn_id": _option(
+        "The connection through which the policy's tables are reached.", example="lake", default="lance_default"
+    ),
+    "pages_rows": _option(
+        "Who may see rows of tables: nobody; connection, who may read the table's connection; or view, who has the view "
+        '"Lance rows".',
+        example="connection",
+        default="nobody",
+    ),
+    "pages_actions_dag": _option("The DAG that buttons trigger.", example="lance_actions", default="lance_actions"),
+    "pages_plan_dag": _option(
+        "The DAG that carries out the policy.", example="lance_maintenance", default="lance_maintenance"
+    ),
+    "pages_cache_seconds": _option("How long facts about a table are kept.", example="60", default="30"),
+    "pages_timeout_seconds": _option("How long a page waits for a store.", example="20", default="10"),
+}
+
 _CONFIG: dict[str, Any] = {
     "lance": {
         "description": "Jobs on Lance tables.",
@@ -87,6 +116,7 @@ _CONFIG: dict[str, Any] = {
                 "example": "our_company.sources:*, our_company.gates:no_gaps",
                 "default": "",
             },
+            **_PAGES,
         },
     },
 }

@@ -13,7 +13,7 @@ settings.register_profile("by hand", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "by hand")
 
-SHARED_SERVERS = ("integration", "spark", "stores")
+SHARED_SERVERS = ("integration", "spark", "stores", "ui")
 """Folders whose tests share servers or a JVM of the session: one worker runs a whole folder, so that each starts once."""
 
 

@@ -1,0 +1,85 @@
+"""Which tables the pages know: those below the base uris of the deployment's `lance` connections and of its policy.
+
+::
+
+    find(source) -> [TableRef(id="3f9a1c0b22d94e01", uri="s3://lake/shop/orders.lance", name="shop/orders.lance", ...), ...]
+
+A page is asked for by a table's id, never by its uri: the API server opens nothing that nobody configured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_lance.hooks.lance import LanceHook
+from lance_core.jobs.specs.secret import reveal_all
+
+MAX_TABLES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table that was found. `id` is the digest of connection and uri."""
+
+    id: str
+    uri: str
+    name: str
+    conn_id: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place below which tables are looked for, with what it takes to open it. `secrets` must not reach a browser."""
+
+    conn_id: str
+    base_uri: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def table_id(conn_id: str, uri: str) -> str:
+    """Return the id of a table, as it stands in links."""
+    return hashlib.sha256(f"{conn_id}\n{uri.rstrip('/')}".encode()).hexdigest()[:16]
+
+
+def connection_ids(named: Sequence[str]) -> list[str]:
+    """Return the connections to show: those that are named, else all of type `lance` in the metadata database."""
+    if named:
+        return list(named)
+    from airflow.models import Connection
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        found = session.scalars(select(Connection.conn_id).where(Connection.conn_type == LanceHook.conn_type))
+        return sorted(str(name) for name in found)
+
+
+def open_source(conn_id: str, base_uri: str = "") -> Source:
+    """Return the source of a connection. AirflowNotFoundException, InputError."""
+    hook = LanceHook(conn_id)
+    settings = hook.settings
+    options = reveal_all(dict(settings.storage_options))
+    return Source(conn_id, base_uri or settings.base_uri, options, (*settings.secrets, *_secret_values(options)))
+
+
+def _secret_values(options: Mapping[str, str]) -> list[str]:
+    from lance_core.jobs.specs.plain_options import is_plain_option
+
+    return [str(value) for name, value in options.items() if value and not is_plain_option(name, value)]
+
+
+def find(source: Source) -> list[TableRef]:
+    """Return the tables of a source, sorted by uri, at most `MAX_TABLES`. Raises StoreError."""
+    from lance_core.maintenance.find import find_tables
+
+    if not source.base_uri:
+        return []
+    found = find_tables(source.base_uri, conn_id=source.conn_id, storage_options=source.options)
+    base = source.base_uri.rstrip("/")
+    return [
+        TableRef(table_id(source.conn_id, item.uri), item.uri, item.uri[len(base) :].strip("/") or item.uri, source.conn_id)
+        for item in found[:MAX_TABLES]
+    ]

@@ -1,0 +1,83 @@
+"""Errors of the pages: a code that the front end knows, a message for people, an HTTP status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lance_core.errors import (
+    FormatError,
+    IncompatibleConflictError,
+    InputError,
+    LanceError,
+    NotFoundError,
+    StoreError,
+)
+
+STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        "invalid": 400,
+        "not_authenticated": 401,
+        "forbidden": 403,
+        "rows_forbidden": 403,
+        "cross_site": 403,
+        "not_found": 404,
+        "no_actions_dag": 409,
+        "failed": 500,
+        "unreachable": 502,
+        "damaged": 502,
+        "busy": 503,
+        "timeout": 504,
+    }
+)
+
+
+class PageError(Exception):
+    """What went wrong, for the browser. `code` is a key of `STATUS`."""
+
+    def __init__(self, code: str, message: str, *, cure: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.cure = cure
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return STATUS[self.code]
+
+    def to_dict(self) -> dict[str, object]:
+        """Code, message and cure."""
+        return {"code": self.code, "message": self.message, "cure": self.cure}
+
+
+def page_error(error: BaseException) -> PageError:
+    """Return what the browser is told about any error. Of an unknown one only its class: its text may hold anything."""
+    if isinstance(error, PageError):
+        return error
+    if isinstance(error, NotFoundError):
+        return PageError("not_found", str(error))
+    if isinstance(error, InputError | IncompatibleConflictError):
+        return PageError("invalid", str(error))
+    if isinstance(error, StoreError):
+        return PageError("unreachable", str(error), cure="Look at the connection and at the store.")
+    if isinstance(error, FormatError):
+        return PageError("damaged", str(error), cure="Run the doctor with `deep`, or restore an older version.")
+    if isinstance(error, TimeoutError):
+        return PageError("timeout", "The store did not answer in time.", cure="Try again, or look at the connection.")
+    if isinstance(error, OSError):
+        return PageError("unreachable", f"{type(error).__name__}: {error.strerror or 'the store cannot be reached'}")
+    if isinstance(error, LanceError):
+        return PageError("failed", str(error))
+    return PageError("failed", f"{type(error).__name__}: see the API server's log.")
+
+
+def observed_error(text: str) -> dict[str, object]:
+    """Return the error of a table that could not be observed, from `Type: message` as `observe` writes it."""
+    name, _, message = text.partition(": ")
+    kind = {"NotFoundError": "not_found", "StoreError": "unreachable", "InputError": "invalid"}.get(name)
+    if kind is None:
+        kind = (
+            "unreachable" if name.endswith(("OSError", "ConnectionError", "TimeoutError", "PermissionError")) else "damaged"
+        )
+    return PageError(kind, message or text, cure="Look at the connection and at the table.").to_dict()

@@ -1,0 +1,65 @@
+"""The plugin that Airflow loads (entry point `airflow.plugins`): the app below `/lance`, and where the UI shows it.
+
+Every Airflow process imports this module, so it imports nothing heavy: the app is made with the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+PREFIX = "/lance"
+NAME = "Lance"
+BUNDLE = "lance/static/lance.umd.js"
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class LazyApp:
+    """An ASGI app that is made, in a thread of its own, when the first request comes."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._app: Any = None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if self._app is None:
+            app = await asyncio.to_thread(self._make)
+            self._app = self._app or app
+        await self._app(scope, receive, send)
+
+
+def _make_app() -> Any:
+    from airflow_lance.ui.app import create_app
+
+    return create_app()
+
+
+def _destination(route: str, destination: str) -> dict[str, Any]:
+    # One name and one bundle for all: the UI imports an url once, and finds the component by its name.
+    shown = {"name": NAME, "bundle_url": BUNDLE, "destination": destination, "url_route": route}
+    return {**shown, "category": "browse"} if destination == "nav" else shown
+
+
+_APPS: list[Any] = [{"app": LazyApp(_make_app), "url_prefix": PREFIX, "name": NAME}]
+_VIEWS: list[Any] = [
+    _destination("lance", "nav"),
+    _destination("lance-dag", "dag"),
+    _destination("lance-run", "dag_run"),
+    _destination("lance-task", "task"),
+    _destination("lance-ti", "task_instance"),
+]
+
+
+class LancePlugin(AirflowPlugin):
+    """Lance tables in Airflow's UI."""
+
+    name = "lance"
+    fastapi_apps = _APPS
+    react_apps = _VIEWS

@@ -1,0 +1,221 @@
+"""Everything about one table: its page, versions, diff, schema, storage, doctor; rows and searches under their own right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from airflow_lance.ui.catalog import Source, TableRef
+from airflow_lance.ui.errors import PageError
+from airflow_lance.ui.routing import PageRoute, PagesDep, UserDep, respond
+from airflow_lance.ui.security import may_see_rows, require_same_site
+from airflow_lance.ui.service import Looked, Pages
+from airflow_lance.ui.table_rows import table_row
+
+router = APIRouter(route_class=PageRoute, prefix="/tables/{number}")
+
+Json = dict[str, object]
+Version = Annotated[int | None, Query(ge=1)]
+ACTIONS = ("compact", "optimize_indices", "cleanup", "gc", "tag", "restore", "abort", "settle")
+_MENDS = {
+    "small-fragments": "compact",
+    "deleted-rows": "compact",
+    "many-column-files": "compact",
+    "stale-index": "optimize_indices",
+    "many-index-segments": "optimize_indices",
+    "many-versions": "cleanup",
+    "stranded-files": "cleanup",
+    "dead-attempts": "gc",
+}
+SLOW = 6.0
+"""So many times the usual limit for what lists or reads everything."""
+
+
+@router.get("")
+async def table(number: str, pages: PagesDep, user: UserDep, refresh: bool = False) -> Response:
+    """The newest version: health, schema, fragments, indices, references, staged work."""
+    ref, source = await pages.table(number)
+
+    def load() -> Json:
+        from lance_core.maintenance.facts.table import observed_page
+        from lance_core.maintenance.policy import ManagedTable
+
+        policy = pages.policy()
+        managed = ManagedTable(uri=ref.uri, conn_id=ref.conn_id)
+        seen, page = observed_page(managed, pages.levels(policy, ref), storage_options=source.options, now=pages.clock())
+        return {"table": table_row(Looked(ref, seen), policy), **page, "actions": list(ACTIONS)}
+
+    entry = await pages.fact("page", ref, load, refresh=refresh)
+    return await respond(pages, user, {"in_doubt": [], "incarnation": None, **entry.value, "made_at": entry.at})
+
+
+def _store(ref: TableRef, source: Source) -> Any:
+    from lance_core.jobs.api import open_store
+
+    return open_store(ref.uri, source.options)
+
+
+async def _fact(
+    pages: Pages,
+    user: Any,
+    number: str,
+    kind: str,
+    load: Callable[[TableRef, Source], Json],
+    refresh: bool,
+    times: float = 1.0,
+) -> Response:
+    ref, source = await pages.table(number)
+    entry = await pages.fact(kind, ref, lambda: load(ref, source), refresh=refresh, times=times)
+    return await respond(pages, user, {**entry.value, "made_at": entry.at})
+
+
+@router.get("/versions")
+async def versions(
+    number: str,
+    pages: PagesDep,
+    user: UserDep,
+    limit: Annotated[int, Query(ge=1, le=200)] = 60,
+    before: Version = None,
+    refresh: bool = False,
+) -> Response:
+    """The timeline, newest first."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from lance_core.maintenance.facts.history import versions_page
+
+        return versions_page(_store(ref, source), limit=limit, before=before)
+
+    return await _fact(pages, user, number, f"versions {limit} {before}", load, refresh)
+
+
+@router.get("/diff")
+async def diff(
+    number: str,
+    pages: PagesDep,
+    user: UserDep,
+    older: Annotated[int, Query(alias="from", ge=1)],
+    newer: Annotated[int, Query(alias="to", ge=1)],
+    refresh: bool = False,
+) -> Response:
+    """What is different in one version."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from lance_core.maintenance.facts.diff import diff_page
+
+        return diff_page(_store(ref, source), older, newer)
+
+    return await _fact(pages, user, number, f"diff {older} {newer}", load, refresh)
+
+
+@router.get("/schema")
+async def schema(number: str, pages: PagesDep, user: UserDep, refresh: bool = False) -> Response:
+    """The columns, and in which versions they changed."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from lance_core.maintenance.facts.history import schema_page
+
+        return schema_page(_store(ref, source))
+
+    return await _fact(pages, user, number, "schema", load, refresh)
+
+
+@router.get("/storage")
+async def storage(number: str, pages: PagesDep, user: UserDep, refresh: bool = False) -> Response:
+    """Bytes by kind; lists every file."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from lance_core.maintenance.facts.storage import storage_page
+
+        levels = pages.levels(pages.policy(), ref)
+        return storage_page(
+            _store(ref, source),
+            keep_seconds=levels.keep_seconds,
+            keep_versions=levels.keep_versions,
+            storage_options=source.options,
+        )
+
+    return await _fact(pages, user, number, "storage", load, refresh, SLOW)
+
+
+@router.get("/doctor")
+async def doctor(number: str, pages: PagesDep, user: UserDep, deep: bool = False, refresh: bool = False) -> Response:
+    """Findings, the gravest first. `deep` lists all files and reads every data file's ends."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from lance_core.maintenance.doctor import diagnose
+
+        levels = pages.levels(pages.policy(), ref)
+        found = diagnose(ref.uri, deep=deep, levels=levels, storage_options=source.options)
+        return {"findings": [{**item.to_dict(), "action": _MENDS.get(item.code)} for item in found]}
+
+    return await _fact(pages, user, number, f"doctor {deep}", load, refresh, SLOW)
+
+
+class Search(BaseModel):
+    """The body of a search."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    filter: str | None = Field(None, max_length=10_000)
+    text: str | None = Field(None, max_length=10_000)
+    text_column: str | None = None
+    vector: list[float] | None = Field(None, max_length=65_536)
+    vector_column: str | None = None
+    k: int = Field(20, ge=1, le=200)
+    columns: list[str] | None = Field(None, max_length=200)
+    version: int | None = Field(None, ge=1)
+
+
+@router.get("/rows")
+async def rows(
+    number: str,
+    pages: PagesDep,
+    user: UserDep,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    version: Version = None,
+    filter: Annotated[str | None, Query(max_length=10_000)] = None,
+    columns: Annotated[str | None, Query(max_length=10_000)] = None,
+) -> Response:
+    """A few rows, those that match a filter where one is given."""
+    names = tuple(name for name in (columns or "").split(",") if name) or None
+    wanted = {"limit": limit, "offset": offset, "version": version, "filter": filter or None, "columns": names}
+    return await _rows(pages, user, number, wanted)
+
+
+@router.post("/search", dependencies=[Depends(require_same_site)])
+async def search(number: str, body: Search, pages: PagesDep, user: UserDep) -> Response:
+    """The best rows for words or for a vector, among those that match a filter."""
+    wanted = {
+        "limit": body.k,
+        "version": body.version,
+        "filter": body.filter or None,
+        "columns": None if body.columns is None else tuple(body.columns),
+        "text": body.text or None,
+        "text_column": body.text_column,
+        "vector": None if body.vector is None else tuple(body.vector),
+        "vector_column": body.vector_column,
+    }
+    return await _rows(pages, user, number, wanted)
+
+
+async def _rows(pages: Pages, user: Any, number: str, wanted: dict[str, Any]) -> Response:
+    ref, source = await pages.table(number)
+    may = await pages.run("airflow", lambda: may_see_rows(user, pages.settings.rows, ref.conn_id))
+    if not may:
+        raise PageError("rows_forbidden", "You may not see rows of this table.", cure="[lance] pages_rows says who may.")
+
+    def load() -> Json:
+        from lance_core.maintenance.facts.rows import RowsRequest, rows_page
+
+        seconds = pages.settings.timeout_seconds
+        return rows_page(ref.uri, RowsRequest(**wanted), storage_options=source.options, seconds=seconds)
+
+    # Rows are read in a pool of their own, so that long scans never keep facts waiting, and are never cached.
+    found: Json = await pages.run(f"rows of {ref.conn_id}", load)
+    return await respond(pages, user, {**found, "made_at": time.time()})

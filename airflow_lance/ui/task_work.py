@@ -1,0 +1,155 @@
+"""From a task instance to tables: its XCom says which identities it staged or published, and the tables' own
+records say what became of them.
+
+::
+
+    {"uri": "/lake/orders.lance", "uuid": "5d2c…", "attempt": "00ff…"}      XCom of a staging task
+    {"uri": "...", "version": 7, "identities": {"5d2c…": "landed"}}          XCom of a task that published
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_lance.ui.catalog import Source, TableRef
+from airflow_lance.ui.errors import page_error
+from airflow_lance.ui.service import Pages
+
+Json = dict[str, object]
+MAX_XCOMS = 500
+MAX_IDENTITIES = 500
+
+
+@dataclass(frozen=True)
+class _Mention:
+    """An identity that an XCom names, and the task instance whose XCom it is."""
+
+    uri: str
+    identity: str
+    publishes: bool
+    task: Json
+    told: Json
+
+
+async def find_work(
+    pages: Pages, *, dag_id: str, run_id: str | None, task_id: str | None, map_index: int | None
+) -> dict[str, object]:
+    """Return what the task instances staged, newest XCom first."""
+    mentions = await pages.run("airflow", lambda: _mentions(dag_id, run_id, task_id, map_index))
+    by_uri: dict[str, list[_Mention]] = {}
+    for item in mentions[:MAX_IDENTITIES]:
+        by_uri.setdefault(item.uri, []).append(item)
+    known = {
+        ref.uri.rstrip("/"): (ref, found.source)
+        for found in await pages.sources()
+        for ref in found.tables
+        if found.source is not None
+    }
+    parts = await asyncio.gather(
+        *(_of_table(pages, uri, items, known.get(uri.rstrip("/"))) for uri, items in by_uri.items())
+    )
+    return {"work": [entry for part in parts for entry in part], "reads": []}
+
+
+async def _of_table(
+    pages: Pages, uri: str, mentions: list[_Mention], known: tuple[TableRef, Source] | None
+) -> list[dict[str, object]]:
+    """Entries of one table. What the XComs say stands where the table is none that the pages may open."""
+    commits = {item.identity: item.task for item in mentions if item.publishes}
+    wanted = list(dict.fromkeys(item.identity for item in mentions))
+    found: dict[str, Json] = {}
+    error: object = None
+    if known is not None:
+        ref, source = known
+
+        def load() -> list[dict[str, object]]:
+            from lance_core.jobs.api import open_store
+            from lance_core.maintenance.facts.work import work_page
+
+            return work_page(open_store(ref.uri, source.options), wanted)
+
+        try:
+            found = {str(entry["identity"]): entry for entry in await pages.run(ref.conn_id, load)}
+        except Exception as failed:
+            error = page_error(failed).to_dict()
+    told = {item.identity: item for item in reversed(mentions)}
+    name = (
+        {"table": None, "name": uri.rpartition("/")[2]} if known is None else {"table": known[0].id, "name": known[0].name}
+    )
+    return [
+        {
+            **told[identity].told,
+            **{
+                key: value
+                for key, value in found.get(identity, {}).items()
+                if value is not None or key not in told[identity].told
+            },
+            **name,
+            "uri": uri,
+            "error": error,
+            "commit": commits.get(identity),
+            "gates": None,
+            "writer": _writer(found.get(identity), told[identity]),
+        }
+        for identity in wanted
+    ]
+
+
+def _writer(found: Json | None, mention: _Mention) -> object:
+    writer = None if found is None else found["writer"]
+    return (
+        writer if isinstance(writer, Mapping) and writer.get("task_id") else {**mention.task, "identity": mention.identity}
+    )
+
+
+def _mentions(dag_id: str, run_id: str | None, task_id: str | None, map_index: int | None) -> list[_Mention]:
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    query = select(XComModel).where(XComModel.dag_id == dag_id, XComModel.key == "return_value")
+    for column, value in ((XComModel.run_id, run_id), (XComModel.task_id, task_id), (XComModel.map_index, map_index)):
+        if value is not None:
+            query = query.where(column == value)
+    with create_session() as session:
+        found = list(session.scalars(query.order_by(XComModel.timestamp.desc()).limit(MAX_XCOMS)))
+        return [mention for row in found for mention in _of_xcom(XComModel.deserialize_value(row), _task_of(row))]
+
+
+def _task_of(row: object) -> Json:
+    names = ("dag_id", "run_id", "task_id", "map_index")
+    return {name: getattr(row, name) for name in names}
+
+
+def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _of_xcom(item, task)
+    if not isinstance(value, Mapping) or not isinstance(value.get("uri"), str):
+        return
+    uri, identities = str(value["uri"]), value.get("identities")
+    if isinstance(identities, Mapping):
+        for identity, outcome in identities.items():
+            state = "landed" if outcome in ("landed", "already_landed") else str(outcome)
+            yield _Mention(
+                uri, str(identity), True, task, {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
+            )
+    elif isinstance(value.get("uuid"), str):
+        names = ("rows", "bytes", "fragments", "read_version", "num_rows", "num_bytes", "num_fragments")
+        told = {name.removeprefix("num_"): value[name] for name in names if isinstance(value.get(name), int)}
+        kind = value.get("operation")
+        told |= {"identity": str(value["uuid"]), "kind": kind if isinstance(kind, str) else None}
+        yield _Mention(uri, str(value["uuid"]), False, task, {**_BLANK, **told})
+
+
+_BLANK: Json = {
+    "state": "unknown", "kind": None, "rows": None, "bytes": None, "fragments": None, "read_version": None,
+    "started": None, "version": None, "landed_at": None, "attempts": [],
+}  # fmt: skip
+
+
+def _version(value: Mapping[str, object]) -> Json:
+    version = value.get("version")
+    return {"version": version} if isinstance(version, int) else {}

@@ -1,0 +1,93 @@
+"""Tables for the tests of the pages: healthy, sick, searchable, hostile by name, huge by fragments."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import lance_core
+from lance_core.commit.log.manifests import load_manifest
+from lance_core.commit.staging.staged import begin_attempt
+from lance_core.io.resolve import resolve_store
+
+HOSTILE = "<img src=x onerror=alert(document.domain)>.lance"
+SECRET = "pl4nted-s3cret/with+letters"
+MANY_FRAGMENTS = 10_000
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    ids = range(start, stop)
+    return pa.table({"id": pa.array(ids, pa.int64()), "price": [float(i % 50) for i in ids], "day": [i % 7 for i in ids]})
+
+
+def products(start: int, stop: int) -> pa.Table:
+    random.seed(start)
+    words = ("red", "blue", "running", "shoes", "jacket", "light", "warm")
+    ids = range(start, stop)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "review": [" ".join(random.choices(words, k=5)) for _ in ids],
+            "embedding": pa.array([[float(i % 8), float(i % 3), 1.0, 0.5] for i in ids], pa.list_(pa.float32(), 4)),
+            "note": [{"seen": i, "tags": ["a", "b"]} for i in ids],
+        }
+    )
+
+
+def make_lake(base: Path) -> None:
+    """Write the tables below `base`."""
+    healthy = lance_core.write_dataset(rows(0, 1000), str(base / "shop" / "orders.lance"))
+    healthy.create_scalar_index("id", "BTREE")
+    healthy.tags.create("prod", 1)
+    make_sick(base / "shop" / "clicks.lance")
+    searchable = lance_core.write_dataset(products(0, 300), str(base / "shop" / "products.lance"))
+    searchable.create_scalar_index("review", "INVERTED")
+    searchable.add_columns({"cheap": "id < 10"})
+    searchable.create_branch("feat/prices")
+    hostile = {"<script>alert(1)</script>": ["<img src=x onerror=alert(2)>"] * 3, "id": [1, 2, 3]}
+    lance_core.write_dataset(pa.table(hostile), str(base / HOSTILE))
+    make_many_fragments(base / "big.lance", MANY_FRAGMENTS)
+
+
+def make_sick(uri: Path) -> None:
+    """Small fragments, deleted rows, an index that lags behind, work that waits, work that died."""
+    for number in range(50):
+        lance_core.write_dataset(rows(number * 20, number * 20 + 20), str(uri), mode="append" if number else "create")
+        if number == 5:
+            lance_core.dataset(str(uri)).create_scalar_index("day", "BTREE")
+    lance_core.dataset(str(uri)).delete("day < 3")
+    store = resolve_store(str(uri))
+    asked = {"dag_id": "shop", "run_id": "manual__1", "task_id": "load", "map_index": 3, "try_number": 1, "host": "worker-1"}
+    begin(store, "waiting", asked, lease_seconds=3600.0)
+    begin(store, "died", {**asked, "map_index": 4}, lease_seconds=0.0)
+
+
+def begin(store: Any, identity: str, asked: dict[str, Any], *, lease_seconds: float) -> None:
+    from lance_core.commit.record_types import Asked
+
+    begin_attempt(
+        store,
+        identity=identity,
+        read_version=load_manifest(store).version,
+        spec={"kind": "append"},
+        lease_seconds=lease_seconds,
+        asked=Asked.from_dict(asked),
+    )
+
+
+def make_many_fragments(uri: Path, count: int) -> None:
+    """A table of many fragments, which share one small data file."""
+    table = lance_core.write_dataset(rows(0, 10), str(uri))
+    (fragment,) = table.get_fragments()
+    operation = lance_core.LanceOperation.Append([fragment.metadata] * (count - 1))
+    lance_core.LanceDataset.commit(str(uri), operation, read_version=table.version)
+
+
+def make_copies(base: Path, template: Path, count: int) -> None:
+    """Many small tables."""
+    for number in range(count):
+        shutil.copytree(template, base / f"table_{number:03}.lance")

@@ -1,0 +1,232 @@
+"""The pages behind a real API server: what each route says, and to whom."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.ui.lake import HOSTILE, MANY_FRAGMENTS, SECRET
+from tests.ui.server import Server
+
+pytestmark = pytest.mark.airflow
+
+MANY = "big.lance"
+ORDERS, CLICKS, PRODUCTS = "shop/orders.lance", "shop/clicks.lance", "shop/products.lance"
+
+
+def routes() -> list[tuple[str, str]]:
+    """(method, path) of every route, as the front end calls it."""
+    return [
+        ("GET", "api/me"),
+        ("GET", "api/tables"),
+        *(("GET", f"api/tables/{{id}}{part}") for part in ("", "/versions", "/schema", "/storage", "/doctor", "/rows")),
+        ("GET", "api/tables/{id}/diff?from=1&to=2"),
+        ("POST", "api/tables/{id}/search"),
+        ("GET", "api/plan"),
+        ("GET", "api/plan/history"),
+        ("GET", "api/work?dag_id=shop"),
+        ("POST", "api/actions"),
+        ("GET", "api/actions/some-run"),
+        ("GET", ""),
+        ("GET", "static/index.html"),
+    ]
+
+
+def call(server: Server, method: str, path: str, user: str | None) -> Any:
+    path = path.format(id=server.tables[ORDERS])
+    return server.post(path, {}, user) if method == "POST" else server.get(path, user)
+
+
+def test_every_route_refuses_anonymous_users_and_users_without_rights(server: Server) -> None:
+    for method, path in routes():
+        anonymous, nobody = call(server, method, path, None), call(server, method, path, "nobody")
+        assert (anonymous.status, anonymous.json()["error"]["code"]) == (401, "not_authenticated"), path
+        assert (nobody.status, nobody.json()["error"]["code"]) == (403, "forbidden"), path
+
+
+def test_the_list_above_is_complete(server: Server) -> None:
+    code = """
+from airflow_lance.ui.app import create_app
+for route in create_app().routes:
+    for method in route.methods:
+        print(method, route.path)
+"""
+    known = {(method, re.sub(r"\{\w+\}|some-run|index\.html", "*", path.partition("?")[0])) for method, path in routes()}
+    found = set()
+    for line in server.python(code).splitlines():
+        method, _, path = line.partition(" /")
+        found.add((method, re.sub(r"\{[\w:]+\}", "*", path)))
+    assert found == known
+
+
+def test_the_list_has_every_table_worst_first_and_says_what_is_wrong_with_a_source(server: Server) -> None:
+    listed = server.get("api/tables", "viewer").json()
+    assert listed["tables"][0]["name"] == CLICKS
+    assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, HOSTILE, MANY}
+    sources = {source["conn_id"]: source for source in listed["sources"]}
+    assert sources["lake"]["tables"] == 5
+    assert sources["far"]["error"]["code"] in ("unreachable", "timeout")
+    clicks = next(row for row in listed["tables"] if row["name"] == CLICKS)
+    assert clicks["num_rows"] + clicks["num_deleted_rows"] == 1000
+    assert {part["code"] for part in clicks["health"]["parts"]} >= {"fragments", "deleted-rows", "unindexed-rows"}
+    assert (len(clicks["writes"]), sum(clicks["writes"])) == (24, clicks["num_versions"])
+    assert clicks["next"] is not None
+
+
+def test_the_table_page(server: Server) -> None:
+    page = server.get(f"api/tables/{server.tables[CLICKS]}", "viewer").json()
+    assert [column["path"] for column in page["schema"]] == ["id", "price", "day"]
+    assert sum(item["fragments"] for item in page["fragments"]["sizes"]) == page["table"]["num_fragments"]
+    assert sum(item["fragments"] for item in page["fragments"]["tiers"]) == page["table"]["num_fragments"]
+    (index,) = page["indices"]
+    assert (index["name"], index["type"], index["columns"], index["sealed"]) == ("day_idx", "BTree", ["day"], True)
+    assert 0 < index["coverage"] < 0.2
+    staged = {item["identity"]: item for item in page["staged"]}
+    assert staged["waiting"]["state"] == "running"
+    assert (staged["died"]["state"], staged["died"]["actions"]) == ("expired", ["abort"])
+    assert staged["died"]["writer"]["link"] == "dags/shop/runs/manual__1/tasks/load/mapped/4?try_number=1"
+
+
+def test_tags_and_branches(server: Server) -> None:
+    assert server.get(f"api/tables/{server.tables[ORDERS]}").json()["tags"] == [
+        {"name": "prod", "version": 1, "branch": None}
+    ]
+    (branch,) = server.get(f"api/tables/{server.tables[PRODUCTS]}").json()["branches"]
+    assert (branch["name"], branch["parent_version"]) == ("feat/prices", 3)
+
+
+def test_a_version_links_to_the_task_that_wrote_it_and_the_task_to_the_version(server: Server) -> None:
+    number = server.tables[ORDERS]
+    newest = server.get(f"api/tables/{number}/versions", "viewer").json()["versions"][0]
+    (writer,) = newest["writers"]
+    assert (newest["kind"], newest["rows_changed"]) == ("delete", -5)
+    assert (writer["dag_id"], writer["task_id"], writer["hidden"]) == ("shop", "forget", False)
+    assert writer["link"].startswith("dags/shop/runs/")
+    (work,) = server.get("api/work?dag_id=shop&task_id=forget", "viewer").json()["work"]
+    assert (work["state"], work["version"], work["table"], work["identity"]) == (
+        "landed", newest["version"], number, writer["identity"],
+    )  # fmt: skip
+
+
+def test_diff_schema_and_storage(server: Server) -> None:
+    number = server.tables[PRODUCTS]
+    diff = server.get(f"api/tables/{number}/diff?from=1&to=3", "viewer").json()
+    assert [(item["path"], item["change"]) for item in diff["schema"]] == [("cheap", "added")]
+    assert [(item["name"], item["change"]) for item in diff["indices"]] == [("review_idx", "added")]
+    schema = server.get(f"api/tables/{number}/schema", "viewer").json()
+    assert [(item["version"], item["changes"][0]["path"]) for item in schema["evolution"]] == [(3, "cheap")]
+    storage = server.get(f"api/tables/{number}/storage", "viewer").json()
+    assert sum(kind["bytes"] for kind in storage["kinds"]) == storage["total_bytes"] > 0
+    assert server.get(f"api/tables/{number}/diff?from=1&to=99").status == 404
+
+
+def test_rows_are_for_those_who_have_that_right(server: Server) -> None:
+    number = server.tables[ORDERS]
+    refused = server.get(f"api/tables/{number}/rows", "viewer")
+    assert (refused.status, refused.json()["error"]["code"]) == (403, "rows_forbidden")
+    assert server.post(f"api/tables/{number}/search", {"filter": "id < 9"}, "user").status == 403
+    assert server.get("api/me", "viewer").json()["rights"]["rows"] is False
+    seen = server.get(f"api/tables/{number}/rows?filter=id%20%3C%209&columns=id", "op").json()
+    assert seen["rows"] == [[5], [6], [7], [8]]
+    assert server.get(f"api/tables/{number}/rows?filter=nonsense%20here", "op").json()["error"]["code"] == "invalid"
+
+
+def test_searches(server: Server) -> None:
+    number = server.tables[PRODUCTS]
+    words = server.post(f"api/tables/{number}/search", {"text": "red shoes", "k": 3, "columns": ["review"]}, "op").json()
+    assert [column["name"] for column in words["columns"]] == ["review", "_score"]
+    assert all({"red", "shoes"} & set(row[0].split()) for row in words["rows"])
+    near = {"vector": [1.0, 1.0, 1.0, 0.5], "k": 2, "columns": ["id", "embedding"], "filter": "id < 50"}
+    found = server.post(f"api/tables/{number}/search", near, "op").json()
+    assert [row[0] % 24 for row in found["rows"]] == [1, 1]
+    assert found["rows"][0][1] == {"kind": "vector", "length": 4, "head": [1.0, 1.0, 1.0, 0.5]}
+    assert server.post(f"api/tables/{number}/search", {"vector": [1.0]}, "op").status == 400
+
+
+def test_names_and_values_are_plain_data(server: Server) -> None:
+    number = server.tables[HOSTILE]
+    seen = server.get(f"api/tables/{number}/rows", "op")
+    assert seen.headers["content-type"].startswith("application/json")
+    assert seen.headers["x-content-type-options"] == "nosniff"
+    assert seen.json()["rows"][0] == ["<img src=x onerror=alert(2)>", 1]
+    assert seen.json()["columns"][0]["name"] == "<script>alert(1)</script>"
+
+
+def test_no_answer_holds_a_secret(server: Server) -> None:
+    for method, path in routes():
+        for number in server.tables.values():
+            answer = server.get(path.format(id=number)) if method == "GET" else server.post(path.format(id=number), {})
+            text = answer.body.decode()
+            assert SECRET not in text, path
+            assert json.dumps(SECRET)[1:-1] not in text, path
+            if "{id}" not in path:
+                break
+
+
+def test_buttons_trigger_runs_in_the_name_of_the_user(server: Server) -> None:
+    body = {"action": "tag", "table": server.tables[ORDERS], "arguments": {"name": "golden", "version": 1}}
+    refused = server.post("api/actions", body, "viewer")
+    assert (refused.status, refused.json()["error"]["code"]) == (403, "forbidden")
+    made = server.post("api/actions", body, "user")
+    assert made.status == 201
+    run_id = made.json()["run_id"]
+    followed = server.get(f"api/actions/{run_id}".replace("+", "%2B"), "user").json()
+    assert (followed["state"], followed["dag_id"]) == ("queued", "lance_actions")
+    shown = server.call("GET", f"/api/v2/dags/lance_actions/dagRuns/{run_id}".replace("+", "%2B"), user="admin").json()
+    assert shown["triggering_user_name"] == "user"
+    assert shown["conf"]["arguments"] == {"name": "golden", "version": 1, "action": "set"}
+    assert shown["conf"]["uri"] == str(server.lake / ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"action": "drop"}, 400),
+        ({"action": "tag", "arguments": {}}, 400),
+        ({"action": "restore", "arguments": {"version": "1; rm"}}, 400),
+        ({"action": "compact", "arguments": {"uri": "/etc"}}, 400),
+        ({"action": "compact", "more": 1}, 400),
+        ({"action": "compact", "table": "0" * 16}, 404),
+        ({"action": "compact", "table": "/etc/passwd"}, 404),
+    ],
+    ids=["unknown", "missing", "wrong-type", "unknown-argument", "unknown-key", "unknown-table", "uri-for-id"],
+)
+def test_a_button_asks_for_nothing_else(server: Server, body: dict[str, Any], status: int) -> None:
+    assert server.post("api/actions", {"table": server.tables[ORDERS], **body}, "user").status == status
+
+
+def test_requests_of_other_sites_are_refused(server: Server) -> None:
+    body = {"action": "compact", "table": server.tables[ORDERS]}
+    for headers in ({"X-Lance-Request": "0"}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert server.post("api/actions", body, "user", **headers).json()["error"]["code"] == "cross_site"
+    form = server.post("api/actions", body, "user", **{"Content-Type": "text/plain"})
+    assert form.status in (400, 403)
+
+
+def test_the_plan_says_what_would_be_done_and_why_not(server: Server) -> None:
+    plan = server.get("api/plan", "viewer").json()
+    due = {(step["name"], step["action"]) for step in plan["steps"]}
+    assert {(CLICKS, "compact"), (CLICKS, "gc"), (MANY, "compact")} <= due
+    assert all(item["reason"] for item in plan["skipped"])
+    assert plan["budget"]["gb_hours"]["limit"] == 60
+    assert plan["plan_dag"]["link"] == "dags/lance_maintenance"
+
+
+def test_a_table_of_many_fragments_is_read_once(server: Server) -> None:
+    number = server.tables[MANY]
+    first = server.get(f"api/tables/{number}").json()
+    assert first["table"]["num_fragments"] == MANY_FRAGMENTS
+    again = server.get(f"api/tables/{number}").json()
+    assert again["made_at"] == first["made_at"], "kept for as long as the cache lasts"
+    assert len(json.dumps(again)) < 20_000, "the page grows with what is shown, not with the fragments"
+
+
+def test_airflow_knows_the_plugin_from_its_entry_point(server: Server) -> None:
+    listed = server.call("GET", "/api/v2/plugins", user="admin").json()["plugins"]
+    (plugin,) = [item for item in listed if item["name"] == "lance"]
+    assert {app["destination"] for app in plugin["react_apps"]} == {"nav", "dag", "dag_run", "task", "task_instance"}
+    assert {app["name"] for app in plugin["react_apps"]} == {"Lance"}
+    assert not server.call("GET", "/api/v2/plugins/importErrors", user="admin").json()["import_errors"]
