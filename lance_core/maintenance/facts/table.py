@@ -190,8 +190,8 @@ def _staged(entry: StagedEntry, now: float) -> Json:
         "started": entry.started or None,
         "lease_until": entry.lease_until or None,
         "age": max(now - entry.started, 0.0) if entry.started else None,
-        "rows": None if staged is None else staged.rows,
-        "bytes": None if staged is None else staged.bytes,
+        "rows": None if staged is None else staged.num_rows,
+        "bytes": None if staged is None else staged.num_bytes,
         "writer": writer_of(entry.identity, entry.asked),
         "actions": ["abort"] if entry.state != "running" else [],
     }
