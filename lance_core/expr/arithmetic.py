@@ -17,12 +17,15 @@ from pyarrow import compute
 
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
+from lance_core.expr.number_functions import shift
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
 
 def calculate(op: str, left: Value, right: Value) -> Value:
-    """`left op right` with op one of + - * / % ||. Raises FilterError for other types and for division by zero."""
+    """`left op right` with op one of + - * / % || << >>. Raises FilterError for other types and for division by zero."""
+    if op in ("<<", ">>"):
+        return shift(op, left, right)
     first, second = plain(left), plain(right)
     if op == "||":
         return _concatenate(first, second)

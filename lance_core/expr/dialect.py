@@ -19,6 +19,58 @@ from sqlglot.errors import ErrorLevel, ParseError
 _IS: Any = vars(tokens)["TokenType"].IS
 
 
+_NAMES = frozenset(
+    [
+        "ALTER",
+        "ANALYZE",
+        "BEGIN",
+        "CACHE",
+        "COMMENT",
+        "COMMIT",
+        "COPY",
+        "CREATE",
+        "CROSS",
+        "DELETE",
+        "DESC",
+        "DESCRIBE",
+        "DROP",
+        "EXCEPT",
+        "FETCH",
+        "FOR",
+        "GRANT",
+        "HAVING",
+        "INNER",
+        "INSERT",
+        "INTERSECT",
+        "INTO",
+        "JOIN",
+        "KILL",
+        "LATERAL",
+        "LOAD",
+        "MERGE",
+        "ON",
+        "OUTER",
+        "PIVOT",
+        "PRAGMA",
+        "QUALIFY",
+        "RETURNING",
+        "REVOKE",
+        "ROLLBACK",
+        "SET",
+        "TABLESAMPLE",
+        "TRUNCATE",
+        "UNCACHE",
+        "UNION",
+        "UNPIVOT",
+        "UPDATE",
+        "USE",
+        "USING",
+        "WHERE",
+    ]
+)
+"""Words of statements: an expression has none of them, so they name columns, as in the official library."""
+
+
 class LanceFilters(Dialect):
     """See the module."""
 
@@ -28,6 +80,9 @@ class LanceFilters(Dialect):
         STRING_ESCAPES: ClassVar[list[str]] = ["'", '"']
         HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'"), ("0x", "")]
         COMMANDS: ClassVar[set[Any]] = set()
+        KEYWORDS: ClassVar[dict[str, Any]] = {
+            word: token for word, token in tokens.Tokenizer.KEYWORDS.items() if word not in _NAMES
+        }
 
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

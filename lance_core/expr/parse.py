@@ -328,6 +328,7 @@ def _distinct(negated: bool) -> Callable[[_Translator, Any], Expr]:
 
 _COMPARISONS = {"EQ": "=", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "/", "Mod": "%", "DPipe": "||"}
+_ARITHMETIC |= {"BitwiseLeftShift": "<<", "BitwiseRightShift": ">>"}
 _HANDLERS: dict[str, Callable[[_Translator, Any], Expr]] = {
     "Column": _column,
     "Dot": _column,

@@ -53,6 +53,8 @@ def is_nullable(expr: Expr, schema: pa.Schema) -> bool:
 def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | None:
     if expr.op == "||":
         return _text_of([expr.left, expr.right], schema)
+    if expr.op in ("<<", ">>"):
+        return None  # what is computed has the right type
     left, right = _operand(expr.left, expr.right, schema), _operand(expr.right, expr.left, schema)
     if left is None or right is None:
         return None
@@ -129,7 +131,7 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
         return pa.uint64()
     if expr.name in _TEXTS:
         return _text_of([*expr.arguments], schema)
-    if expr.name in ("coalesce", "nullif", "ifnull", "nvl"):
+    if expr.name in ("coalesce", "nullif", "ifnull", "nvl", "greatest", "least"):
         types = [stored_type(item, schema) for item in expr.arguments]
         if all(pa.types.is_integer(each) for each in types):
             found = types[0]
@@ -178,6 +180,8 @@ def _any(*names: str) -> Callable[[Any, pa.Schema], bool]:
 def _call_nullable(expr: ast.Call, schema: pa.Schema) -> bool:
     if expr.name in ("coalesce", "ifnull", "nvl"):
         return all(is_nullable(item, schema) for item in expr.arguments)
+    if expr.name == "nvl2":
+        return any(is_nullable(item, schema) for item in expr.arguments[1:])
     return True
 
 

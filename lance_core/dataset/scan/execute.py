@@ -22,13 +22,14 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan
 from lance_core.dataset.scan.prefetch import tasks_ahead
-from lance_core.dataset.scan.projection import Projection
+from lance_core.dataset.scan.projection import Output, Projection
 from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE, ReadAhead
 from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.assemble import empty_columns
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.row_offsets import is_living, living_span
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import FilterError
 from lance_core.expr import ast, evaluate, evaluate_value
 from lance_core.file.projection import MAX_WINDOWS, WINDOW_BYTES
 from lance_core.format.schema import Schema
@@ -310,7 +311,7 @@ def project(batch: pa.RecordBatch, projection: Projection) -> pa.RecordBatch:
     schema = projection.arrow_schema
     if batch.schema.equals(schema) and all(_is_itself(output.expr, output.field.name) for output in projection.outputs):
         return batch
-    arrays = [_output(batch, output.expr) for output in projection.outputs]
+    arrays = [_output(batch, output) for output in projection.outputs]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -318,10 +319,18 @@ def _is_itself(expr: ast.Expr, name: str) -> bool:
     return isinstance(expr, ast.Column) and expr.path == (name,)
 
 
-def _output(batch: pa.RecordBatch, expr: ast.Expr) -> Any:
+def _output(batch: pa.RecordBatch, output: Output) -> Any:
+    expr, kind = output.expr, output.field.type
     if isinstance(expr, ast.Column) and len(expr.path) == 1:
         return batch.column(batch.schema.get_field_index(expr.path[0]))
-    return evaluate_value(expr, batch)
+    values = evaluate_value(expr, batch)
+    if values.type == kind or isinstance(expr, ast.Column):
+        return values
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid as error:
+        cure = "CAST an operand to a wider type in the expression."
+        raise FilterError(f"a value of {output.field.name!r} does not fit {kind}: {error}", cure=cure) from error
 
 
 def _clip(batches: Iterator[pa.RecordBatch], offset: int, limit: int | None) -> Iterator[pa.RecordBatch]:

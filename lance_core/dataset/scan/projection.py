@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.errors import InputError
-from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, parse_value, type_of
+from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, field_of, parse_value, type_of
 from lance_core.format.schema import Schema
 
 Columns = Sequence[str] | Mapping[str, str] | None
@@ -142,7 +142,7 @@ def _computed(arrow: pa.Schema, name: str, sql: str) -> Output:
     expr = parse_value(sql, arrow)
     if isinstance(expr, ast.Column) and len(expr.path) == 1 and expr.path[0] in arrow.names:
         return Output(arrow.field(expr.path[0]).with_name(name), expr)
-    return Output(pa.field(name, type_of(expr, arrow)), expr)
+    return Output(field_of(name, expr, arrow), expr)
 
 
 def _system_output(name: str) -> Output:

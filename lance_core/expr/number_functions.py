@@ -1,0 +1,163 @@
+"""Functions over numbers: one row each in a table, as in `functions`.
+
+::
+
+    ln(0.0) -> -inf     log(8.0) -> 0.903...     log(2, 8.0) -> 3.0     greatest(1, NULL, 3) -> 3     7 << 2 -> 28
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
+from lance_core.expr.text_functions import by_row
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+_NUMBERS = ("int", "float", "decimal", "null")
+
+
+def shift(op: str, left: Value, right: Value) -> Value:
+    """`left << right` or `left >> right` of whole numbers, bits that leave their type lost. Raises FilterError."""
+    first, second = plain(left), plain(right)
+    if not {family_of(first.type), family_of(second.type)} <= {"int", "null"}:
+        raise FilterError(f"{first.type} {op} {second.type} has no meaning", cure="CAST to a whole number.")
+    kind = _shifted_type(first, second)
+    rows = next((len(side) for side in (first, second) if not is_scalar(side)), 1)
+    columns = [repeat(cast(side, kind), rows) if is_scalar(side) else cast(side, kind) for side in (first, second)]
+    numbers, counts = (column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns)
+    masked = counts & kind.bit_width - 1
+    found = numbers << masked if op == "<<" else numbers >> masked
+    mask = pc.or_(columns[0].is_null(), columns[1].is_null()).to_numpy(zero_copy_only=False)
+    made = pa.array(found, kind, mask=mask)
+    return made[0] if is_scalar(first) and is_scalar(second) else made
+
+
+def _shifted_type(left: Value, right: Value) -> pa.DataType:
+    """The wider of two columns, the column's own beside a constant."""
+    columns = [side.type for side in (left, right) if not is_scalar(side) and not pa.types.is_null(side.type)]
+    return max(columns, key=lambda kind: kind.bit_width) if columns else pa.int64()
+
+
+def _float(kernel: Callable[..., Any]) -> Callable[..., Value]:
+    """A function of floats: float32 stays, all other numbers become float64."""
+
+    def function(*values: Value) -> Value:
+        for value in values:
+            if family_of(value.type) not in _NUMBERS:
+                raise FilterError(f"expected a number, got {value.type}", cure="CAST it.")
+        narrow = all(value.type == pa.float32() or is_scalar(value) for value in values)
+        kind = pa.float32() if narrow and not all(is_scalar(value) for value in values) else pa.float64()
+        return kernel(*(cast(value, kind, safe=False) for value in values))
+
+    return function
+
+
+def _numpy(ufunc: Callable[..., Any]) -> Callable[..., Value]:
+    """A function that Arrow has no kernel for."""
+
+    def kernel(*values: Value) -> Value:
+        rows = next((len(value) for value in values if not is_scalar(value)), 1)
+        columns = [repeat(value, rows) if is_scalar(value) else value for value in values]
+        with np.errstate(all="ignore"):
+            found = ufunc(*(column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns))
+        mask = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
+        made = pa.array(found, columns[0].type, mask=mask)
+        return made[0] if all(is_scalar(value) for value in values) else made
+
+    return _float(kernel)
+
+
+def _log(value: Value, other: Value | None = None) -> Value:
+    """log(x): to the base ten; log(base, x)."""
+    if other is None:
+        return _numpy(lambda number: np.log(number) / np.log(10.0))(value)
+    return _numpy(lambda base, number: np.log(number) / np.log(base))(value, other)
+
+
+def _trunc(value: Value, digits: Value | None = None) -> Value:
+    places = 0 if digits is None or not isinstance(digits, pa.Scalar) else int(digits.as_py() or 0)
+    return _float(lambda number: pc.round(number, ndigits=places, round_mode="towards_zero"))(value)
+
+
+def _nanvl(value: Value, other: Value) -> Value:
+    left, right = unify(value, other)
+    return pc.if_else(pc.is_nan(left), right, left)
+
+
+def _extreme(kernel: Callable[..., Value]) -> Callable[..., Value]:
+    def function(*values: Value) -> Value:
+        result = values[0]
+        for value in values[1:]:
+            left, right = unify(result, value)
+            result = kernel(left, right, skip_nulls=True)
+        return result
+
+    return function
+
+
+def _nvl2(test: Value, then: Value, otherwise: Value) -> Value:
+    left, right = unify(then, otherwise)
+    return pc.if_else(pc.is_valid(test), left, right)
+
+
+def _whole(function: Callable[..., int]) -> Callable[..., Value]:
+    def called(*values: Value) -> Value:
+        for value in values:
+            if family_of(value.type) not in ("int", "null"):
+                raise FilterError(f"expected a whole number, got {value.type}", cure="CAST it.")
+        return by_row(function, pa.int64(), *values)
+
+    return called
+
+
+def _factorial(number: int) -> int:
+    if number > 20:
+        raise FilterError(f"the factorial of {number} has more than 64 bits")
+    return math.factorial(max(number, 0))
+
+
+def _hex(number: int) -> str:
+    return format(number & (1 << 64) - 1, "x")
+
+
+NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
+    {
+        "greatest": (1, 255, _extreme(pc.max_element_wise)),
+        "least": (1, 255, _extreme(pc.min_element_wise)),
+        "nvl2": (3, 3, _nvl2),
+        "nanvl": (2, 2, _nanvl),
+        "exp": (1, 1, _float(pc.exp)),
+        "ln": (1, 1, _float(pc.ln)),
+        "log": (1, 2, _log),
+        "log10": (1, 1, _float(pc.log10)),
+        "log2": (1, 1, _float(pc.log2)),
+        "sin": (1, 1, _float(pc.sin)),
+        "cos": (1, 1, _float(pc.cos)),
+        "tan": (1, 1, _float(pc.tan)),
+        "asin": (1, 1, _float(pc.asin)),
+        "acos": (1, 1, _float(pc.acos)),
+        "atan": (1, 1, _float(pc.atan)),
+        "atan2": (2, 2, _float(pc.atan2)),
+        "sinh": (1, 1, _numpy(np.sinh)),
+        "cosh": (1, 1, _numpy(np.cosh)),
+        "tanh": (1, 1, _numpy(np.tanh)),
+        "cbrt": (1, 1, _numpy(np.cbrt)),
+        "degrees": (1, 1, _numpy(np.degrees)),
+        "radians": (1, 1, _numpy(np.radians)),
+        "signum": (1, 1, _float(pc.sign)),
+        "trunc": (1, 2, _trunc),
+        "iszero": (1, 1, _float(lambda value: pc.equal(value, cast(pa.scalar(0.0), value.type)))),
+        "factorial": (1, 1, _whole(_factorial)),
+        "gcd": (2, 2, _whole(math.gcd)),
+        "lcm": (2, 2, _whole(math.lcm)),
+        "to_hex": (1, 1, lambda value: by_row(_hex, pa.string(), value)),
+    }
+)
