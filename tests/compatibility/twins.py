@@ -19,6 +19,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.arrow import BFloat16Type
 
 import lance_core
 from tests.compatibility.questions import files
@@ -70,6 +71,11 @@ def _day(rng: random.Random) -> dt.date:
     return dt.date(2020, 1, 1) + dt.timedelta(days=rng.randrange(999))
 
 
+def _bytes(rng: random.Random) -> bytes:
+    """Mostly few, so that they stay in line, some in a file of their own."""
+    return rng.randbytes(rng.choice([0, 1, 300, 70_000]))
+
+
 SHAPES: dict[str, tuple[pa.Field[Any], Make]] = {
     "bool": _plain(pa.bool_(), lambda rng: rng.random() < 0.5),
     "int8": _plain(pa.int8(), small),
@@ -110,9 +116,13 @@ SHAPES: dict[str, tuple[pa.Field[Any], Make]] = {
     "bss": (pa.field("c", pa.float64(), metadata={"lance-encoding:bss": "on"}), maybe(lambda rng: rng.random())),
     "json": (pa.field("c", pa.json_()), maybe(lambda rng: f'{{"a":{small(rng)}}}')),
     "null": (pa.field("c", pa.null()), lambda _rng: None),
+    "bfloat16": _plain(BFloat16Type(), lambda rng: rng.randbytes(2)),
+    "uuid": _plain(pa.uuid(), lambda rng: rng.randbytes(16)),
+    "empty_struct": (required("c", pa.struct([])), lambda _rng: {}),
+    "fixed_structs": _plain(pa.list_(_TIGHT, 2), lambda rng: [_tight(rng), _tight(rng)]),
+    "old_blob": (pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"}), maybe(_bytes)),
+    "blob": (lance.blob_field("c"), maybe(_bytes)),
 }
-LEGACY = frozenset({"bool", "int8", "int32", "float", "string", "date", "vector", "required"})
-"""Shapes whose nulls and values legacy files keep, when they are never null."""
 INDEXED = {
     "int32": "BTREE",
     "required": "BTREE",
@@ -151,6 +161,8 @@ def rows(case: Case, first: int, count: int) -> pa.Table:
 
 
 def _array(values: list[Any], kind: pa.DataType) -> Any:
+    if getattr(kind, "extension_name", None) == "lance.blob.v2":
+        return lance.blob_array(values)
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))
     return pa.array(values, kind)
@@ -179,7 +191,19 @@ def _drop(dataset: Any, _case: Case, _step: int) -> None:
         dataset.drop_columns(names[-1:])
 
 
+def _branch(dataset: Any, _case: Case, step: int) -> None:
+    dataset.create_branch(f"b{step}").delete(f"id % 5 = {step % 5}")
+
+
+def _clone(dataset: Any, case: Case, step: int) -> None:
+    path = Path(str(dataset.uri))
+    clone = dataset.shallow_clone(str(path.with_name(f"{path.name}_clone{step}")), dataset.version)
+    clone.delete(f"id % 3 = {step % 3}")
+
+
 VERBS: dict[str, Callable[[Any, Case, int], Any]] = {
+    "branch": _branch,
+    "clone": _clone,
     "delete": lambda dataset, _case, step: dataset.delete(f"id % 7 = {step % 7}"),
     "update": lambda dataset, _case, step: dataset.update({"id": "id + 100000"}, where=f"id % 11 = {step % 11}"),
     "merge": _merge,
@@ -193,6 +217,7 @@ VERBS: dict[str, Callable[[Any, Case, int], Any]] = {
     "cleanup": lambda dataset, _case, _step: dataset.cleanup_old_versions(older_than=dt.timedelta(0)),
 }
 WRITES = ("append", "overwrite")
+VERSIONS = ("0.1", "2.0", "2.1", "2.1", "2.2", "2.2", "2.2", "2.3")
 
 
 def _do(library: Any, path: Path, case: Case, verb: str, step: int) -> None:
@@ -214,7 +239,10 @@ def judge(case: Case, folder: Path) -> str | None:
     ours, theirs = folder / "ours", folder / "theirs"
     try:
         lance.write_dataset(rows(case, 0, 40), theirs, **options)
-    except Exception:
+        _content(lance, theirs)
+    except BaseException as error:  # panics are no Exceptions
+        if isinstance(error, KeyboardInterrupt):
+            raise
         return None
     try:
         lance_core.write_dataset(rows(case, 0, 40), str(ours), **options)
@@ -234,7 +262,9 @@ def judge(case: Case, folder: Path) -> str | None:
                 return f"{verb}: only refused here: {type(error).__name__}: {error}"
         try:
             expected = _content(lance, theirs)
-        except Exception:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
             return None
         for what, library, path in (
             ("ours", lance_core, ours),
@@ -242,21 +272,36 @@ def judge(case: Case, folder: Path) -> str | None:
             ("theirs by us", lance_core, theirs),
         ):
             try:
-                found = [*files.differences(_content(library, path), expected, what=what)]
-            except Exception as error:
+                found = _differences(_content(library, path), expected, what=what)
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    raise
                 return f"after {verb or 'write'}: {what}: {type(error).__name__}: {error}"
             if found:
                 return f"after {verb or 'write'}: {found[0]}"
     return None
 
 
-def _content(library: Any, path: Path) -> pa.Table:
-    return library.dataset(str(path)).to_table().sort_by("id")
+def _content(library: Any, path: Path) -> dict[str, pa.Table]:
+    """The rows of the table, of its branches and of its clones, blobs with their bytes."""
+    newest = library.dataset(str(path))
+    found = {"main": newest}
+    found |= {name: newest.checkout_version((name, None)) for name in newest.branches.list()}
+    found |= {
+        clone.name.removeprefix(path.name): library.dataset(str(clone)) for clone in path.parent.glob(f"{path.name}_*")
+    }
+    return {name: item.to_table(blob_handling="all_binary").sort_by("id") for name, item in found.items()}
+
+
+def _differences(found: dict[str, pa.Table], expected: dict[str, pa.Table], *, what: str) -> list[str]:
+    if found.keys() != expected.keys():
+        return [f"{what}: lines {sorted(found)}, expected {sorted(expected)}"]
+    return [line for name, rows in found.items() for line in files.differences(rows, expected[name], what=f"{what}, {name}")]
 
 
 def draw(rng: random.Random) -> Case:
     """A case at random."""
-    version = rng.choice(["2.0", "2.1", "2.2"])
+    version = rng.choice(VERSIONS)
     shapes = tuple(rng.choice(sorted(SHAPES)) for _ in range(rng.randrange(1, 4)))
     verbs = tuple(rng.choice([*VERBS, "append", "append", "overwrite"]) for _ in range(rng.randrange(1, 6)))
     return Case(shapes, version, rng.random() < 0.4, verbs, rng.randrange(1 << 20))
