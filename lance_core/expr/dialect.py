@@ -20,54 +20,13 @@ _IS: Any = vars(tokens)["TokenType"].IS
 
 
 _NAMES = frozenset(
-    [
-        "ALTER",
-        "ANALYZE",
-        "BEGIN",
-        "CACHE",
-        "COMMENT",
-        "COMMIT",
-        "COPY",
-        "CREATE",
-        "CROSS",
-        "DELETE",
-        "DESC",
-        "DESCRIBE",
-        "DROP",
-        "EXCEPT",
-        "FETCH",
-        "FOR",
-        "GRANT",
-        "HAVING",
-        "INNER",
-        "INSERT",
-        "INTERSECT",
-        "INTO",
-        "JOIN",
-        "KILL",
-        "LATERAL",
-        "LOAD",
-        "MERGE",
-        "ON",
-        "OUTER",
-        "PIVOT",
-        "PRAGMA",
-        "QUALIFY",
-        "RETURNING",
-        "REVOKE",
-        "ROLLBACK",
-        "SET",
-        "TABLESAMPLE",
-        "TRUNCATE",
-        "UNCACHE",
-        "UNION",
-        "UNPIVOT",
-        "UPDATE",
-        "USE",
-        "USING",
-        "WHERE",
-    ]
-)
+    {
+        "ALTER", "ANALYZE", "BEGIN", "CACHE", "COMMENT", "COMMIT", "COPY", "CREATE", "CROSS", "DELETE", "DESC",
+        "DESCRIBE", "DROP", "EXCEPT", "FETCH", "FOR", "GRANT", "HAVING", "INNER", "INSERT", "INTERSECT", "INTO",
+        "JOIN", "KILL", "LATERAL", "LOAD", "MERGE", "ON", "OUTER", "PIVOT", "PRAGMA", "QUALIFY", "RETURNING", "REVOKE",
+        "ROLLBACK", "SET", "TABLESAMPLE", "TRUNCATE", "UNCACHE", "UNION", "UNPIVOT", "UPDATE", "USE", "USING", "WHERE",
+    }
+)  # fmt: skip
 """Words of statements: an expression has none of them, so they name columns, as in the official library."""
 
 

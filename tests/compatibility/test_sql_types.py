@@ -118,7 +118,8 @@ def test_rows_of_nulls_are_joined_too(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["left(i32, 1) = 'a'", "chr(-1) = 'a'", "digest(s, 'crc') = x'00'", "encode(s, 'rot13') = 'a'",
-     "split_part(s, 'a', 0) = ''", "sin(s) > 0", "gcd(d, 1) = 1", "s << 1 = 1", "repeat(s, 100000000) = 'a'", "factorial(100 * i64) = 1"],
+     "split_part(s, 'a', 0) = ''", "sin(s) > 0",
+     "gcd(d, 1) = 1", "s << 1 = 1", "repeat(s, 100000000) = 'a'", "factorial(100 * i64) = 1"],
 )  # fmt: skip
 def test_arguments_without_meaning_are_refused(tmp_path: Path, text: str) -> None:
     lance.write_dataset(ROWS, tmp_path)
