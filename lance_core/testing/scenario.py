@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from lance_core.commit.model import CommitResult
 from lance_core.commit.naming import is_of_attempt
 from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.resolve import resolve_store
@@ -161,6 +162,7 @@ class Theatre:
         self._compare(landed, verdict)
         waiting = self._attempts_of(work.identity for work in self.stage.works if landed[work.name] is None)
         left = [path for path in orphans(self.world) if path not in alien]
+        waiting |= {item.commit for item in list_claims(self.world.store) if waiting & set(item.attempts.values())}
         left = [path for path in left if not any(is_of_attempt(path, attempt) for attempt in waiting)]
         verdict.problems += [Problem(LITTER, path) for path in left]
         twice = [identity for identity, count in landings(self.world).items() if count > 1]

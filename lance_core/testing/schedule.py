@@ -27,8 +27,8 @@ SWITCH = "switch"
 CRASH, LOST, LATE, ERROR, STALE, JUMP = "crash", "lost reply", "late", "error", "stale", "jump"
 FAULTS = (CRASH, LOST, LATE, ERROR, STALE, JUMP)
 
-WRITES = frozenset({"put", "put_if_absent", "copy_if_absent", "close", "delete", "add", "change", "remove"})
-"""Calls that change what others see; the last three are those of an external manifest store."""
+WRITES = frozenset({"put", "put_if_absent", "copy_if_absent", "close", "delete", "add", "change", "replace", "remove"})
+"""Calls that change what others see; the last four are those of an external manifest store."""
 LISTINGS = frozenset({"list", "list_names", "list_unfinished", "latest"})
 
 _NAMES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[01]{24}[0-9a-f]{26}|[0-9a-f]{12,}|\d{2,}")

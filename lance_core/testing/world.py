@@ -250,6 +250,16 @@ class SimulatedRegister:
 
         self._do("change", f"register/{base}/{version}", put)
 
+    def replace(self, base: str, version: int, old: str, path: str, size: int) -> None:
+        """Change a row that names the old path."""
+
+        def put() -> None:
+            if self._rows.get((base, version), ("", 0))[0] != old:
+                raise NotFoundError(f"no row {base} {version} of {old}")
+            self._rows[base, version] = path, size
+
+        self._do("replace", f"register/{base}/{version}", put)
+
     def remove(self, base: str, version: int) -> None:
         """Remove a row."""
         self._do("remove", f"register/{base}/{version}", lambda: self._rows.pop((base, version), None))

@@ -14,7 +14,6 @@ from typing import Any
 
 import lance
 import pyarrow as pa
-import pytest
 
 from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.commit.model import CommitResult, StagedTransaction
@@ -183,8 +182,3 @@ def refusal(action: Callable[[], object]) -> LanceError | None:
         assert getattr(error, "cure", None) or getattr(error, "retryable", False), f"no cure: {error!r}"
         return error
     return None
-
-
-def fails_today(why: str) -> pytest.MarkDecorator:
-    """A proven case that the code does not pass yet."""
-    return pytest.mark.xfail(strict=True, reason=why)

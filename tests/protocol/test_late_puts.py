@@ -16,7 +16,6 @@ from tests.protocol.protocol_support import (
     broken_references,
     commit,
     delete,
-    fails_today,
     hooked,
     ids,
     is_manifest_put,
@@ -132,7 +131,6 @@ def test_a_late_put_of_an_append_at_any_moment_leaves_exact_rows(uri: str, delay
     assert ids(uri) == expected
 
 
-@fails_today("the number was pruned, so the put takes it and says landed, and no reader ever sees the rows")
 def test_a_put_into_a_pruned_number_is_not_taken_for_a_landing(uri: str) -> None:
     identity = new_identity()
     append(uri, range(1000, 1005), identity)

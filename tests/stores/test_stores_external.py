@@ -219,3 +219,83 @@ def _break_one(database: Path, *, part: str, when: Any, error: type[BaseExceptio
         assert path is not None
         assert path.endswith(".manifest")
     return faulty.num_calls >= fail_at if part == "store" else bool(dying.broke)
+
+
+class LateRegister:
+    """The first `add` times out, and its row is there later."""
+
+    def __init__(self, inner: ManifestRegister) -> None:
+        self._inner = inner
+        self.late: list[tuple[Any, ...]] = []
+        self._is_first = True
+
+    def add(self, *arguments: Any) -> None:
+        if self._is_first:
+            self._is_first = False
+            self.late.append(arguments)
+            raise StoreError("timed out")
+        self._inner.add(*arguments)
+
+    def land(self) -> None:
+        for arguments in self.late:
+            self._inner.add(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_row_that_is_added_late_blocks_nobody(any_register: ManifestRegister) -> None:
+    base = uuid.uuid4().hex
+    inner, late = MemoryStore(base), LateRegister(any_register)
+    first, second = ExternalStore(inner, late, base=base), ExternalStore(inner, any_register, base=base)
+    with pytest.raises(StoreError):
+        first.put_if_absent(MANIFEST, b"timed out")
+    late.land()
+    with pytest.raises(NotFoundError):
+        second.get(MANIFEST)
+    second.put_if_absent(MANIFEST, b"two")
+    assert bytes(first.get(MANIFEST)) == b"two"
+    assert any_register.get(base, 2) == f"{base}/{MANIFEST}"
+    with pytest.raises(AlreadyExistsError):
+        first.put_if_absent(MANIFEST, b"another")
+    assert [entry.path for entry in inner.list("")] == [MANIFEST]
+
+
+class BetweenRegister:
+    """Something happens right behind the first `add`."""
+
+    def __init__(self, inner: ManifestRegister, happens: Callable[[], None]) -> None:
+        self._inner, self._happens = inner, [happens]
+
+    def add(self, *arguments: Any) -> None:
+        self._inner.add(*arguments)
+        if self._happens:
+            self._happens.pop()()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@pytest.mark.parametrize("other_writes", [False, True])
+def test_a_staged_manifest_that_a_collection_takes_is_staged_again_or_lost(
+    any_register: ManifestRegister, other_writes: bool
+) -> None:
+    base = uuid.uuid4().hex
+    inner = MemoryStore(base)
+    other = ExternalStore(inner, any_register, base=base)
+
+    def collected() -> None:
+        # By a clock that is an hour ahead every staged manifest looks abandoned.
+        for entry in [*inner.list("_versions/")]:
+            inner.delete(entry.path)
+        if other_writes:
+            other.put_if_absent(MANIFEST, b"the other's")
+
+    store = ExternalStore(inner, BetweenRegister(any_register, collected), base=base)
+    if other_writes:
+        with pytest.raises(AlreadyExistsError):
+            store.put_if_absent(MANIFEST, b"mine")
+    else:
+        store.put_if_absent(MANIFEST, b"mine")
+    assert bytes(other.get(MANIFEST)) == (b"the other's" if other_writes else b"mine")
+    assert [entry.path for entry in inner.list("")] == [MANIFEST]

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version, version_numbers
+from lance_core.commit import naming
+from lance_core.commit.log.manifests import (
+    OpenVersion,
+    exists,
+    find_latest_version,
+    open_version,
+    scheme_of,
+    version_numbers,
+)
 from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.references import fragment_paths, named_fragments
 from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
@@ -41,6 +49,17 @@ def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
         except NotFoundError:
             continue  # pruned while we looked
     raise _unknown(store, mine)
+
+
+def follows(store: Store, first: OpenVersion, before: int) -> bool:
+    """Whether a version is the one that followed version `before`; False for a stray that fills a pruned one's number."""
+    if before == 0:
+        return True
+    scheme = scheme_of(first, None)
+    if exists(store, naming.manifest_path(before, scheme)):
+        return True  # what it was built on is there, so its number has not been pruned
+    transaction = transaction_of(store, first)
+    return transaction is not None and is_ancestor(store, first.manifest, transaction)
 
 
 def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction) -> bool:

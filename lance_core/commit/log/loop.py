@@ -15,12 +15,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.identities import carries, identities_of
+<<<<<<< HEAD
 from lance_core.commit.log.beside import Early, beside
+=======
+from lance_core.commit.log.committed import AlsoJudge, Committed, PartlyLandedError
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 from lance_core.commit.log.judgement import (
     PartlyLandedError,
     conflict,
@@ -33,8 +37,8 @@ from lance_core.commit.log.judgement import (
     remove_stray,
     unanswered,
 )
-from lance_core.commit.log.lineage import is_ancestor
-from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, write_hint
+from lance_core.commit.log.lineage import follows, is_ancestor
+from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, scheme_of, write_hint
 from lance_core.commit.log.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.log.rebase import Rebased, rebase
 from lance_core.commit.log.transactions import transaction_of
@@ -65,6 +69,7 @@ releases to work around old bugs."""
 DEFAULT_MAX_RETRIES = 20
 
 
+<<<<<<< HEAD
 AlsoJudge = Callable[[Transaction, OpenVersion], None]
 """Looks at a version of others: its transaction and its manifest."""
 
@@ -82,6 +87,8 @@ class Committed:
     already: bool = False
 
 
+=======
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 def commit_transaction(
     store: Store,
     transaction: Transaction,
@@ -124,10 +131,12 @@ def commit_in_detail(
     strict: bool = False,
     attempt: str | None = None,
     before_put: Callable[[], None] = lambda: None,
+    on_doubt: Callable[[], None] = lambda: None,
     also_judge: AlsoJudge | None = None,
     opened: OpenVersion | None = None,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
+    `on_doubt` is called when a put got no answer: from then on, whatever comes of this call, it may still land.
 
     `also_judge` is called once for each version of others between the one that was read and the one that is written, in
     order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
@@ -136,7 +145,11 @@ def commit_in_detail(
     loop = _CommitLoop(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
+<<<<<<< HEAD
     loop.also_judge, loop.opened = also_judge, opened
+=======
+    loop.also_judge, loop.on_doubt = also_judge, on_doubt
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
     try:
         return loop.run(max_retries)
     except CommitStateUnknownError:
@@ -197,7 +210,11 @@ class _CommitLoop:
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
         self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
+<<<<<<< HEAD
         self.opened: OpenVersion | None = None
+=======
+        self.on_doubt: Callable[[], None] = lambda: None
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 
     def run(self, max_retries: int) -> Committed:
         backoff = Backoff()
@@ -259,6 +276,7 @@ class _CommitLoop:
             return replace(done, num_rebased=len(self._to_rebase))
         if put.outcome is PutOutcome.NOT_THERE:
             self._in_doubt, self._doubtful_version = True, manifest.version
+            self.on_doubt()
         return None
 
     def _committed(self, opened: OpenVersion, *, already: bool = False) -> Committed:
@@ -286,6 +304,8 @@ class _CommitLoop:
         numbers = range(self._judged + 1, newest.manifest.version + 1)
         opened = [*each(self._store, numbers[:-1], open_or_none), newest] if numbers else []
         conflicts: list[tuple[Transaction, OpenVersion]] = []
+        if len(opened) > 1 and opened[0] is not None and not follows(self._store, opened[0], self._judged):
+            raise history_gone(self._store, self._planned, numbers[0])
         for number, item in zip(numbers, opened, strict=True):
             theirs = None if item is None else transaction_of(self._store, item)
             if item is None or theirs is None:
@@ -388,12 +408,21 @@ class _CommitLoop:
             if not self._early.has_put(path, transaction):
                 self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
         self._before_put()
+<<<<<<< HEAD
         is_v1 = self._options is not None and self._options.v1_manifest_names
         scheme = newest.scheme if newest is not None else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
+=======
+        scheme = scheme_of(newest, self._options)
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
     def _keep_only(self, done: Committed) -> None:
         # Earlier tries left files that this version does not use; their puts have lost, for their numbers are taken.
         needed = set(fragment_paths(named_fragments(done.transaction.operation)))
         needed.add(naming.transaction_path(done.manifest.transaction_file))
+<<<<<<< HEAD
         delete_quietly(self._store, *(self._written - needed))
+=======
+        for path in self._written - needed:
+            delete_quietly(self._store, path)
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)

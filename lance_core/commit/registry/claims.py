@@ -20,7 +20,7 @@ from typing import Any
 from lance_core.commit import naming
 from lance_core.commit.record_types import parse_record
 from lance_core.commit.records import FORMAT, each, encode_record, read_record
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.io.store import Store
 
 log = logging.getLogger(__name__)
@@ -88,6 +88,15 @@ def renew_claim(
 def drop_claim(store: Store, claim: Claim) -> None:
     """The commit is over, one way or the other."""
     store.delete(claim.path)
+
+
+def is_claimed(store: Store, commit: str) -> bool:
+    """Whether a commit has not ended, or has ended in doubt. Asked by its name, so that no listing matters."""
+    try:
+        store.size(f"{naming.COMMITS}/{commit}.json")
+    except NotFoundError:
+        return False
+    return True
 
 
 def list_claims(store: Store) -> list[Claim]:

@@ -5,7 +5,12 @@
     _lance_core/staged/{identity}.{attempt}.fence.json   {"outcome": "publish", "commit": "9c…"}   before its first manifest
                                                          {"outcome": "withdraw", "by": "gc"}        before its first deletion
 
+    _lance_core/staged/{identity}.{attempt}.fencea.json  …fenceb.json, …          further commits that publish it
+
     _lance_core/ledger/withdrawn/{identity}.{attempt}.json   remembered when all else is gone, for zombies of the attempt
+
+A commit that finds the fence at "publish" by another one adds itself, under the next letter that is free: so each commit
+that may have sent a manifest is found by name, and its claim tells whether it ended in doubt (see `publishers`).
 
 No lease and no clock has a say. A commit that finds "withdraw" refuses the attempt; whoever wants to give up an attempt that
 is fenced for "publish" has to make such a publication lose first (see `staging.remove`).
@@ -13,6 +18,7 @@ is fenced for "publish" has to make such a publication lose first (see `staging.
 
 from __future__ import annotations
 
+import string
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,6 +30,7 @@ from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundErro
 from lance_core.io.store import Store
 
 _KIND = "fence"
+_CHAIN = (_KIND, *(f"{_KIND}{letter}" for letter in string.ascii_lowercase))
 _MAX_TRIES = 5
 _DAMAGED = Fence(PUBLISH, by="damaged record")
 
@@ -35,7 +42,10 @@ def fence_path(identity: str, attempt: str) -> str:
 
 def read_fence(store: Store, identity: str, attempt: str) -> Fence | None:
     """The decision about an attempt, None while there is none. A damaged one counts as "publish": hands off."""
-    path = fence_path(identity, attempt)
+    return _read(store, fence_path(identity, attempt))
+
+
+def _read(store: Store, path: str) -> Fence | None:
     try:
         data = bytes(store.get(path))
     except NotFoundError:
@@ -47,11 +57,41 @@ def read_fence(store: Store, identity: str, attempt: str) -> Fence | None:
     return fence if fence.outcome in (PUBLISH, WITHDRAW) else _DAMAGED
 
 
+def publishers(store: Store, identity: str, attempt: str) -> list[str] | None:
+    """The commits that decided to publish an attempt; None when a record of them is damaged."""
+    found = []
+    for kind in _CHAIN:
+        try:
+            data = bytes(store.get(naming.staged_path(identity, kind, attempt=attempt)))
+        except NotFoundError:
+            break
+        try:
+            fence = parse_record(Fence, decode_record(data, where=kind), where=kind)
+        except CorruptFileError:
+            return None
+        found.append(fence.commit)
+    return found
+
+
+def chain_paths(identity: str, attempt: str) -> list[str]:
+    """Where the fence of an attempt and the records of further commits may lie, in the order in which they are removed."""
+    return [naming.staged_path(identity, kind, attempt=attempt) for kind in reversed(_CHAIN)]
+
+
 def fence_for_publishing(store: Store, attempts: Sequence[tuple[str, str]], *, commit: str) -> dict[tuple[str, str], Fence]:
-    """Decide for publication; what stands now for each (identity, attempt), which may be a withdrawal."""
+    """Decide for publication; what was decided first for each (identity, attempt): by whom, or that it is withdrawn."""
 
     def put(store: Store, item: tuple[str, str]) -> Fence:
-        return _put(store, *item, Fence(PUBLISH, commit=commit, since=time.time()))
+        mine = Fence(PUBLISH, commit=commit, since=time.time())
+        first = found = _put(store, *item, mine)
+        for kind in _CHAIN[1:]:
+            if found.withdraws or found.commit == commit:
+                return first
+            found = _put(store, *item, mine, kind=kind)
+        if found.commit != commit:
+            many = f"{len(_CHAIN)} commits of attempt {item[1]} of {item[0]} were killed"
+            raise StoreError(f"{store.uri}: {many}", uri=store.uri, cure="Abort the attempt and stage again.")
+        return first
 
     return dict(zip(attempts, each(store, attempts, put), strict=True))
 
@@ -70,7 +110,9 @@ def note_fence_version(store: Store, identity: str, attempt: str, *, by: str, ve
 
 def remove_fence(store: Store, identity: str, attempt: str) -> None:
     """The last step of an attempt's end."""
-    store.delete(fence_path(identity, attempt))
+    further = publishers(store, identity, attempt)
+    for path in chain_paths(identity, attempt)[-max(1, len(_CHAIN if further is None else further)) :]:
+        store.delete(path)
 
 
 def list_fences(store: Store) -> dict[tuple[str, str], Fence]:
@@ -79,6 +121,14 @@ def list_fences(store: Store) -> dict[tuple[str, str], Fence]:
     keys = [key for name in names if (key := naming.parse_attempt_record(name, _KIND)) is not None]
     found = zip(keys, each(store, keys, lambda place, key: read_fence(place, *key)), strict=True)
     return {key: fence for key, fence in found if fence is not None}
+
+
+def list_further(store: Store) -> list[tuple[tuple[str, str], str]]:
+    """(identity, attempt) and path of the records of further commits whose first one is gone."""
+    names = store.list_names(f"{naming.STAGED}/")
+    decided = {naming.parse_attempt_record(name, _KIND) for name in names}
+    found = [(key, name) for name in names for kind in _CHAIN[1:] if (key := naming.parse_attempt_record(name, kind))]
+    return [(key, f"{naming.STAGED}/{name}") for key, name in found if key not in decided]
 
 
 def remember_withdrawal(store: Store, identity: str, attempt: str) -> None:
@@ -114,16 +164,16 @@ def _memory_path(identity: str, attempt: str) -> str:
     return f"{naming.WITHDRAWN}/{naming.checked_identity(identity)}.{attempt}.json"
 
 
-def _put(store: Store, identity: str, attempt: str, fence: Fence) -> Fence:
+def _put(store: Store, identity: str, attempt: str, fence: Fence, *, kind: str = _KIND) -> Fence:
     """`fence` itself when it stands now, else the one that does."""
-    path, data = fence_path(identity, attempt), encode_record(_plain(fence))
+    path, data = naming.staged_path(identity, kind, attempt=attempt), encode_record(_plain(fence))
     for _ in range(_MAX_TRIES):
         try:
             # Not forced to the disk: when this machine dies, whoever it protects from dies as well.
             store.put_if_absent(path, data, durable=False)
             return fence
         except StoreError as error:
-            found = read_fence(store, identity, attempt)
+            found = _read(store, path)
             if found == fence:
                 return fence  # only the reply was lost
             if found is not None:

@@ -6,8 +6,9 @@
                         version is still there, it carries the identity, and where it is not, the record is of this table's
                         incarnation; else the record is void (a table made again)
     log                 the transaction of every version after the one the work was staged on
-    log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells whether
-                        a commit was about to publish it: if none was, it has not landed; if one was, nobody can know
+    log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells which
+                        commits were about to publish it: if none was, or each of them has ended without a doubt, the ledger
+                        is asked once more, for whoever landed it has told the ledger by now; else nobody can know
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.records import each
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import read_finished
-from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.registry.fences import read_fence
+from lance_core.commit.registry.claims import is_claimed, list_claims
+from lance_core.commit.registry.fences import publishers, read_fence
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.ledger import Landing, complete_version, landing_of, landings_of, record_fold, record_landed
 from lance_core.errors import CommitStateUnknownError, NotFoundError
@@ -122,10 +123,10 @@ def _look_in_log(
         if transaction is None:
             unknown.append(version)
             continue
-        landed = [identity for identity in silent if carries(transaction, identity)]
-        if landed and _is_stray(store, version, transaction, known):
+        if _is_stray(store, version, transaction, known):
             unknown.append(version)
             continue
+        landed = [identity for identity in silent if carries(transaction, identity)]
         found.update(dict.fromkeys(landed, version))
         if landed:
             record_fold(
@@ -136,17 +137,30 @@ def _look_in_log(
         for identity, version in _in_use(store, open_ends).items():
             found[identity] = version
             del open_ends[identity]
-        for doubt in _doubts(store, open_ends, unknown, own_commit=own_commit):
+        for doubt in [*_doubts(store, open_ends, unknown, own_commit=own_commit)]:
             if doubts is None:
                 raise doubt[1]
             doubts[doubt[0]] = doubt[1]
+            del open_ends[doubt[0]]
+        found.update(_told_meanwhile(store, open_ends))
     return found
 
 
+def _told_meanwhile(store: Store, identities: Iterable[str]) -> dict[str, int]:
+    """The ledger once more, behind the fences: a commit tells it before it lifts its fence or drops its claim."""
+    asked = [*identities]
+    landings = [item for item in landings_of(store, asked) if item is not None]
+    void = void_landings(store, landings, version_numbers(store))
+    return {item.identity: item.version for item in landings if item.identity not in void}
+
+
 def _is_stray(store: Store, version: int, transaction: Transaction, known: set[int]) -> bool:
-    """Whether no later version comes from this one: it was put where others had been pruned (see `log.lineage`)."""
-    if version - 1 in known or version == 1:
-        return False  # what it was built on is there, so its number had not been pruned
+    """Whether no later version comes from this one: it was put where others had been pruned (see `log.lineage`).
+
+    Whosever it is: one that fills the number of a landing that was pruned would hide the gap.
+    """
+    if version - 1 in known or version == 1 or version == max(known):
+        return False  # what it was built on is there, so its number had not been pruned; or nothing is above it
     try:
         return not is_ancestor(store, load_manifest(store, version), transaction)
     except (NotFoundError, CommitStateUnknownError):
@@ -189,7 +203,10 @@ def _doubts(
 def _was_to_be_published(store: Store, identity: str, *, own_commit: str | None) -> bool:
     finished = read_finished(store, identity)
     fence = None if finished is None else read_fence(store, identity, finished.attempt)
-    return fence is not None and not fence.withdraws and (own_commit is None or fence.commit != own_commit)
+    if finished is None or fence is None or fence.withdraws:
+        return False
+    commits = publishers(store, identity, finished.attempt)
+    return commits is None or any(item != own_commit and is_claimed(store, item) for item in commits)
 
 
 def _claimed_by_former_release(store: Store, *, own_commit: str | None) -> frozenset[str]:

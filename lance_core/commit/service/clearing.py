@@ -18,14 +18,22 @@ from lance_core.io.store import Store
 log = logging.getLogger(__name__)
 
 
-def clear(store: Store, tally: Tally, loaded: Mapping[str, Loaded], *, fenced: Collection[tuple[str, str]]) -> None:
-    """Remove the records and staged files of what has landed. `fenced`: attempts that this commit decided to publish."""
+def clear(
+    store: Store,
+    tally: Tally,
+    loaded: Mapping[str, Loaded],
+    *,
+    fenced: Collection[tuple[str, str]],
+    shared: Collection[tuple[str, str]],
+) -> None:
+    """Remove the records and staged files of what has landed. `fenced`: attempts that this commit
+    decided to publish; `shared`: those of them that another had decided to publish before."""
     known: dict[int, list[Loaded]] = {}
     for ref in tally.landed:
         known.setdefault(tally.versions[ref.identity], []).append(loaded[ref.identity])
     rest = [uuid for uuid in tally.outcome if uuid not in loaded]
     for version, items in known.items():
-        quietly(partial(drain_published, store, items, tally.published[version]))
+        quietly(partial(drain_published, store, items, tally.published[version], shared=shared))
     quietly(lambda: each(store, rest, drain_landed))
     kept = {ref.attempt for ref in tally.landed}
     for key in fenced:

@@ -23,8 +23,13 @@ from functools import partial as partial_of
 from typing import Literal
 
 from lance_core.commit import naming
+<<<<<<< HEAD
 from lance_core.commit.log.judgement import PartlyLandedError
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, AlsoJudge, Committed, commit_in_detail, rebase_onto
+=======
+from lance_core.commit.log.committed import AlsoJudge, Committed, PartlyLandedError
+from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
@@ -116,10 +121,10 @@ def commit_staged(
         service.concerns, service.partial = concerns, partial
         service.withdraw = withdraw or partial_of(_give_up, store)
         result = service.run(check, re_execute)
-    except (InDoubtError, LedgerError):
-        raise  # the claim stays, for what this commit wrote may be in use
+    except StoreError:
+        raise  # the claim stays: something may have been written, or a put may still land
     except Exception:
-        quietly(lambda: drop_claim(store, service.claim))
+        service.drop_claim()
         raise
     return replace(result, seconds=round(time.monotonic() - began, 6))
 
@@ -152,6 +157,8 @@ class _Service:
         self._fenced: set[tuple[str, str]] = set()
         self._whole: set[tuple[str, str]] = set()
         self._incarnation: str | None = None
+        self._in_doubt = False
+        self._shared: set[tuple[str, str]] = set()
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
@@ -258,6 +265,7 @@ class _Service:
                 strict=fold.strict,
                 attempt=self.claim.commit,
                 before_put=lambda: self._require_whole(fold),
+                on_doubt=lambda: setattr(self, "_in_doubt", True),
                 also_judge=self._judge_for(fold.members),
             )
         except CommitStateUnknownError as error:
@@ -284,9 +292,16 @@ class _Service:
         fresh = [item for item in fold.members if (item.ref.identity, item.ref.attempt) not in self._whole]
         if not fresh:
             return
+<<<<<<< HEAD
         refusals = require_whole(self._store, fresh, commit=self.claim.commit)
         self._fenced.update((item.ref.identity, item.ref.attempt) for item in fresh)
         self._whole.update((item.ref.identity, item.ref.attempt) for item in fresh if item.ref.identity not in refusals)
+=======
+        refusals, shared = require_whole(self._store, fresh, commit=self.claim.commit)
+        self._shared |= shared
+        self._fenced.update((item.ref.uuid, item.ref.attempt) for item in fresh)
+        self._whole.update((item.ref.uuid, item.ref.attempt) for item in fresh if item.ref.uuid not in refusals)
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
         if refusals:
             raise NotWholeError(refusals)
 
@@ -380,8 +395,13 @@ class _Service:
         self._repeated.add(blamed.ref.identity)
 
     def _drain(self) -> None:
-        clear(self._store, self._tally, self._loaded, fenced=self._fenced)
+        clear(self._store, self._tally, self._loaded, fenced=self._fenced, shared=self._shared)
         if not self._tally.refused:
+            quietly(lambda: drop_claim(self._store, self.claim))  # all has landed, so a late put of ours has lost
+
+    def drop_claim(self) -> None:
+        """Say that this commit is over and none of its puts can land: a claim's absence tells that."""
+        if not self._in_doubt:
             quietly(lambda: drop_claim(self._store, self.claim))
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
@@ -19,9 +19,9 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import data_paths, fragment_paths, named_fragments
 from lance_core.commit.registry import attempts as registry
-from lance_core.commit.registry.fences import fence_for_publishing, fence_path
+from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
 from lance_core.commit.registry.ledger import landing_of
-from lance_core.commit.staging.remove import remove_attempt
+from lance_core.commit.staging.remove import Key, remove_attempt
 from lance_core.commit.staging.staged import missing_files
 from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
@@ -41,8 +41,9 @@ def load_staged(store: Store, refs: Sequence[StagedTransaction]) -> list[Loaded 
     return each(store, refs, _load_one)
 
 
-def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> dict[str, LanceError]:
-    """Decide for publication, then see that each attempt is still what counts and has its files; refusals by identity.
+def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tuple[dict[str, LanceError], set[Key]]:
+    """Decide for publication, then see that each attempt is still what counts and has its files; refusals by identity, and
+    the attempts that another commit had decided to publish before.
 
     In this order: whoever gave an attempt up before had won its fence, and deletes everything before the fence goes again;
     whoever wants to give it up from now on finds this commit's.
@@ -60,7 +61,12 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> dict
         return None
 
     found = each(store, items, check)
+<<<<<<< HEAD
     return {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
+=======
+    refusals = {item.ref.uuid: error for item, error in zip(items, found, strict=True) if error is not None}
+    return refusals, {key for key, fence in fences.items() if fence.commit != commit}
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 
 
 def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | None:
@@ -114,11 +120,15 @@ def drain_landed(store: Store, identity: str) -> None:
         remove_attempt(store, identity, attempt, by="its landing", landed_too=True)
 
 
-def drain_published(store: Store, items: Sequence[Loaded], published: Transaction) -> None:
-    """Remove what staged transactions left that landed in `published`: records go last, so a killed drain is resumed."""
+def drain_published(store: Store, items: Sequence[Loaded], published: Transaction, *, shared: Collection[Key] = ()) -> None:
+    """Remove what staged transactions left that landed in `published`: records go last, so a killed drain is resumed.
+
+    `shared`: attempts that several commits had decided to publish.
+    """
     delete_all(store, _superseded(items, published))
     refreshed = [item.ref for item in items if item.ref.refreshed]
     for ref in refreshed:
+<<<<<<< HEAD
         remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
     delete_groups(store, [_records(item.ref) for item in items if item.ref not in refreshed])
 
@@ -126,6 +136,16 @@ def drain_published(store: Store, items: Sequence[Loaded], published: Transactio
 def _records(ref: StagedTransaction) -> list[str]:
     started = registry.record_path(ref.identity, ref.attempt, registry.STARTED)
     return [ref.transaction_path, registry.finished_path(ref.identity), started, fence_path(ref.identity, ref.attempt)]
+=======
+        remove_attempt(store, ref.uuid, ref.attempt, by="its landing", landed_too=True)
+    delete_groups(store, [_records(item.ref, shared) for item in items if item.ref not in refreshed])
+
+
+def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:
+    started = registry.record_path(ref.uuid, ref.attempt, registry.STARTED)
+    fences = chain_paths(*key) if (key := (ref.uuid, ref.attempt)) in shared else [fence_path(*key)]
+    return [ref.transaction_path, registry.finished_path(ref.uuid), started, *fences]
+>>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:

@@ -29,7 +29,7 @@ from lance_core.commit.records import each
 from lance_core.commit.references import is_referenced
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
-from lance_core.commit.registry.fences import forget_withdrawal, list_fences, list_remembered, remove_fence
+from lance_core.commit.registry.fences import forget_withdrawal, list_fences, list_further, list_remembered, remove_fence
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.remove import Key, Owners, Removal, files_in_use, remove_attempts
@@ -233,6 +233,7 @@ def _tidy(store: Store, found: _Found, now: float) -> None:
         if key not in known and key[0] not in claimed and not fence.withdraws and landing_of(store, key[0]) is not None
     ]
     each(store, over, lambda place, key: remove_fence(place, *key))
+    delete_all(store, [path for key, path in list_further(store) if key not in known and key[0] not in claimed])
     old = [key for key, since in found.remembered.items() if since + _ZOMBIE_SECONDS < now and key[0] not in claimed]
     each(store, old, lambda place, key: forget_withdrawal(place, *key))
     attempts = {attempt for _, attempt in known}

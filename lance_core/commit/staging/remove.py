@@ -34,7 +34,7 @@ from lance_core.commit.record_types import WITHDRAW, Fence
 from lance_core.commit.records import FORMAT, each, write_record
 from lance_core.commit.references import data_paths, is_referenced, referenced_files
 from lance_core.commit.registry import attempts as registry
-from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.claims import drop_claim, list_claims, put_claim
 from lance_core.commit.registry.fences import (
     fence_for_withdrawal,
     note_fence_version,
@@ -227,8 +227,10 @@ class _Removing:
             return
         properties = dict(withdrawal_property(*key) for key in keys)
         transaction = Transaction(latest, str(uuids.uuid4()), ReserveFragments(0), properties=properties)
-        # The transaction's file is named after one of them: when this is killed, it goes with that attempt's files.
-        version = commit_transaction(self._store, transaction, attempt=keys[0][1]).version
+        # Under a claim of its own: when this is killed, the transaction's file goes with what the claim names.
+        claim = put_claim(self._store, uuids=[transaction.uuid], attempts=dict(keys), commit=naming.new_attempt())
+        version = commit_transaction(self._store, transaction, attempt=claim.commit).version
+        drop_claim(self._store, claim)
         log.info("%s: version %d withdraws %s", self._store.uri, version, ", ".join(attempt for _, attempt in keys))
         for key in keys:
             self._known[key].fence = Fence(WITHDRAW, by=self._by, version=version)

@@ -69,6 +69,20 @@ class DynamoRegister:
         if not self._put(base, version, path, size, condition="attribute_exists"):
             raise NotFoundError(f"the manifest store has no row ({base}, {version})")
 
+    def replace(self, base: str, version: int, old: str, path: str, size: int) -> None:
+        """Conditional put: refused unless the row names the old path."""
+        item = {**_key(base, version), "path": {"S": path}, "committer": {"S": COMMITTER}, "size": {"N": str(size)}}
+        try:
+            self._once(
+                "put_item",
+                Item=item,
+                ConditionExpression="#path = :old",
+                ExpressionAttributeNames={"#path": "path"},
+                ExpressionAttributeValues={":old": {"S": old}},
+            )
+        except _ConditionFailed:
+            raise NotFoundError(f"the manifest store has no row ({base}, {version}) that names {old}") from None
+
     def remove(self, base: str, version: int) -> None:
         """Delete."""
         self._again("delete_item", Key=_key(base, version))

@@ -68,6 +68,14 @@ class SqlRegister:
             if done.rowcount == 0:
                 raise NotFoundError(f"the manifest store has no row ({base}, {version})")
 
+    def replace(self, base: str, version: int, old: str, path: str, size: int) -> None:
+        """Update where the path is the old one."""
+        with self._begun() as (connection, table):
+            chosen = table.update().where(table.c.base_uri == base, table.c.version == version, table.c.path == old)
+            done = connection.execute(chosen.values(path=path, committer=COMMITTER, size=size))
+            if done.rowcount == 0:
+                raise NotFoundError(f"the manifest store has no row ({base}, {version}) that names {old}")
+
     def remove(self, base: str, version: int) -> None:
         """Delete."""
         with self._begun() as (connection, table):

@@ -9,6 +9,10 @@
       4  row   (tables/t, 2) -> …613.manifest                         and the staged file goes
 
 A writer that dies after 2 has committed: whoever reads next (a listing, or the missing manifest itself) does 3 and 4 for it.
+A row may name a staged file that is gone: it was added late, after its writer had given up, or a garbage collection took the
+file for abandoned. Such a row has published nothing. The next writer takes it over, and so does its own, if it is still at
+it; both by one conditional change, so that one of them wins.
+
 The official library follows the same steps on the same rows, so both may write one table. Other conditional writes of a
 table (its ledger, its tags) use the inner store's own, and where it has none the same four steps with rows of their own.
 """
@@ -51,6 +55,9 @@ class ManifestRegister(Protocol):
 
     def change(self, base: str, version: int, path: str, size: int) -> None:
         """Change a row. NotFoundError when there is none."""
+
+    def replace(self, base: str, version: int, old: str, path: str, size: int) -> None:
+        """Change a row whose path is `old`. NotFoundError when there is no such row (any more)."""
 
     def remove(self, base: str, version: int) -> None:
         """Remove a row; removing one that is not there is not an error."""
@@ -180,15 +187,54 @@ class ExternalStore:
     def _publish(self, row: tuple[str, int], path: str, data: Buffer) -> None:
         if self._exists(path):
             raise AlreadyExistsError(f"{path!r} exists already", uri=self._uri)
-        staged = f"{path}-{uuid.uuid4()}" if row[1] else f"{path}.{uuid.uuid4().hex}{UNFINISHED_SUFFIX}"
-        self._inner.put(staged, data)
+        staged = self._stage(row, path, data)
         try:
             self._claim(row, staged, len(data))
         except AlreadyExistsError:
-            self._inner.delete(staged)
-            self._repair(row, path)
-            raise
-        self._finish(row, staged, path)
+            dead = self._dead_row(row, path)
+            if dead is None or not self._take_over(row, dead, staged, len(data)):
+                self._inner.delete(staged)
+                self._repair(row, path)
+                raise
+        while not self._finish(row, staged, path):
+            # Somebody has copied it, or it was removed before anybody had: then once more, or the row is another's by now.
+            if self._exists(path):
+                self._require_ours(row, path, data)
+                return
+            former, staged = staged, self._stage(row, path, data)
+            if not self._take_over(row, self._full(former), staged, len(data)):
+                self._inner.delete(staged)
+                self._repair(row, path)
+                self._require_ours(row, path, data)
+                return
+
+    def _require_ours(self, row: tuple[str, int], path: str, data: Buffer) -> None:
+        with contextlib.suppress(NotFoundError):
+            if bytes(self._inner.get(path)) == bytes(data):
+                return
+        raise AlreadyExistsError(f"{row[0]}: version {row[1]} exists already", uri=self._uri)
+
+    def _stage(self, row: tuple[str, int], path: str, data: Buffer) -> str:
+        staged = f"{path}-{uuid.uuid4()}" if row[1] else f"{path}.{uuid.uuid4().hex}{UNFINISHED_SUFFIX}"
+        self._inner.put(staged, data)
+        return staged
+
+    def _dead_row(self, row: tuple[str, int], path: str) -> str | None:
+        """What a row names that nobody can publish: the staged file is gone, and it has not been copied."""
+        found = self._register.get(*row)
+        if found is None or found == self._full(path) or self._exists(self._below(found)) or self._exists(path):
+            return None
+        return found
+
+    def _take_over(self, row: tuple[str, int], old: str, staged: str, size: int) -> bool:
+        try:
+            self._register.replace(*row, old, self._full(staged), size)
+        except NotFoundError:
+            return False
+        except StoreError:
+            if self._register.get(*row) != self._full(staged):
+                raise
+        return True
 
     def _claim(self, row: tuple[str, int], staged: str, size: int) -> None:
         try:
@@ -238,17 +284,16 @@ class ExternalStore:
         found = self._register.get(*row)
         if found is None or found == self._full(path):
             return False
-        self._finish(row, self._below(found), path)
-        return True
+        return self._finish(row, self._below(found), path) or self._exists(path)
 
-    def _finish(self, row: tuple[str, int], staged: str, path: str) -> None:
-        """Steps 3 and 4. Any number of readers and writers may do them at once."""
+    def _finish(self, row: tuple[str, int], staged: str, path: str) -> bool:
+        """Steps 3 and 4; whether the staged file was there. Any number of readers and writers may do them at once."""
         if staged.rpartition("/")[0] != path.rpartition("/")[0]:
             raise CorruptFileError(f"{self._uri}: the manifest store names {staged!r} for {path!r}", uri=self._uri)
         try:
             data = self._inner.get(staged)
         except NotFoundError:
-            return  # somebody else has finished it
+            return False  # somebody else has finished it
         self._inner.put(path, data)
         try:
             self._register.change(*row, self._full(path), len(data))
@@ -256,3 +301,4 @@ class ExternalStore:
             self._inner.delete(path)  # a cleanup removed this version meanwhile
         with contextlib.suppress(NotFoundError):
             self._inner.delete(staged)
+        return True

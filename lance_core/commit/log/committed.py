@@ -1,0 +1,31 @@
+"""How a commit went, and what it asks of its caller on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lance_core.commit.log.manifests import OpenVersion
+from lance_core.errors import RetryableConflictError
+from lance_core.format.manifest import Manifest
+from lance_core.table.transaction import Transaction
+
+AlsoJudge = Callable[[Transaction, OpenVersion], None]
+"""Looks at a version of others: its transaction and its manifest."""
+
+
+class PartlyLandedError(RetryableConflictError):
+    """Another commit published some of the identities that this transaction carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """How a commit went. `num_rebased`: versions of others that asked for a rebase. `already`: it had landed before.
+
+    `transaction` is the one in the log: an earlier try's, when its put landed late.
+    """
+
+    manifest: Manifest
+    transaction: Transaction
+    num_rebased: int = 0
+    already: bool = False
