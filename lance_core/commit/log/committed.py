@@ -6,16 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lance_core.commit.log.manifests import OpenVersion
-from lance_core.errors import RetryableConflictError
 from lance_core.format.manifest import Manifest
 from lance_core.table.transaction import Transaction
 
 AlsoJudge = Callable[[Transaction, OpenVersion], None]
 """Looks at a version of others: its transaction and its manifest."""
-
-
-class PartlyLandedError(RetryableConflictError):
-    """Another commit published some of the identities that this transaction carries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from lance_core.commit.log.manifests import (
     exists,
     find_latest_version,
     open_version,
-    scheme_of,
     version_numbers,
 )
 from lance_core.commit.log.transactions import transaction_of
@@ -55,7 +54,7 @@ def follows(store: Store, first: OpenVersion, before: int) -> bool:
     """Whether a version is the one that followed version `before`; False for a stray that fills a pruned one's number."""
     if before == 0:
         return True
-    scheme = scheme_of(first, None)
+    scheme = first.scheme
     if exists(store, naming.manifest_path(before, scheme)):
         return True  # what it was built on is there, so its number has not been pruned
     transaction = transaction_of(store, first)

@@ -20,11 +20,8 @@ from dataclasses import replace
 from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.identities import carries, identities_of
-<<<<<<< HEAD
 from lance_core.commit.log.beside import Early, beside
-=======
-from lance_core.commit.log.committed import AlsoJudge, Committed, PartlyLandedError
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
+from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import (
     PartlyLandedError,
     conflict,
@@ -38,7 +35,7 @@ from lance_core.commit.log.judgement import (
     unanswered,
 )
 from lance_core.commit.log.lineage import follows, is_ancestor
-from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, scheme_of, write_hint
+from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, write_hint
 from lance_core.commit.log.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.log.rebase import Rebased, rebase
 from lance_core.commit.log.transactions import transaction_of
@@ -69,26 +66,6 @@ releases to work around old bugs."""
 DEFAULT_MAX_RETRIES = 20
 
 
-<<<<<<< HEAD
-AlsoJudge = Callable[[Transaction, OpenVersion], None]
-"""Looks at a version of others: its transaction and its manifest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """How a commit went. `num_rebased`: versions of others that asked for a rebase. `already`: it had landed before.
-
-    `transaction` is the one in the log: an earlier try's, when its put landed late.
-    """
-
-    manifest: Manifest
-    transaction: Transaction
-    num_rebased: int = 0
-    already: bool = False
-
-
-=======
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 def commit_transaction(
     store: Store,
     transaction: Transaction,
@@ -145,11 +122,7 @@ def commit_in_detail(
     loop = _CommitLoop(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
-<<<<<<< HEAD
-    loop.also_judge, loop.opened = also_judge, opened
-=======
-    loop.also_judge, loop.on_doubt = also_judge, on_doubt
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
+    loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened, on_doubt
     try:
         return loop.run(max_retries)
     except CommitStateUnknownError:
@@ -210,11 +183,8 @@ class _CommitLoop:
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
         self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
-<<<<<<< HEAD
         self.opened: OpenVersion | None = None
-=======
         self.on_doubt: Callable[[], None] = lambda: None
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 
     def run(self, max_retries: int) -> Committed:
         backoff = Backoff()
@@ -408,21 +378,12 @@ class _CommitLoop:
             if not self._early.has_put(path, transaction):
                 self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
         self._before_put()
-<<<<<<< HEAD
         is_v1 = self._options is not None and self._options.v1_manifest_names
         scheme = newest.scheme if newest is not None else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
-=======
-        scheme = scheme_of(newest, self._options)
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
     def _keep_only(self, done: Committed) -> None:
         # Earlier tries left files that this version does not use; their puts have lost, for their numbers are taken.
         needed = set(fragment_paths(named_fragments(done.transaction.operation)))
         needed.add(naming.transaction_path(done.manifest.transaction_file))
-<<<<<<< HEAD
         delete_quietly(self._store, *(self._written - needed))
-=======
-        for path in self._written - needed:
-            delete_quietly(self._store, path)
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)

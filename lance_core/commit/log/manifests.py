@@ -21,7 +21,6 @@ from lance_core.commit.log.row_counts import with_row_counts
 from lance_core.errors import CorruptFileError, FormatError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
-from lance_core.table.draft import TableOptions
 from lance_core.table.features import check_readable
 from lance_core.wire.manifest_file import decode_manifest_file
 
@@ -124,10 +123,6 @@ def open_or_none(store: Store, version: int) -> OpenVersion | None:
         return None
 
 
-<<<<<<< HEAD
-def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersion | None:
-    """The newest version, None when there is no table; one listing, and one read unless it still is `known`."""
-=======
 def exists(store: Store, path: str) -> bool:
     """Whether there is an object at a path."""
     try:
@@ -137,18 +132,8 @@ def exists(store: Store, path: str) -> bool:
     return True
 
 
-def scheme_of(newest: OpenVersion | None, options: TableOptions | None) -> naming.NamingScheme:
-    """How the manifest after `newest` is to be named, or that of a table that is created with `options`."""
-    if newest is None:
-        is_v1 = options is not None and options.v1_manifest_names
-        return naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
-    parsed = naming.parse_manifest_name(newest.path.rsplit("/", 1)[-1])
-    return naming.NamingScheme.V2 if parsed is None else parsed[1]
-
-
-def open_newest(store: Store) -> OpenVersion | None:
-    """The newest version, None when there is no table; one listing and one read."""
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
+def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersion | None:
+    """The newest version, None when there is no table; one listing, and one read unless it still is `known`."""
     found = _find_latest(store)
     if found is None:
         return None

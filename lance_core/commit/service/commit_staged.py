@@ -23,13 +23,9 @@ from functools import partial as partial_of
 from typing import Literal
 
 from lance_core.commit import naming
-<<<<<<< HEAD
+from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import PartlyLandedError
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, AlsoJudge, Committed, commit_in_detail, rebase_onto
-=======
-from lance_core.commit.log.committed import AlsoJudge, Committed, PartlyLandedError
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
@@ -292,16 +288,10 @@ class _Service:
         fresh = [item for item in fold.members if (item.ref.identity, item.ref.attempt) not in self._whole]
         if not fresh:
             return
-<<<<<<< HEAD
-        refusals = require_whole(self._store, fresh, commit=self.claim.commit)
-        self._fenced.update((item.ref.identity, item.ref.attempt) for item in fresh)
-        self._whole.update((item.ref.identity, item.ref.attempt) for item in fresh if item.ref.identity not in refusals)
-=======
         refusals, shared = require_whole(self._store, fresh, commit=self.claim.commit)
         self._shared |= shared
-        self._fenced.update((item.ref.uuid, item.ref.attempt) for item in fresh)
-        self._whole.update((item.ref.uuid, item.ref.attempt) for item in fresh if item.ref.uuid not in refusals)
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
+        self._fenced.update((item.ref.identity, item.ref.attempt) for item in fresh)
+        self._whole.update((item.ref.identity, item.ref.attempt) for item in fresh if item.ref.identity not in refusals)
         if refusals:
             raise NotWholeError(refusals)
 

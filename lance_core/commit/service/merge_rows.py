@@ -19,12 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lance_core.commit.identities import published
-from lance_core.commit.log.committed import PartlyLandedError
 from lance_core.commit.log.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
-<<<<<<< HEAD
 from lance_core.commit.log.judgement import PartlyLandedError
-=======
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 from lance_core.commit.log.rebase import Rebased, affected_rows, deletion_store
 from lance_core.commit.staging.drain import Loaded
 from lance_core.errors import CorruptFileError, RetryableConflictError

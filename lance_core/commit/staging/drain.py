@@ -61,12 +61,8 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
         return None
 
     found = each(store, items, check)
-<<<<<<< HEAD
-    return {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
-=======
-    refusals = {item.ref.uuid: error for item, error in zip(items, found, strict=True) if error is not None}
+    refusals = {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
     return refusals, {key for key, fence in fences.items() if fence.commit != commit}
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
 
 
 def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | None:
@@ -128,24 +124,14 @@ def drain_published(store: Store, items: Sequence[Loaded], published: Transactio
     delete_all(store, _superseded(items, published))
     refreshed = [item.ref for item in items if item.ref.refreshed]
     for ref in refreshed:
-<<<<<<< HEAD
         remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
-    delete_groups(store, [_records(item.ref) for item in items if item.ref not in refreshed])
-
-
-def _records(ref: StagedTransaction) -> list[str]:
-    started = registry.record_path(ref.identity, ref.attempt, registry.STARTED)
-    return [ref.transaction_path, registry.finished_path(ref.identity), started, fence_path(ref.identity, ref.attempt)]
-=======
-        remove_attempt(store, ref.uuid, ref.attempt, by="its landing", landed_too=True)
     delete_groups(store, [_records(item.ref, shared) for item in items if item.ref not in refreshed])
 
 
 def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:
-    started = registry.record_path(ref.uuid, ref.attempt, registry.STARTED)
-    fences = chain_paths(*key) if (key := (ref.uuid, ref.attempt)) in shared else [fence_path(*key)]
-    return [ref.transaction_path, registry.finished_path(ref.uuid), started, *fences]
->>>>>>> 456d020 (Name each publisher of an attempt; take over dead register rows)
+    started = registry.record_path(ref.identity, ref.attempt, registry.STARTED)
+    fences = chain_paths(*key) if (key := (ref.identity, ref.attempt)) in shared else [fence_path(*key)]
+    return [ref.transaction_path, registry.finished_path(ref.identity), started, *fences]
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:

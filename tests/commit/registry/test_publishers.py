@@ -37,12 +37,12 @@ def test_a_fence_is_no_doubt_once_each_commit_has_ended(tmp_path: Path) -> None:
     lance.write_dataset(rows_at([0]), uri)
     mine = append(uri, [100])
     store = resolve_store(uri)
-    claim = claims.put_claim(store, uuids=[], attempts={mine.uuid: mine.attempt}, commit=naming.new_attempt())
-    fences.fence_for_publishing(store, [(mine.uuid, mine.attempt)], commit=claim.commit)
+    claim = claims.put_claim(store, uuids=[], attempts={mine.identity: mine.attempt}, commit=naming.new_attempt())
+    fences.fence_for_publishing(store, [(mine.identity, mine.attempt)], commit=claim.commit)
     for number in range(2):
         lance.write_dataset(rows_at([number]), uri, mode="append")
     lance.dataset(uri).cleanup_old_versions(older_than=dt.timedelta(0))
     with pytest.raises(CommitStateUnknownError):
-        find_landed(store, mine.uuid, mine.read_version)
+        find_landed(store, mine.identity, mine.read_version)
     claims.drop_claim(store, claim)
-    assert find_landed(store, mine.uuid, mine.read_version) is None
+    assert find_landed(store, mine.identity, mine.read_version) is None
