@@ -34,6 +34,7 @@ BUGS: Mapping[str, str] = {
     "GUESSES_PAST_GAPS": "who gives up takes a gap in the history for proof",
     "READS_LEDGER_ONCE": "who gives up read the ledger before the log, and not again behind a gap",
     "LIFTS_FENCE_FIRST": "the fence goes before the files",
+    "FORGETS_DOUBT": "a commit that ends with a put in doubt removes its claim",
     "TRUSTS_STRAYS": "a manifest that was put where others had been pruned is taken for history",
 }
 """Planted one at a time: at least one configuration must show a violation."""

@@ -86,6 +86,8 @@ byte newest = 1;
 bit finished = 1;               /* finished.json */
 byte fence = NOT_DECIDED;       /* fence.json */
 bit ledger = 0;                 /* the ledger's record */
+bit named[COMMITTERS + 1];      /* commits at work that the fences name: each has its claim */
+bit left = 0;                   /* the fences name a commit that died, or ended with a put in doubt: its claim stays */
 bit files = 1;                  /* what the attempt wrote */
 bit own[TRIES + 1];             /* what a try of a commit wrote */
 byte tries = 0;
@@ -173,9 +175,30 @@ inline lift_fence(who) {
     atomic {
         if
         :: fence == NOT_DECIDED
-        :: fence != NOT_DECIDED && NEXT(W_FENCE_GONE, who) -> SEEN; fence = NOT_DECIDED
+        :: fence != NOT_DECIDED && NEXT(W_FENCE_GONE, who) -> SEEN; fence = NOT_DECIDED; forget_names()
         fi;
         MAY_CRASH
+    }
+}
+
+hidden byte k_;
+inline forget_names() {
+    left = 0;
+    for (k_ : 0 .. COMMITTERS) { named[k_] = 0 };
+    k_ = 0
+}
+
+/* Behind a gap: does a fence name a commit whose claim is still there? Asked one by one, by name. */
+inline is_doubtful(answer, who) {
+    d_step {
+        answer = left;
+        for (k_ : 0 .. COMMITTERS) {
+            if
+            :: named[k_] && k_ != who -> answer = 1
+            :: else
+            fi
+        };
+        k_ = 0
     }
 }
 
@@ -185,7 +208,11 @@ proctype Commit(byte id) {
 
 begin:
     skip;
-    d_step { read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0 };
+    d_step {
+        read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0;
+        left = left | named[id];        /* whoever begins anew is another commit; the claim of the former stays */
+        named[id] = 0
+    };
 
     /* The ledger says where to look; then every version since the one it was staged on. */
     if
@@ -211,7 +238,20 @@ begin:
     :: else
     fi;
     if
-    :: gap && fence == PUBLISH -> goto unknown      /* a commit was about to publish it, and the history is gone */
+    :: gap ->
+        if
+        :: fence == PUBLISH ->                      /* commits were about to publish it, and the history is gone */
+            is_doubtful(doubtful, id);
+            if
+            :: doubtful -> doubtful = 0; goto end
+            :: else
+            fi
+        :: else
+        fi;
+        if
+        :: ledger -> goto said_landed               /* once more: who landed it has told the ledger before it ended */
+        :: else
+        fi
     :: else
     fi;
     if
@@ -262,8 +302,8 @@ begin:
         :: !fenced ->
             atomic {
                 if
-                :: fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = PUBLISH; MAY_CRASH
-                :: fence == PUBLISH
+                :: fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = PUBLISH; named[id] = 1; MAY_CRASH
+                :: fence == PUBLISH -> named[id] = 1
                 :: fence == WITHDRAW -> goto refused
                 fi
             };
@@ -280,21 +320,27 @@ begin:
             fenced = 1
         fi;
 #endif
-        atomic { put(v + 1, LANDED + mine, outcome, id); MAY_CRASH };
+        atomic {
+            put(v + 1, LANDED + mine, outcome, id);
+            gap = (outcome == OURS && stray[v + 1]);
+            MAY_CRASH
+        };
         if
         :: outcome == OURS
         :: outcome == DOUBT ->
-            if
-            :: version[v + 1] == LANDED + mine -> outcome = OURS
-            :: else -> doubtful = 1
-            fi
+            atomic {
+                if
+                :: version[v + 1] == LANDED + mine -> outcome = OURS; gap = stray[v + 1]
+                :: else -> doubtful = 1
+                fi
+            }
         :: else
         fi;
         if
         :: outcome == OURS ->
 #ifndef BUG_NO_LOOK_AFTER_PUT
             if
-            :: stray[v + 1] -> goto unknown         /* the number had been pruned: no later version comes from it */
+            :: gap -> goto unknown                  /* the number had been pruned: no later version comes from it */
             :: else
             fi;
 #endif
@@ -327,17 +373,26 @@ said_landed:
     goto end;
 refused:
 unknown:
+    /* The claim goes, unless a put of this commit may still land. */
+    if
+#ifdef BUG_FORGETS_DOUBT
+    :: true -> named[id] = 0
+#else
+    :: doubtful -> atomic { left = left | named[id]; named[id] = 0 }
+    :: else -> named[id] = 0
+#endif
+    fi;
 end:
     skip
 }
 
 proctype GiveUp() {
     byte v = 0, outcome = 0;
-    bit gap, seen, is_new, withdrawn;
+    bit gap, seen, is_new, withdrawn, doubtful;
 
 begin:
     skip;
-    d_step { v = 0; outcome = 0; gap = 0; seen = 0; is_new = 0; withdrawn = 0 };
+    d_step { v = 0; outcome = 0; gap = 0; seen = 0; is_new = 0; withdrawn = 0; doubtful = 0 };
 #ifdef BUG_LOOKS_BEFORE_FLAG
     goto look;
 #endif
@@ -383,9 +438,15 @@ look:
 #ifndef BUG_GUESSES_PAST_GAPS
     if
     :: gap ->
-        /* What was in the gap? Still fenced for publishing: nobody knows. Not any more: then the ledger was told first. */
+        /* What was in the gap? Fenced for publishing, and a commit that the fences name has not ended, or ended in doubt:
+           nobody knows. Else the ledger was told first. */
         if
-        :: fence == PUBLISH -> goto unknown
+        :: fence == PUBLISH ->
+            is_doubtful(doubtful, COMMITTERS);
+            if
+            :: doubtful -> goto unknown
+            :: else
+            fi
         :: else
         fi;
 #ifndef BUG_READS_LEDGER_ONCE
@@ -413,7 +474,8 @@ look:
         fi;
         atomic { put(v + 1, WITHDRAWN, outcome, GIVES_UP); MAY_CRASH };
         if
-        :: version[v + 1] == WITHDRAWN -> break
+        :: version[v + 1] == WITHDRAWN && !stray[v + 1] -> break
+        :: version[v + 1] == WITHDRAWN && stray[v + 1] -> goto unknown  /* nobody comes from it, so nobody has lost by it */
         :: else
         fi
     od;

@@ -119,11 +119,18 @@ def remove_stray(store: Store, manifest: Manifest) -> None:
             store.delete(naming.manifest_path(manifest.version, scheme))
 
 
-def delete_quietly(store: Store, *paths: str) -> None:
-    """Remove files that a commit wrote in vain; what fails is left for garbage collection, which finds it by its name."""
+def delete_quietly(store: Store, *paths: str) -> bool:
+    """Remove files that a commit wrote in vain; what fails is left for garbage collection, which finds it by its name.
+
+    Whether all went.
+    """
+    done = True
     for path in paths:
-        with suppress(LanceError):
+        try:
             store.delete(path)
+        except LanceError:
+            done = False
+    return done
 
 
 def _where(store: Store, planned: Transaction, theirs: Transaction, number: int) -> str:

@@ -14,7 +14,7 @@ every call of this function safe to repeat with the same transaction. (Spec: FOR
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from lance_core.commit import naming
@@ -113,7 +113,8 @@ def commit_in_detail(
     opened: OpenVersion | None = None,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
-    `on_doubt` is called when a put got no answer: from then on, whatever comes of this call, it may still land.
+    `on_doubt` is called when a put got no answer, so that it may still land whatever comes of this call, or when a file
+    that was written in vain could not be removed.
 
     `also_judge` is called once for each version of others between the one that was read and the one that is written, in
     order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
@@ -217,7 +218,7 @@ class _CommitLoop:
         self._early.settle()
         if self._in_doubt:
             return
-        delete_quietly(self._store, *self._written)
+        self._delete(self._written)
 
     def _try_once(self) -> Committed | None:
         self._put_early()
@@ -386,4 +387,8 @@ class _CommitLoop:
         # Earlier tries left files that this version does not use; their puts have lost, for their numbers are taken.
         needed = set(fragment_paths(named_fragments(done.transaction.operation)))
         needed.add(naming.transaction_path(done.manifest.transaction_file))
-        delete_quietly(self._store, *(self._written - needed))
+        self._delete(self._written - needed)
+
+    def _delete(self, paths: Collection[str]) -> None:
+        if not delete_quietly(self._store, *paths):
+            self.on_doubt()

@@ -24,7 +24,7 @@ from typing import Literal
 
 from lance_core.commit import naming
 from lance_core.commit.log.committed import AlsoJudge, Committed
-from lance_core.commit.log.judgement import PartlyLandedError
+from lance_core.commit.log.judgement import PartlyLandedError, delete_quietly
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.rebase import Rebased
@@ -248,8 +248,7 @@ class _Service:
         return done
 
     def _delete(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            quietly(partial_of(self._store.delete, path))
+        self._in_doubt = not delete_quietly(self._store, *paths) or self._in_doubt
 
     def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
         try:
@@ -387,10 +386,10 @@ class _Service:
     def _drain(self) -> None:
         clear(self._store, self._tally, self._loaded, fenced=self._fenced, shared=self._shared)
         if not self._tally.refused:
-            quietly(lambda: drop_claim(self._store, self.claim))  # all has landed, so a late put of ours has lost
+            self.drop_claim()
 
     def drop_claim(self) -> None:
-        """Say that this commit is over and none of its puts can land: a claim's absence tells that."""
+        """This commit is over, none of its puts can land and nothing is left of it: a claim's absence says so."""
         if not self._in_doubt:
             quietly(lambda: drop_claim(self._store, self.claim))
 
