@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.drop_table import LanceDropTableOperator as LanceDropTableOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
+    from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
     from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
     from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from airflow_lance.sensors.base import LanceSensor as LanceSensor
     from airflow_lance.sensors.health import LanceFragmentHealthSensor as LanceFragmentHealthSensor
     from airflow_lance.sensors.index import LanceIndexCoverageSensor as LanceIndexCoverageSensor
+    from airflow_lance.sensors.partitions import LancePartitionsSensor as LancePartitionsSensor
     from airflow_lance.sensors.rows import LanceRowsSensor as LanceRowsSensor
     from airflow_lance.sensors.staged import LanceStagedSensor as LanceStagedSensor
     from airflow_lance.sensors.tag import LanceTagSensor as LanceTagSensor
@@ -79,11 +81,13 @@ else:
             "LanceHook": "airflow_lance.hooks.lance",
             "LanceIndexCoverageSensor": "airflow_lance.sensors.index",
             "LanceMergeOperator": "airflow_lance.operators.merge",
+            "LanceMissingPartitionsOperator": "airflow_lance.operators.missing_partitions",
             "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
             "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
             "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
             "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
             "LanceRestoreOperator": "airflow_lance.operators.restore",
+            "LancePartitionsSensor": "airflow_lance.sensors.partitions",
             "LanceRowsSensor": "airflow_lance.sensors.rows",
             "LanceSensor": "airflow_lance.sensors.base",
             "LanceStageOperator": "airflow_lance.operators.base",
@@ -131,8 +135,10 @@ __all__ = [
     "LanceHook",
     "LanceIndexCoverageSensor",
     "LanceMergeOperator",
+    "LanceMissingPartitionsOperator",
     "LanceOptimizeIndicesOperator",
     "LanceOverwriteOperator",
+    "LancePartitionsSensor",
     "LancePublishBranchOperator",
     "LanceReplaceWhereOperator",
     "LanceRestoreOperator",

@@ -27,7 +27,8 @@ class TableFacts:
     `physical_rows` does. `num_small_fragments` counts fragments of fewer rows than `small_fragment_rows`. `bytes` sums the
     data files whose size is recorded. `matching_rows` has the rows per predicate that was asked for, `index_coverage` the
     share (0 to 1) of fragments each index covers, `num_staged` the staged transactions that wait (None: not looked up).
-    `incarnation` tells a table from one that is made later at the same uri; empty when nobody knows.
+    `incarnation` tells a table from one that is made later at the same uri; empty when nobody knows. `value_counts` has the
+    rows per value, as text, of the column that was asked for.
     """
 
     uri: str
@@ -46,6 +47,7 @@ class TableFacts:
     matching_rows: Mapping[str, int] = field(default_factory=dict)
     num_staged: int | None = None
     incarnation: str = ""
+    value_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def num_deleted_rows(self) -> int:
@@ -91,6 +93,11 @@ class Condition:
     def needs_staged(self) -> bool:
         """Whether `table_facts` must look up the staged transactions."""
         return False
+
+    @property
+    def counted(self) -> tuple[str, str | None] | None:
+        """A column whose values `table_facts` must count, and how times in it become text (None: in ISO form)."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values; `condition_from_dict` reads them."""
@@ -226,6 +233,37 @@ class StagedDrained(Condition):
         return f"{facts.num_staged} staged transactions, waiting for at most {self.at_most}"
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionsPresent(Condition):
+    """Each key is a value of a column in at least so many rows. `key_format` is how dates and times there become keys."""
+
+    column: str
+    keys: tuple[str, ...] = ()
+    key_format: str | None = None
+    rows: int = 1
+    kind: ClassVar[str] = "partitions_present"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", tuple(self.keys))
+
+    @property
+    def counted(self) -> tuple[str, str | None]:
+        return self.column, self.key_format
+
+    def missing(self, facts: TableFacts) -> list[str]:
+        """The keys that the table has too few rows of, in the order asked for."""
+        return [key for key in self.keys if facts.value_counts.get(key, 0) < self.rows]
+
+    def is_met(self, facts: TableFacts) -> bool:
+        return facts.exists and not self.missing(facts)
+
+    def explain(self, facts: TableFacts) -> str:
+        missing = self.missing(facts)
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        state = f"{len(missing)} of {len(self.keys)} partitions of {self.column} are missing"
+        return f"{state}: {shown}" if missing else f"all {len(self.keys)} partitions of {self.column} are there"
+
+
 def _state(facts: TableFacts) -> str:
     return f"version {facts.version}" if facts.exists else "no table yet"
 
@@ -240,6 +278,7 @@ CONDITIONS: Mapping[str, type[Condition]] = {
         IndexCovers,
         TagReached,
         StagedDrained,
+        PartitionsPresent,
     )
 }
 """Every condition by the `kind` that its JSON carries."""

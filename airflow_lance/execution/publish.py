@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_lance.compat import Asset, Context, count, record_seconds
+from airflow_lance.execution.partitions import add_partitions
 
 COUNTERS = (
     "rows_added", "rows_inserted", "rows_updated", "rows_deleted", "rows_rewritten", "bytes_added", "bytes_removed",
@@ -25,6 +26,7 @@ def publish(
     gates: Sequence[Mapping[str, Any]] = (),
     max_attempts: int | None = None,
     re_execute: bool = True,
+    partitions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Commit the references exactly once; the outcome as a plain dict with the table's uri."""
     from airflow_lance.execution.callables import check_callables
@@ -44,7 +46,8 @@ def publish(
         )
     result = {"uri": uri, **done}
     _log_and_count(operator, result)
-    send_events(operator, context, event_of(result))
+    extra = event_of(result)
+    send_events(operator, context, {**extra, "partitions": [*partitions]} if partitions else extra, partitions=partitions)
     return result
 
 
@@ -56,11 +59,13 @@ def event_of(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def send_events(operator: Any, context: Context, extra: Mapping[str, Any]) -> None:
-    """Give every outlet asset's event the same facts."""
+def send_events(operator: Any, context: Context, extra: Mapping[str, Any], *, partitions: Sequence[str] = ()) -> None:
+    """Give every outlet asset's event the same facts, and the keys of the partitions that they are about."""
     for outlet in operator.outlets:
         if isinstance(outlet, Asset):
-            context["outlet_events"][outlet].extra.update(extra)
+            event = context["outlet_events"][outlet]
+            event.extra.update(extra)
+            add_partitions(event, partitions, log=operator.log)
 
 
 def _log_and_count(operator: Any, result: Mapping[str, Any]) -> None:

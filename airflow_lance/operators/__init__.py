@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
+    from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
     from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
     from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
@@ -52,6 +53,7 @@ else:
             "LanceDeleteOperator": "airflow_lance.operators.delete",
             "LanceGarbageOperator": "airflow_lance.operators.garbage",
             "LanceMergeOperator": "airflow_lance.operators.merge",
+            "LanceMissingPartitionsOperator": "airflow_lance.operators.missing_partitions",
             "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
             "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
             "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
@@ -80,6 +82,7 @@ __all__ = [
     "LanceDeleteOperator",
     "LanceGarbageOperator",
     "LanceMergeOperator",
+    "LanceMissingPartitionsOperator",
     "LanceOptimizeIndicesOperator",
     "LanceOverwriteOperator",
     "LancePublishBranchOperator",

@@ -52,6 +52,9 @@ class LanceStageOperator(LanceTableOperator):
         DAG; "elsewhere", another DAG or the command line. None is "later" inside a `LanceTransaction` and where a
         `LanceCommitOperator` takes this task's output, else "now".
     :param gates: what the added rows must be like before this task publishes them, as for `LanceCommitOperator`. (templated)
+    :param partitions: keys of the partitions that this work is about, such as "{{ ds }}": the outlets' events carry them
+        where Airflow can (3.3), and name them in their extra everywhere. DAGs that wait for the plain asset, not for
+        partitions, do not hear an event with a key. (templated)
     :param on_missing: what to do while a file or folder of the source does not exist or holds nothing: "retry" as `retries`
         say, "skip" the task, or "fail" without a retry.
     :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
@@ -82,6 +85,7 @@ class LanceStageOperator(LanceTableOperator):
     template_fields: Sequence[str] = (
         *LanceTableOperator.template_fields,
         "gates",
+        "partitions",
         "key",
         "idempotency_key",
         "spark_conn_id",
@@ -98,6 +102,7 @@ class LanceStageOperator(LanceTableOperator):
         *,
         commit: Commit | None = None,
         gates: Sequence[Mapping[str, Any]] = (),
+        partitions: Sequence[str] | str | None = None,
         on_missing: OnMissing = "retry",
         key: str = "",
         idempotency_key: str | None = None,
@@ -125,6 +130,7 @@ class LanceStageOperator(LanceTableOperator):
             )
         self.commit: Commit | None = commit
         self.gates = list(gates)
+        self.partitions = partitions
         self.on_missing: OnMissing = on_missing
         self.key = key
         self.idempotency_key = idempotency_key
@@ -196,16 +202,20 @@ class LanceStageOperator(LanceTableOperator):
         self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
     ) -> dict[str, Any]:
         """The reference for the commit; or, published, what came of it and whose work it was."""
-        self.log.info("Staged: %s", reference)
-        if not self.publishes:
-            return reference
+        from airflow_lance.execution.partitions import plain_keys
         from airflow_lance.execution.publish import publish
 
+        self.log.info("Staged: %s", reference)
+        keys = plain_keys(self.partitions)
+        if not self.publishes:
+            return {**reference, "partitions": keys} if keys else reference
         # A commit that is killed is finished by the next one: nothing of it may be removed.
         self._publishes = True
-        result = publish(self, context, uri=spec.uri, references=[reference], options=options, gates=self.gates)
+        result = publish(
+            self, context, uri=spec.uri, references=[reference], options=options, gates=self.gates, partitions=keys
+        )
         self._touched = Touched(spec.uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
-        return {**result, "identity": spec.identity}
+        return {**result, "identity": reference["identity"]}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the source's files go into the table, at the version that this task published."""

@@ -37,13 +37,14 @@ class LanceCommitOperator(LanceTableOperator):
     :param gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
         `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},
         "unique": [columns], "no_rows": filter, "sql": query over `staged`, "callable": "module:function"}`. (templated)
+    :param partitions: keys of the partitions that this commit is about, besides those of the staging tasks. (templated)
     :param re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
         them invalid; else such a conflict fails the task.
     """
 
     commits_others: ClassVar[bool] = True
 
-    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "staged", "gates")
+    template_fields: Sequence[str] = (*LanceTableOperator.template_fields, "staged", "gates", "partitions")
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceTableOperator.template_fields_renderers, "staged": "json", "gates": "json",
     }  # fmt: skip
@@ -56,6 +57,7 @@ class LanceCommitOperator(LanceTableOperator):
         uri: str = "",
         max_attempts: int | None = None,
         gates: Sequence[Mapping[str, Any]] = (),
+        partitions: Sequence[str] | str | None = None,
         re_execute: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -63,6 +65,7 @@ class LanceCommitOperator(LanceTableOperator):
         self.staged = staged
         self.max_attempts = max_attempts
         self.gates = list(gates)
+        self.partitions = partitions
         self.re_execute = re_execute
         for task in source_tasks(staged):
             if issubclass(operator_class(task), LanceStageOperator):
@@ -71,6 +74,7 @@ class LanceCommitOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         """Commit, and tell the outlets. None when no task staged anything."""
+        from airflow_lance.execution.partitions import plain_keys
         from airflow_lance.execution.publish import publish
 
         with as_airflow_errors(self.uri):
@@ -90,6 +94,7 @@ class LanceCommitOperator(LanceTableOperator):
                 gates=self.gates,
                 max_attempts=self.max_attempts,
                 re_execute=self.re_execute,
+                partitions=plain_keys([*plain_keys(self.partitions), *_partitions_of(references)]),
             )
         self._touched = Touched(uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
         return result
@@ -111,6 +116,11 @@ class LanceCommitOperator(LanceTableOperator):
             )
         self.uri = self.uri or str(references[0]["uri"])
         return self.table_uri()
+
+
+def _partitions_of(references: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for reference in references:
+        yield from reference.get("partitions") or ()
 
 
 def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:

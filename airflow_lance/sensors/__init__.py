@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from airflow_lance.sensors.base import LanceSensor as LanceSensor
     from airflow_lance.sensors.health import LanceFragmentHealthSensor as LanceFragmentHealthSensor
     from airflow_lance.sensors.index import LanceIndexCoverageSensor as LanceIndexCoverageSensor
+    from airflow_lance.sensors.partitions import LancePartitionsSensor as LancePartitionsSensor
     from airflow_lance.sensors.rows import LanceRowsSensor as LanceRowsSensor
     from airflow_lance.sensors.staged import LanceStagedSensor as LanceStagedSensor
     from airflow_lance.sensors.tag import LanceTagSensor as LanceTagSensor
@@ -20,6 +21,7 @@ else:
         {
             "LanceFragmentHealthSensor": "airflow_lance.sensors.health",
             "LanceIndexCoverageSensor": "airflow_lance.sensors.index",
+            "LancePartitionsSensor": "airflow_lance.sensors.partitions",
             "LanceRowsSensor": "airflow_lance.sensors.rows",
             "LanceSensor": "airflow_lance.sensors.base",
             "LanceStagedSensor": "airflow_lance.sensors.staged",
@@ -31,6 +33,7 @@ else:
 __all__ = [
     "LanceFragmentHealthSensor",
     "LanceIndexCoverageSensor",
+    "LancePartitionsSensor",
     "LanceRowsSensor",
     "LanceSensor",
     "LanceStagedSensor",

@@ -206,7 +206,11 @@ def look(uri: str, *, condition: Condition, options: Options) -> TableFacts:
     from lance_core.dataset.maintain.table_facts import table_facts
 
     return table_facts(
-        uri, storage_options=reveal_all(options), predicates=condition.predicates, staged=condition.needs_staged
+        uri,
+        storage_options=reveal_all(options),
+        predicates=condition.predicates,
+        staged=condition.needs_staged,
+        counted=condition.counted,
     )
 
 

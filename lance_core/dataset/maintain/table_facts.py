@@ -10,18 +10,30 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.conditions import TableFacts
 from lance_core.dataset.refs.tags import list_tags
 from lance_core.dataset.scan.count import count_matching
+from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
+from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
+from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 
 SMALL_FRAGMENT_ROWS = 1024
+MAX_VALUES = 100_000
+"""More values of a column are no partitions."""
 
 
 def table_facts(
@@ -30,18 +42,21 @@ def table_facts(
     *,
     predicates: Sequence[str] = (),
     staged: bool = False,
+    counted: tuple[str, str | None] | None = None,
     small_fragment_rows: int = SMALL_FRAGMENT_ROWS,
 ) -> TableFacts:
     """The facts of the newest version. A table that is not there is a fact (`exists=False`), not an error.
 
-    `predicates` are filters whose rows to count; `staged` asks for the number of staged transactions that wait.
+    `predicates` are filters whose rows to count; `staged` asks for the number of staged transactions that wait; `counted` is
+    a column whose values to count, and the format of dates and times in it.
     """
     store = resolve_store(uri, storage_options)
     waiting = count_staged(store) if staged else None
     if find_latest_version(store) is None:
         return TableFacts(uri=store.uri, exists=False, num_staged=waiting)
     snapshot = snapshot_of(store, storage_options=storage_options)
-    return snapshot_facts(snapshot, predicates=predicates, num_staged=waiting, small_fragment_rows=small_fragment_rows)
+    facts = snapshot_facts(snapshot, predicates=predicates, num_staged=waiting, small_fragment_rows=small_fragment_rows)
+    return facts if counted is None else replace(facts, value_counts=count_values(snapshot, *counted))
 
 
 def snapshot_facts(
@@ -72,6 +87,30 @@ def snapshot_facts(
         num_staged=num_staged,
         incarnation=incarnation_of(snapshot.store),
     )
+
+
+def count_values(snapshot: Snapshot, column: str, key_format: str | None = None) -> dict[str, int]:
+    """How many rows have each value of a column, as text; null is left out. InputError for a column of lists or structs."""
+    manifest = snapshot.manifest
+    plan = plan_scan(manifest.schema, manifest.fragments, plan_projection(manifest.schema, [column]))
+    found: Counter[str] = Counter()
+    for batch in scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS):
+        values: Any = batch.column(0)
+        try:
+            if key_format is not None and pa.types.is_temporal(values.type):
+                values = pc.strftime(values, format=key_format)
+            counted = values.drop_null().value_counts()
+        except pa.ArrowNotImplementedError as error:
+            raise InputError(f"values of column {column!r} ({values.type}) cannot be counted", uri=snapshot.uri) from error
+        for value, count in zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True):
+            found[value.isoformat() if hasattr(value, "isoformat") else str(value)] += count
+        if len(found) > MAX_VALUES:
+            raise InputError(
+                f"column {column!r} has more than {MAX_VALUES:,} values",
+                uri=snapshot.uri,
+                cure="Name a column of partitions, or a key_format that makes fewer of its times.",
+            )
+    return dict(found)
 
 
 def count_staged(store: Store) -> int:

@@ -230,7 +230,7 @@ def test_conditions(condition, met: bool) -> None:
 
 
 def test_unknown_conditions_are_refused() -> None:
-    assert len(CONDITIONS) == 7
+    assert len(CONDITIONS) == 8
     for plain in ({}, {"kind": "nope"}, {"kind": "version_at_least"}):
         with pytest.raises(InputError):
             condition_from_dict(plain)

@@ -31,6 +31,7 @@ from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.publish_branch import LancePublishBranchOperator
@@ -44,6 +45,7 @@ from airflow_lance.operators.update import LanceUpdateOperator
 from airflow_lance.operators.validate import LanceValidateOperator
 from airflow_lance.sensors.health import LanceFragmentHealthSensor
 from airflow_lance.sensors.index import LanceIndexCoverageSensor
+from airflow_lance.sensors.partitions import LancePartitionsSensor
 from airflow_lance.sensors.rows import LanceRowsSensor
 from airflow_lance.sensors.staged import LanceStagedSensor
 from airflow_lance.sensors.tag import LanceTagSensor
@@ -115,6 +117,8 @@ def make_dag(mode: str) -> DAG:
             transaction("optimize", LanceOptimizeIndicesOperator),
             LanceTagOperator(task_id="tag", tag="good", **table),
             LanceTagSensor(task_id="is_tagged", tag="good", **wait),
+            LanceMissingPartitionsOperator(task_id="missing", column="id", keys=["5", "3"], **table),
+            LancePartitionsSensor(task_id="has_ids", column="id", keys=["5", "200"], **wait),
             LanceBranchOperator(task_id="branch", branch="try", **table),
             transaction("publish_branch", LancePublishBranchOperator, branch="try", execution="local"),
             LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **table),

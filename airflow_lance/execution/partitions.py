@@ -1,0 +1,77 @@
+"""Partition keys: what an asset event says it is about, and which keys a range has.
+
+::
+
+    keys_of_range("2013-01-01", "2013-01-03", step="day")    -> ["2013-01-01", "2013-01-02", "2013-01-03"]
+    keys_of_range("2013-01", "2013-03", step="month")        -> ["2013-01", "2013-02", "2013-03"]
+
+Airflow 3.3 takes keys that a task names. DAGs that wait for partitions (`PartitionedAssetTimetable`) hear such events, and
+DAGs that wait for the plain asset do not, so keys are only emitted where a DAG asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from lance_core.errors import InputError
+
+Step = Literal["hour", "day", "month"]
+FORMATS: Mapping[str, str] = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m"}
+MAX_KEYS = 100_000
+
+
+def plain_keys(keys: Sequence[Any] | str | None) -> list[str]:
+    """Keys as texts: one, a list, or text with commas between, as a template renders it."""
+    given = keys.split(",") if isinstance(keys, str) else (keys or ())
+    return list(dict.fromkeys(text for text in (str(key).strip() for key in given) if text))
+
+
+def keys_of_range(start: str, end: str, *, step: Step = "day", key_format: str | None = None) -> list[str]:
+    """The keys from `start` to `end`, both included. InputError for what is no time, or no range."""
+    first, last = _moment(start, "start"), _moment(end, "end")
+    if last < first:
+        raise InputError(f"partitions: the range ends at {end}, before it starts at {start}")
+    shown = key_format or FORMATS[step]
+    return list(dict.fromkeys(moment.strftime(shown) for moment in _moments(first, last, step)))
+
+
+def add_partitions(accessor: Any, keys: Sequence[str], *, log: Any) -> None:
+    """Give an outlet's event its keys; where this Airflow has none, say so: they are in the event's extra in any case."""
+    if not keys:
+        return
+    add = getattr(accessor, "add_partitions", None)
+    if add is None:
+        log.warning(
+            "This Airflow cannot emit partition keys from a task (3.3 can): %s stand in the event's extra only",
+            ", ".join(keys),
+        )
+        return
+    add(list(keys))
+
+
+def _moments(first: datetime, last: datetime, step: Step) -> Iterator[datetime]:
+    moment = first
+    for _ in range(MAX_KEYS):
+        if moment > last:
+            return
+        yield moment
+        if step == "month":
+            later = moment.replace(day=28) + timedelta(days=4)
+            moment = later.replace(day=1)
+        else:
+            moment += timedelta(days=1) if step == "day" else timedelta(hours=1)
+    raise InputError(f"partitions: more than {MAX_KEYS:,} keys", cure="Choose a shorter range or a longer step.")
+
+
+def _moment(text: str, name: str) -> datetime:
+    for shown in ("%Y-%m", "%Y-%m-%dT%H"):
+        try:
+            return datetime.strptime(text.strip(), shown)
+        except ValueError:
+            continue
+    try:
+        return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
+    except ValueError:
+        raise InputError(f"partitions: {name} must be a date or a time, got {text!r}") from None

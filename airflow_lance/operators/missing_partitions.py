@@ -1,0 +1,65 @@
+"""Tell which partitions of a range a table lacks: what a backfill is mapped over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_lance.compat import Context
+from airflow_lance.execution.arguments import whole
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.execution.facts import look
+from airflow_lance.execution.partitions import Step
+from airflow_lance.operators.table import LanceTableOperator
+from airflow_lance.sensors.partitions import check_range, partitions_present
+
+
+class LanceMissingPartitionsOperator(LanceTableOperator):
+    """The result is the list of missing keys, in order; nothing is changed. A table that is not there lacks all of them.
+
+    Arguments of `LanceTableOperator`, and
+
+    :param column: the column that says which partition a row belongs to. (templated)
+    :param keys: the keys to look for; or `start` and `end`. (templated)
+    :param start: the first date or time of a range. (templated)
+    :param end: the last one, included. (templated)
+    :param step: "hour", "day" or "month".
+    :param key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
+    :param min_rows: a partition with fewer rows is missing. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceTableOperator.template_fields, "column", "keys", "start", "end", "min_rows",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        column: str,
+        keys: Sequence[str] | str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        step: Step = "day",
+        key_format: str | None = None,
+        min_rows: int | str = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_range(keys=keys, start=start, end=end, step=step, where=self.task_id)
+        self.column = column
+        self.keys = keys
+        self.start = start
+        self.end = end
+        self.step = step
+        self.key_format = key_format
+        self.min_rows = min_rows
+
+    def execute(self, context: Context) -> list[str]:
+        """Look once."""
+        with as_airflow_errors(self.uri):
+            condition = partitions_present(self, min_rows=whole(self.min_rows))
+            facts = look(
+                self.uri, condition=condition, lance_conn_id=self.lance_conn_id, storage_options=self.storage_options
+            )
+        self.log.info("%s: %s", facts.uri, condition.explain(facts))
+        return condition.missing(facts)
