@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import sys
 import time
+from pathlib import Path
 
 import click
 
@@ -45,19 +50,47 @@ def seal(table: Table, output: Output, names: tuple[str, ...]) -> None:
 
 
 @click.command("warmup")
+@click.option(
+    "--image",
+    type=click.Path(file_okay=False),
+    help="Compile into this folder, for any machine of the processor family, to be shipped with an image.",
+)
+@click.option("--cpu", help="With --image: the oldest processor that runs the image, by LLVM's name, such as x86-64-v3.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def warmup(as_json: bool) -> None:
+def warmup(image: str | None, cpu: str | None, as_json: bool) -> None:
     """Compile all kernels now and keep them on disk, so that no job waits for it later."""
     from lance_core import kernels
+
+    if cpu is not None and image is None:
+        raise click.UsageError("--cpu goes with --image")
+    settings = {} if image is None else _for_image(image, cpu or _family())
+    began = time.monotonic()
+    kernels.load_all()
     from lance_core.kernels import jit
 
-    began = time.monotonic()
-    load = getattr(kernels, "load_all", None)
-    if load is not None:
-        load()
     compiled = jit.warmup()
     seconds = round(time.monotonic() - began, 2)
-    Output(as_json=as_json).message(f"{compiled} kernels ready after {seconds} s", kernels=compiled, seconds=seconds)
+    lines = "".join(f"\nENV {name}={json.dumps(value)}" for name, value in settings.items())
+    Output(as_json=as_json).message(
+        f"{compiled} kernels ready after {seconds} s{lines}", kernels=compiled, seconds=seconds, environment=settings
+    )
+
+
+def _family() -> str:
+    """The processors that every cloud has: of x86 those since 2013, of others the family as such."""
+    return "x86-64-v3" if platform.machine().lower() in ("x86_64", "amd64") else "generic"
+
+
+def _for_image(folder: str, cpu: str) -> dict[str, str]:
+    """Make the folder, set the environment of this process, and return what the image has to set as well."""
+    if "numba" in sys.modules:
+        raise click.UsageError("numba is at work in this process already; run the command by itself")
+    place = Path(folder).absolute()
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o755)
+    settings = {"NUMBA_CACHE_DIR": str(place), "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    os.environ.update(settings)
+    return settings
 
 
 COMMANDS = (validate, seal, warmup)

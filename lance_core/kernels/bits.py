@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.kernels import plain
 from lance_core.kernels.jit import kernel
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
@@ -161,7 +162,7 @@ def unpack_some(
     return found
 
 
-@kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS)
+@kernel("in:T in:i8 in:i8 in:i8 out:T out:T -> i8", T=_WORDS, plain=plain.pack)
 def pack(values: Any, counts: Any, starts: Any, widths: Any, scratch: Any, out: Any) -> Any:
     """Pack blocks of `counts[b]` (at most 1,024, zero padded) values, back to back in `values`, to word `starts[b]`.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_core.kernels import plain
 from lance_core.kernels.jit import kernel, load_u64, store_u64
 
 SLACK = 8
 """Spare bytes that `gather_strings` needs behind its data and its output."""
 
 
-@kernel("in:u1 in:i8 in:i8 in:i8 out:u1 -> i8")
+@kernel("in:u1 in:i8 in:i8 in:i8 out:u1 -> i8", plain=plain.copy_runs)
 def copy_runs(data: Any, starts: Any, sizes: Any, targets: Any, out: Any) -> Any:
     """Copy `data[starts[i] : starts[i] + sizes[i]]` to `out[targets[i]:]`; -1 - i for a run outside either array."""
     for run in range(len(starts)):

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.kernels import plain
 from lance_core.kernels.jit import kernel, load_u64
 
 FACTOR = 0x9E3779B97F4A7C15
 
 
-@kernel("in:u8 u8 u8 i8 out:i4 out:u4 out:u4 -> i8")
+@kernel("in:u8 u8 u8 i8 out:i4 out:u4 out:u4 -> i8", plain=plain.number_words)
 def number_words(values: Any, factor: Any, shift: Any, limit: Any, slots: Any, codes: Any, firsts: Any) -> Any:
     """Number eight-byte words. `shift` is 64 less the bits of the table's size."""
     last_slot = len(slots) - 1
@@ -43,7 +44,7 @@ def number_words(values: Any, factor: Any, shift: Any, limit: Any, slots: Any, c
     return found
 
 
-@kernel("in:O in:u1 in:u8 u8 u8 i8 out:i4 out:u4 out:u4 -> i8", O=("i4", "i8"))
+@kernel("in:O in:u1 in:u8 u8 u8 i8 out:i4 out:u4 out:u4 -> i8", O=("i4", "i8"), plain=plain.number_strings, weight=2)
 def number_strings(
     offsets: Any, data: Any, masks: Any, factor: Any, shift: Any, limit: Any, slots: Any, codes: Any, firsts: Any
 ) -> Any:

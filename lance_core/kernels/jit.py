@@ -1,12 +1,16 @@
-"""The only file that imports numba, and only when a kernel first runs: compiled lazily, cached on disk, without the GIL.
+"""The only file that imports numba, and only when a kernel is worth it: compiled lazily, kept on disk, without the GIL.
 
 ::
 
-    @kernel("in:T in:i8 out:T -> i8", T=("u1", "u2", "u4", "u8"))
+    @kernel("in:T in:i8 out:T -> i8", T=("u1", "u2", "u4", "u8"), plain=add_at_plainly, weight=2)
     def add_at(values, starts, out): ...
 
-    add_at(values, starts, out)         compiles (or loads) the variant for values.dtype, then calls it
+    add_at(values, starts, out)         small arrays: the plain function, until many calls have added up to the price of
+                                        numba; then compiles (or loads) the variant for values.dtype, and calls it
     warmup()                            compiles every variant of every kernel
+
+A variant that no folder has is compiled in a thread, while the plain function goes on answering; only a call that would
+take the plain function longer than the compiler waits for it.
 
 A signature lists the arguments: `in:` and `out:` are contiguous arrays (read-only inputs are accepted without a second
 variant), a bare type is a scalar; types are numpy's short names. Variants exist for the types listed for a letter, so
@@ -20,19 +24,18 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import stat
+import pickle
 import sys
-import tempfile
 import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from lance_core.kernels.cache import KernelCache, digest_of, is_kept
 
 _LOG = logging.getLogger(__name__)
 _LOCK = threading.RLock()
@@ -54,39 +57,71 @@ if hasattr(os, "register_at_fork"):
 
 
 class Kernel:
-    """A function that is compiled when it is first called with an element type."""
+    """A function that is compiled when an element type of its arguments has become worth it."""
 
     def __init__(
-        self, function: Callable[..., Any], signature: str, variants: dict[str, tuple[str, ...]], *, reorders: bool = False
+        self,
+        function: Callable[..., Any],
+        signature: str,
+        variants: dict[str, tuple[str, ...]],
+        *,
+        reorders: bool = False,
+        plain: Callable[..., int] | None = None,
+        weight: int = 1,
     ) -> None:
         self.function = function
+        self.plain = plain
+        self._weight = weight
         self._flags: Any = set(_REORDERING) if reorders else False
         self.name = function.__qualname__
         self.__doc__ = function.__doc__
         self._arguments, self._result = _parse(signature)
         self._variants = variants
         self._keyed_by = [_argument_of(self._arguments, letter) for letter in variants]
+        self._arrays = [position for position, (kind, _) in enumerate(self._arguments) if kind]
         self._compiled: dict[tuple[str, ...], Callable[..., Any]] = {}
+        self._is_kept: dict[tuple[str, ...], bool] = {}
+        self._awaited: set[tuple[str, ...]] = set()
         self._spared = 0
 
     def __call__(self, *arguments: Any) -> int:
         """Run the variant for the arguments' element types; returns the kernel's number."""
         key = tuple(arguments[position].dtype.str[1:] for position in self._keyed_by)
-        compiled = self._compiled.get(key) or self._compile(key)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            if self.plain is not None:
+                work = self._weight * sum(len(arguments[position]) for position in self._arrays)
+                if not self._is_due(work, key):
+                    return int(self.plain(*arguments))
+            compiled = self._compile(key)
         return int(compiled(*arguments))
 
     def is_worth_loading(self, work: int, *kinds: np.dtype[Any]) -> bool:
-        """Whether a call should load the kernel: it is loaded, or small calls like this one have added up.
+        """Whether a call should run the kernel: it is there, or small calls like this one have added up.
 
         `work` is the size of a call that numpy could do as well, slower; importing numba costs as much as `_SPARED` of it,
-        loading one more kernel as `_SPARED_LATER`.
-        `kinds` are the element types that choose the variant, in the order of the signature's letters.
+        loading one more kernel as `_SPARED_LATER`. `kinds` are the element types that choose the variant, in the order of
+        the signature's letters.
         """
-        if tuple(kind.str[1:] for kind in kinds) in self._compiled:
-            return True
+        key = tuple(kind.str[1:] for kind in kinds)
+        return key in self._compiled or self._is_due(work, key)
+
+    def _is_due(self, work: int, key: tuple[str, ...]) -> bool:
+        """Whether the caller should wait for the variant; one that takes long is begun in the background instead."""
         # Two threads may count at once and lose a little: no harm.
         self._spared += work
-        return self._spared > (_SPARED_LATER if "numba" in sys.modules else _SPARED)
+        if key not in self._is_kept:
+            self._is_kept[key] = is_kept(self._file_name(key))
+        if self._is_kept[key] and "numba" in sys.modules:
+            return self._spared > _SPARED_LATER
+        if sum(item._spared for item in _REGISTRY) <= _SPARED:
+            return False
+        if self._is_kept[key] or work > _SPARED:
+            return self._spared > _SPARED_LATER
+        if self._spared > _SPARED and key not in self._awaited:
+            self._awaited.add(key)
+            threading.Thread(target=self._compile, args=(key,), name=f"compile {self.name}", daemon=True).start()
+        return False
 
     def keys(self) -> Iterator[tuple[str, ...]]:
         """The variants, as element types."""
@@ -100,6 +135,9 @@ class Kernel:
                 self._compile(key)
         return len(keys)
 
+    def _file_name(self, key: tuple[str, ...]) -> str:
+        return "-".join((self.name, *key))
+
     def _compile(self, key: tuple[str, ...]) -> Callable[..., Any]:
         with _LOCK:
             if key in self._compiled:
@@ -108,22 +146,32 @@ class Kernel:
                 raise TypeError(f"kernel {self.name} has no variant for {key}; it has {list(self.keys())}")
             letters = dict(zip(self._variants, key, strict=True))
             started = time.perf_counter()
-            compiled = _numba_compile(self.function, self._arguments, self._result, letters, self._flags)
-            if not sum(compiled.stats.cache_hits.values()):
+            compiled, was_kept = _numba_compile(
+                self.function, self._arguments, self._result, letters, self._flags, name=self._file_name(key)
+            )
+            if not was_kept:
                 _LOG.info(_COMPILED, self.name, ",".join(key), time.perf_counter() - started)
             self._compiled[key] = compiled
-            found: Callable[..., Any] = compiled
-            return found
+            return compiled
 
 
-def kernel(signature: str, *, reorders: bool = False, **variants: tuple[str, ...]) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(
+    signature: str,
+    *,
+    reorders: bool = False,
+    plain: Callable[..., int] | None = None,
+    weight: int = 1,
+    **variants: tuple[str, ...],
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Decorator: make a function a kernel (see the head of this file).
 
     `reorders`: sums of floats may be taken in any order, so that they fill vector registers; NaN and infinity keep theirs.
+    `plain`: the same function with numpy alone, which answers until the kernel is worth its price; `weight` is what an item
+    of its arrays costs there, in units of about 50 ns.
     """
 
     def decorate(function: Callable[..., Any]) -> Kernel:
-        made = Kernel(function, signature, variants, reorders=reorders)
+        made = Kernel(function, signature, variants, reorders=reorders, plain=plain, weight=weight)
         _REGISTRY.append(made)
         return made
 
@@ -167,19 +215,46 @@ def _argument_of(arguments: list[tuple[str, str]], letter: str) -> int:
 
 
 def _numba_compile(
-    function: Callable[..., Any], arguments: list[tuple[str, str]], result: str, letters: dict[str, str], flags: Any
-) -> Any:
+    function: Callable[..., Any],
+    arguments: list[tuple[str, str]],
+    result: str,
+    letters: dict[str, str],
+    flags: Any,
+    *,
+    name: str,
+) -> tuple[Callable[..., Any], bool]:
+    """The compiled variant, and whether it was kept on disk."""
+    import llvmlite  # type: ignore[import-untyped]
     import numba
+    from numba.core import compiler, serialize
     from numba.core import types as numba_types
+
+    # Neither is typed.
+    dump: Any = serialize.dumps
+    rebuild: Any = compiler.CompileResult._rebuild
 
     def of(kind: str, name: str) -> Any:
         scalar = numba.from_dtype(np.dtype(letters.get(name, name)))
         return numba_types.Array(scalar, 1, "C", readonly=kind == "in") if kind else scalar
 
+    def digest(processor: object) -> str:
+        code = function.__code__
+        told = (name, arguments, result, sorted(flags or ()), code.co_code, code.co_names)
+        return digest_of(numba.__version__, llvmlite.__version__, processor, *told)
+
     signature = of("", result)(*(of(kind, name) for kind, name in arguments))
-    prepared = _with_intrinsics(function)
-    with _cache_directory(numba.config) as cached:
-        return numba.njit(signature, nogil=True, cache=cached, boundscheck=False, fastmath=flags)(prepared)
+    dispatcher: Any = numba.njit(nogil=True, boundscheck=False, fastmath=flags)(_with_intrinsics(function))
+    kept = KernelCache(
+        name,
+        digest,
+        dump=lambda compiled: bytes(dump(compiled._reduce())),
+        load=lambda context, data: rebuild(context, *pickle.loads(data)),
+    )
+    dispatcher._cache = kept
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    compiled: Callable[..., Any] = dispatcher
+    return compiled, kept.was_found
 
 
 def _with_intrinsics(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,7 +279,7 @@ def _intrinsics() -> dict[str, Any]:
 
 
 def _make_intrinsics() -> dict[str, Any]:
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
     from numba.core import types as numba_types
     from numba.extending import intrinsic
 
@@ -226,42 +301,3 @@ def _make_intrinsics() -> dict[str, Any]:
         return numba_types.void(array, numba_types.int64, numba_types.uint64), generate
 
     return {"load_u64": intrinsic(load), "store_u64": intrinsic(store)}
-
-
-@contextmanager
-def _cache_directory(config: Any) -> Iterator[bool]:
-    """Point numba's cache at a directory we may write while one of our kernels is compiled; yields False for none.
-
-    NUMBA_CACHE_DIR wins when it is writable. The setting is put back, for other users of numba in this process.
-    """
-    before = config.CACHE_DIR
-    found = next((path for path in _candidates(before) if _is_private_and_writable(path)), None)
-    if found is None:
-        _LOG.warning("no writable cache directory for numba kernels: each process compiles anew. Set NUMBA_CACHE_DIR.")
-        yield False
-        return
-    config.CACHE_DIR = str(found)
-    try:
-        yield True
-    finally:
-        config.CACHE_DIR = before
-
-
-def _candidates(configured: str) -> Iterator[Path]:
-    if configured:
-        yield Path(configured)
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
-    yield Path(base) / "lance_core" / "numba"
-    yield Path(tempfile.gettempdir()) / f"lance_core-numba-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-
-
-def _is_private_and_writable(path: Path) -> bool:
-    """Cache files are code: a directory of another user is not trusted."""
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = path.stat()
-    except OSError:
-        return False
-    foreign = hasattr(os, "getuid") and info.st_uid != os.getuid()
-    open_to_all = bool(info.st_mode & stat.S_IWOTH) and hasattr(os, "getuid")
-    return os.access(path, os.W_OK | os.X_OK) and not foreign and not open_to_all

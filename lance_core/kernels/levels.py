@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_core.kernels import plain_levels
 from lance_core.kernels.jit import kernel
 
 
-@kernel("in:u1 in:i8 out:u2 out:u2 out:i8 out:i8 -> i8")
+@kernel("in:u1 in:i8 out:u2 out:u2 out:i8 out:i8 -> i8", plain=plain_levels.walk_zipped, weight=4)
 def walk_zipped(data: Any, facts: Any, rep: Any, def_: Any, starts: Any, sizes: Any) -> Any:
     """Read entries until the bytes end.
 
@@ -54,7 +55,10 @@ def walk_zipped(data: Any, facts: Any, rep: Any, def_: Any, starts: Any, sizes: 
     return count
 
 
-@kernel("in:u2 in:u2 in:i8 in:i8 in:i8 in:i8 in:i8 in:i8 in:i8 out:i8 out:i8 out:i8 out:i8 -> i8")
+@kernel(
+    "in:u2 in:u2 in:i8 in:i8 in:i8 in:i8 in:i8 in:i8 in:i8 out:i8 out:i8 out:i8 out:i8 -> i8",
+    plain=plain_levels.locate_rows,
+)
 def locate_rows(
     rep: Any,
     def_: Any,
@@ -104,7 +108,7 @@ def locate_rows(
     return slot
 
 
-@kernel("in:i8 in:u2 in:u2 in:i8 in:i8 out:i8 out:u2 out:u2 -> i8")
+@kernel("in:i8 in:u2 in:u2 in:i8 in:i8 out:i8 out:u2 out:u2 -> i8", plain=plain_levels.enter_lists)
 def enter_lists(slot: Any, code: Any, rep: Any, offsets: Any, facts: Any, slots: Any, codes: Any, reps: Any) -> Any:
     """The way back: each entry that owns a list becomes the entries of its items, or one with the code of an empty list.
 
@@ -132,7 +136,7 @@ def enter_lists(slot: Any, code: Any, rep: Any, offsets: Any, facts: Any, slots:
     return count
 
 
-@kernel("in:i8 in:u1 i8 out:u2 -> i8")
+@kernel("in:i8 in:u1 i8 out:u2 -> i8", plain=plain_levels.mark_nulls)
 def mark_nulls(slot: Any, valid: Any, null: Any, code: Any) -> Any:
     """Give `null` to the entries of code 0 whose slot is not valid; -1 - i for an entry i whose slot is not in `valid`."""
     for index in range(len(slot)):
@@ -145,7 +149,7 @@ def mark_nulls(slot: Any, valid: Any, null: Any, code: Any) -> Any:
     return len(slot)
 
 
-@kernel("in:u2 in:u2 in:i8 out:i8 out:u2 out:u2 out:u2 -> i8")
+@kernel("in:u2 in:u2 in:i8 out:i8 out:u2 out:u2 out:u2 -> i8", plain=plain_levels.split_lists)
 def split_lists(rep: Any, def_: Any, facts: Any, offsets: Any, slot_defs: Any, next_rep: Any, next_def: Any) -> Any:
     """One list layer: where its lists begin among the items, their definition levels, and the entries that go on inwards.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.kernels import plain_postings
 from lance_core.kernels.jit import kernel
 
 BLOCK = 128
@@ -94,7 +95,7 @@ def encode_postings(
     return block
 
 
-@kernel("in:u1 in:i8 in:i8 out:u4 out:u4 -> i8")
+@kernel("in:u1 in:i8 in:i8 out:u4 out:u4 -> i8", plain=plain_postings.decode_postings, weight=2)
 def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> Any:
     """Blocks of one list or more: block b lies at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
     `firsts[b + 1]`, 1 to 128. 0, or less for damaged bytes."""
@@ -291,7 +292,7 @@ def encode_positions(
     return block
 
 
-@kernel("in:u1 in:i8 in:i8 in:u4 out:u4 -> i8")
+@kernel("in:u1 in:i8 in:i8 in:u4 out:u4 -> i8", plain=plain_postings.decode_positions, weight=2)
 def decode_positions(data: Any, starts: Any, firsts: Any, counts: Any, places: Any) -> Any:
     """All places of the blocks of one list or more (see `decode_postings`), of one document after the other. Returns how
     many there are, or less than 0 for damaged bytes."""

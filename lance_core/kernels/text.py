@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.kernels import plain, plain_postings
 from lance_core.kernels.jit import kernel, load_u64
 
 
-@kernel("in:u1 in:u4 -> i8")
+@kernel("in:u1 in:u4 -> i8", plain=plain.crc32c_of, weight=2)
 def crc32c_of(data: Any, table: Any) -> Any:
     """CRC-32C with the table of all bytes."""
     state = np.uint32(0xFFFFFFFF)
@@ -184,7 +185,7 @@ def count_runs(starts: Any, by_document: Any, documents: Any, counts: Any, ends:
     return found
 
 
-@kernel("in:u4 in:u4 in:f4 f4 f4 out:f4 -> i8")
+@kernel("in:u4 in:u4 in:f4 f4 f4 out:f4 -> i8", plain=plain_postings.add_scores)
 def add_scores(documents: Any, counts: Any, norms: Any, weight: Any, saturation: Any, scores: Any) -> Any:
     """scores[d] += weight * saturation * count / (count + norms[d]). -1: a document that does not exist."""
     for index in range(len(documents)):

@@ -2,15 +2,17 @@
 
 import logging
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lance_core.kernels import bits, bytes, fsst, jit, levels, load_all
+from lance_core.kernels import bits, bytes, cache, fsst, jit, levels, load_all
 
 PLAIN = """
 import sys
@@ -55,34 +57,87 @@ def test_first_compile_is_announced_and_the_next_process_loads_it(tmp_path):
 
 def test_cache_falls_back_to_the_users_cache_directory(tmp_path):
     run(PACKED, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(tmp_path))
-    assert list((tmp_path / "lance_core" / "numba").rglob("*.nbi"))
+    assert [path.name for path in (tmp_path / "lance_core" / "kernels").iterdir() if path.name.startswith("unpack-u1-")]
 
 
 def test_foreign_or_open_directories_are_not_trusted(tmp_path):
-    assert jit._is_private_and_writable(tmp_path / "new")
+    assert cache.is_private_and_writable(tmp_path / "new")
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    assert not jit._is_private_and_writable(tmp_path / "open")
+    assert not cache.is_private_and_writable(tmp_path / "open")
+    assert not cache.is_trusted(tmp_path / "open")
+    (tmp_path / "open").chmod(0o775)
+    assert not cache.is_trusted(tmp_path / "open")
     (tmp_path / "file").touch()
-    assert not jit._is_private_and_writable(tmp_path / "file")
+    assert not cache.is_private_and_writable(tmp_path / "file")
+    assert not cache.is_trusted(tmp_path / "file")
 
 
-def test_the_setting_of_other_numba_users_is_put_back(monkeypatch, tmp_path):
-    class Config:
-        CACHE_DIR = ""
+def test_a_folder_of_kernels_is_good_at_another_place_and_for_readers_only(tmp_path):
+    run(PACKED, NUMBA_CACHE_DIR=str(tmp_path / "built"))
+    shipped = tmp_path / "shipped"
+    shutil.copytree(tmp_path / "built", shipped)
+    shipped.chmod(0o555)
+    for path in shipped.iterdir():
+        os.utime(path, (0, 0))
+    assert "compiled" not in run(PACKED, NUMBA_CACHE_DIR=str(shipped), XDG_CACHE_HOME=str(tmp_path / "none"))
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with jit._cache_directory(Config):
-        assert Config.CACHE_DIR.startswith(str(tmp_path))
-    assert Config.CACHE_DIR == ""
+
+def test_a_damaged_file_is_compiled_anew(tmp_path):
+    where = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run(PACKED, **where)
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(b"not a kernel")
+    assert "compiled" in run(PACKED, **where)
+    assert "compiled" not in run(PACKED, **where)
 
 
-def test_no_writable_directory_means_no_cache(monkeypatch, caplog):
-    monkeypatch.setattr(jit, "_is_private_and_writable", lambda path: False)
-    with caplog.at_level(logging.WARNING), jit._cache_directory(type("Config", (), {"CACHE_DIR": ""})) as cached:
-        assert not cached
+def test_another_processor_finds_none(tmp_path):
+    where = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    run(PACKED, **where)
+    assert "compiled" in run(PACKED, **where, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+
+
+def test_no_writable_directory_means_that_nothing_is_kept(monkeypatch, caplog):
+    monkeypatch.setattr(cache, "is_private_and_writable", lambda path: False)
+    kept = cache.KernelCache("x", lambda processor: "0", dump=lambda compiled: b"", load=lambda context, data: None)
+    with caplog.at_level(logging.WARNING):
+        kept.save_overload(None, None)
     assert "NUMBA_CACHE_DIR" in caplog.text
+
+
+def test_small_work_is_done_plainly_and_much_of_it_compiles(monkeypatch):
+    calls = []
+
+    def plainly(values, out):
+        calls.append(len(values))
+        out[:] = values
+        return len(values)
+
+    def copy(values, out):
+        for index in range(len(values)):
+            out[index] = values[index]
+        return len(values)
+
+    item = jit.Kernel(copy, "in:i8 out:i8 -> i8", {}, plain=plainly)
+    begun = []
+    monkeypatch.setattr(jit.Kernel, "_compile", lambda self, key: begun.append(key) or plainly)
+    monkeypatch.setattr(jit, "_REGISTRY", [item])
+    monkeypatch.setattr(jit, "is_kept", lambda name: False)
+    small, large = np.arange(1000), np.zeros(jit._SPARED, np.int64)
+    assert item(small, np.zeros(1000, np.int64)) == 1000
+    assert begun == []
+    # Two arrays of a million, many times: the plain function answers, and the compiler begins behind it, once.
+    for _ in range(6):
+        assert item(large[:1_000_000], large[:1_000_000]) == 1_000_000
+    for thread in threading.enumerate():
+        if thread.name.startswith("compile "):
+            thread.join()
+    assert begun == [()]
+    item._awaited.clear()
+    item(large, large)
+    assert begun == [(), ()]
 
 
 def test_the_number_of_variants_is_bounded():

@@ -25,17 +25,18 @@ REPOSITORY = HERE.parents[1]
 ENVIRONMENTS = REPOSITORY / ".venv-matrix"
 
 MATRIX = (
-    ("2.11.2", "3.10"),
-    ("2.11.2", "3.12"),
-    ("3.0.6", "3.12"),
-    ("3.1.8", "3.13"),
-    ("3.2.2", "3.12"),
-    ("3.3.2", "3.10"),
-    ("3.3.2", "3.13"),
+    *(("2.11.2", python) for python in ("3.10", "3.11", "3.12")),
+    *(("3.0.6", python) for python in ("3.10", "3.11", "3.12")),
+    *(("3.1.8", python) for python in ("3.10", "3.11", "3.12", "3.13")),
+    *(("3.2.2", python) for python in ("3.10", "3.11", "3.12", "3.13")),
+    *(("3.3.2", python) for python in ("3.10", "3.11", "3.12", "3.13")),
 )
-"""Airflow and Python. The lowest and the newest Airflow run on the lowest and the highest Python that they support."""
+"""Every Airflow from 2.11 on, with every Python that both it and this package support."""
 
-PINS = {"3.0.6": ("fastapi<0.117",), "3.2.2": ("fastapi<0.137",)}
+PINS = {
+    "3.0.6": ("fastapi<0.117",),
+    "3.2.2": ("fastapi<0.137", "starlette<1.2", "cadwyn<7", "svcs<26"),
+}
 """Where an Airflow does not run with the newest release of what it depends on; its own constraints file says the same."""
 
 PROBE = """

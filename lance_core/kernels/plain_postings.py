@@ -1,0 +1,134 @@
+"""What a question to a text index needs, with numpy alone: lists of a few thousand documents (see `plain`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_GROUP = 128
+_LANES = 4
+
+
+def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> int:
+    """`postings.decode_postings`: a whole block at once, a short one number by number."""
+    whole = data.tobytes()
+    for block in range(len(starts) - 1):
+        at, end = int(starts[block]) + 4, int(starts[block + 1])
+        done, last = int(firsts[block]), int(firsts[block + 1])
+        if not 0 < last - done <= _GROUP or at > end:
+            return -1
+        is_whole = last - done == _GROUP
+        code = (
+            _whole_block(whole, at, end, documents[done:last], counts[done:last])
+            if is_whole
+            else _short_block(whole, at, end, documents[done:last], counts[done:last])
+        )
+        if code < 0:
+            return code
+    return 0
+
+
+def _whole_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
+    if at + 5 > end:
+        return -2
+    first = int.from_bytes(whole[at : at + 4], "little")
+    at += 4
+    for out in (documents, counts):
+        found = _group(whole, at, end)
+        if found is None:
+            return -4
+        at += 1 + 16 * whole[at]
+        out[:] = found
+    total = np.cumsum(documents, dtype=np.uint64) + np.uint64(first)
+    if int(total[-1]) >= 1 << 32:
+        return -5
+    documents[:] = total
+    return 0 if at == end else -8
+
+
+def _group(whole: bytes, at: int, end: int) -> npt.NDArray[np.uint32] | None:
+    """128 numbers: a byte with their width, then four lanes of packed words; None for damaged bytes."""
+    if at >= end or whole[at] > 32 or at + 1 + 16 * whole[at] > end:
+        return None
+    width = whole[at]
+    if width == 0:
+        return np.zeros(_GROUP, np.uint32)
+    words = np.frombuffer(whole, np.uint8, 16 * width, at + 1).reshape(width, _LANES, 4)
+    lanes = np.ascontiguousarray(words.transpose(1, 0, 2)).reshape(_LANES, 4 * width)
+    bits = np.unpackbits(lanes, axis=1, bitorder="little").reshape(_LANES, _GROUP // _LANES, width)
+    values = bits.astype(np.uint64) @ (np.uint64(1) << np.arange(width, dtype=np.uint64))
+    found: npt.NDArray[np.uint32] = values.T.reshape(-1).astype(np.uint32)
+    return found
+
+
+def _short_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
+    found, at = _varints(whole, at, end, 2 * len(documents))
+    if at != end or len(found) != 2 * len(documents):
+        return -6
+    total = np.cumsum(np.array(found[: len(documents)], np.uint64))
+    if int(total[-1]) >= 1 << 32:
+        return -7
+    documents[:] = total
+    counts[:] = np.array(found[len(documents) :], np.uint64).astype(np.uint32)
+    return 0
+
+
+def _varints(whole: bytes, at: int, end: int, many: int) -> tuple[list[int], int]:
+    """So many numbers of five bytes at most, fewer for damaged bytes, and where they end."""
+    found: list[int] = []
+    while len(found) < many:
+        value = shift = 0
+        while True:
+            if at >= end or shift > 28:
+                return found, at
+            byte = whole[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        found.append(value)
+    return found, at
+
+
+def decode_positions(data: Any, starts: Any, firsts: Any, counts: Any, places: Any) -> int:
+    """`postings.decode_positions`."""
+    whole, done = data.tobytes(), 0
+    for block in range(len(starts) - 1):
+        at, end = int(starts[block]), int(starts[block + 1])
+        sizes = counts[int(firsts[block]) : int(firsts[block + 1])].astype(np.int64)
+        total = int(sizes.sum())
+        if total > len(places) - done:
+            return -1
+        steps = places[done : done + total]
+        for first in range(0, total - total % _GROUP, _GROUP):
+            found = _group(whole, at, end)
+            if found is None:
+                return -3
+            at += 1 + 16 * whole[at]
+            steps[first : first + _GROUP] = found
+        rest, at = _varints(whole, at, end, total % _GROUP)
+        if at != end or len(rest) != total % _GROUP:
+            return -5
+        steps[total - len(rest) :] = np.array(rest, np.uint64).astype(np.uint32)
+        _add_up(steps, sizes)
+        done += total
+    return done
+
+
+def _add_up(steps: npt.NDArray[np.uint32], sizes: npt.NDArray[np.int64]) -> None:
+    """Each document's steps as places: sums that begin anew, modulo 2^32."""
+    sums = np.append(0, np.cumsum(steps, dtype=np.uint64)).astype(np.uint64)
+    begins = np.cumsum(sizes) - sizes
+    steps[:] = sums[1:] - np.repeat(sums[begins], sizes)
+
+
+def add_scores(documents: Any, counts: Any, norms: Any, weight: Any, saturation: Any, scores: Any) -> int:
+    """`text.add_scores`."""
+    if len(documents) and int(documents.max()) >= len(norms):
+        return -1
+    many = counts.astype(np.float32)
+    np.add.at(scores, documents, np.float32(weight) * (np.float32(saturation) * many / (many + norms[documents])))
+    return 0
