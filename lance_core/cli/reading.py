@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lance_core.cli.output import Output, size_text
-from lance_core.cli.table import Table, table_command
+from lance_core.cli.table import Table, table_command, who
 
 
 def _utc(seconds: float) -> str:
@@ -77,10 +77,33 @@ def log(table: Table, output: Output, number: int) -> None:
             "read version": entry.read_version,
             "rows": entry.rows,
             "change": entry.rows_changed,
+            **who(entry.asked),
             "uuid": entry.uuid,
             "properties": dict(entry.properties),
         }
         for entry in read_log(table.store(), limit=number)
+    )
+
+
+@table_command("blame")
+@click.option("--where", help="An SQL filter; without one, all rows.")
+def blame(table: Table, output: Output, where: str | None) -> None:
+    """Which versions wrote the rows, and which dag, run and task asked for them."""
+    from lance_core.dataset.query.blame import blame as find
+
+    output.rows(
+        (
+            {
+                "version": entry.version,
+                "exact": entry.is_exact,
+                "committed": None if entry.timestamp is None else _utc(entry.timestamp),
+                "operation": entry.operation,
+                "rows": entry.num_rows,
+                **who(entry.asked),
+            }
+            for entry in find(table.open(), where=where)
+        ),
+        empty="no rows",
     )
 
 
@@ -211,4 +234,4 @@ def _at(table: Table, text: str | None) -> Table:
     return Table(table.uri, table.options, int(text) if text is not None and text.isdigit() else text)
 
 
-COMMANDS = (info, versions, log, schema, head, count, fragments, files, indices, diff)
+COMMANDS = (info, versions, log, blame, schema, head, count, fragments, files, indices, diff)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lance_core.cli.output import Output, size_text
-from lance_core.cli.table import Table, table_command
+from lance_core.cli.table import Table, table_command, who
 from lance_core.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -50,10 +50,13 @@ def _claim_line(claim: Claim, identity: str) -> dict[str, Any]:
         "read version": None,
         "started": _time(claim.since),
         "lease until": None,
+        **who([]),
     }
 
 
 def _line(entry: StagedEntry) -> dict[str, Any]:
+    from lance_core.commit.record_types import Asked
+
     found = entry.staged
     return {
         "identity": entry.identity,
@@ -65,6 +68,7 @@ def _line(entry: StagedEntry) -> dict[str, Any]:
         "read version": entry.read_version,
         "started": _time(entry.started),
         "lease until": _time(entry.lease_until),
+        **who([Asked.from_dict(entry.asked)] if entry.asked else []),
     }
 
 

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,12 @@ import click
 from lance_core.cli.output import Output
 
 if TYPE_CHECKING:
+    from lance_core.commit.record_types import Asked
     from lance_core.dataset.snapshot.snapshot import Snapshot
     from lance_core.io.store import Store
+
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,20 @@ class Table:
         from lance_core.io.resolve import resolve_store
 
         return resolve_store(self.uri, self.options)
+
+
+def who(asked: Sequence[Asked]) -> dict[str, str | None]:
+    """Columns that say who asked for some work; more than a few tasks are counted."""
+    tasks = [f"{item.task_id}[{item.map_index}]" if item.map_index >= 0 else item.task_id for item in asked]
+    tries = [str(item.try_number) for item in asked if item.try_number]
+    columns = {"dag": [item.dag_id for item in asked], "run": [item.run_id for item in asked], "task": tasks, "try": tries}
+    return {name: _few(values) for name, values in columns.items()}
+
+
+def _few(values: Sequence[str]) -> str | None:
+    distinct = [value for value in dict.fromkeys(values) if value]
+    rest = len(distinct) - _SHOWN
+    return (", ".join(distinct[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")) or None
 
 
 def parse_pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

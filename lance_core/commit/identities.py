@@ -23,6 +23,7 @@ from lance_core.commit.model import (
     IDENTITY_PREFIX,
     WITHDRAWN_PREFIX,
 )
+from lance_core.commit.record_types import Asked
 from lance_core.table.transaction import Transaction
 
 _STAGED_ONLY = frozenset({CREATES_PROPERTY, FORMER_CREATES_PROPERTY, ASSUMES_PROPERTY})
@@ -42,6 +43,12 @@ def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, An
             if name.startswith(prefix):
                 found[name[len(prefix) :]] = _note(text)
     return found
+
+
+def asked_by(transaction: Transaction) -> tuple[Asked, ...]:
+    """Who asked for the work of a version, each once, in the order of their names."""
+    notes = (note.get("asked") for note in identities_of(transaction).values())
+    return tuple(sorted({Asked.from_dict(note) for note in notes if note}, key=lambda asked: asked.task))
 
 
 def carries(transaction: Transaction, identity: str) -> bool:

@@ -114,7 +114,7 @@ class Kernel:
             self._is_kept[key] = is_kept(self._file_name(key))
         if self._is_kept[key] and "numba" in sys.modules:
             return self._spared > _SPARED_LATER
-        if sum(item._spared for item in _REGISTRY) <= _SPARED:
+        if max(self._spared, sum(item._spared for item in _REGISTRY)) <= _SPARED:
             return False
         if self._is_kept[key] or work > _SPARED:
             return self._spared > _SPARED_LATER

@@ -35,6 +35,7 @@ def leaves(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 COMMANDS = dict(leaves(cli))
 
 CASES: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("blame",): ("URI", "--where", "id > 3"),
     ("branches", "create"): ("URI", "exp"),
     ("branches", "delete"): ("URI", "old"),
     ("branches", "list"): ("URI",),

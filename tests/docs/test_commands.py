@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -30,6 +31,22 @@ def _commands(page: Path) -> list[str]:
 def test_commands_on_the_page_exist(page: Path) -> None:
     wrong = [f"{command}: {problem}" for command in _commands(page) if (problem := _problem(command))]
     assert wrong == []
+
+
+def test_the_reference_has_every_command_and_option() -> None:
+    made = runpy.run_path(str(ROOT / ".ci" / "cli_reference.py"))
+    page = made["on_page_markdown"]((ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8"))
+    assert made["PLACE"] not in page
+    groups = [("lance", cli)]
+    while groups:
+        path, command = groups.pop()
+        if isinstance(command, click.Group):
+            groups += [(f"{path} {name}", item) for name, item in command.commands.items()]
+            continue
+        section = page.partition(f"\n## {path}\n")[2].partition("\n## ")[0]
+        assert section, path
+        options = [item for item in command.params if isinstance(item, click.Option) and "--json" not in item.opts]
+        assert [item.opts[-1] for item in options if item.opts[-1] not in section] == [], path
 
 
 def _problem(text: str) -> str:

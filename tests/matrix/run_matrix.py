@@ -127,9 +127,12 @@ def _try(airflow: str, python: str, interpreter: Path, home: Path) -> Row:
     versions = {"compat": found["compat"], "arrow": found["arrow"]}
     commands = (["db", "migrate"], *_serialize(airflow), ["dags", "test", "lance_matrix", "2013-01-01"])
     for arguments in commands:
-        done = subprocess.run(
-            [interpreter, "-m", "airflow", *arguments], env=env, capture_output=True, text=True, timeout=900
-        )
+        try:
+            done = subprocess.run(
+                [interpreter, "-m", "airflow", *arguments], env=env, capture_output=True, text=True, timeout=3600
+            )
+        except subprocess.TimeoutExpired:
+            return Row(airflow, python, f"failed: airflow {' '.join(arguments[:2])} took more than an hour", **versions)
         if done.returncode:
             (ENVIRONMENTS / f"{airflow}-py{python}.log").write_text(done.stdout + done.stderr)
             return Row(airflow, python, f"failed: airflow {' '.join(arguments[:2])}: {_last(done.stderr)}", **versions)

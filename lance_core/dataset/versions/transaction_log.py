@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lance_core.commit.identities import asked_by
 from lance_core.commit.log.manifests import OpenVersion, open_version, version_numbers
 from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.record_types import Asked
 from lance_core.commit.records import each
 from lance_core.errors import NotFoundError
 from lance_core.io.store import Store
@@ -34,6 +36,7 @@ class LogEntry:
     read_version: int | None = None
     uuid: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    asked: tuple[Asked, ...] = ()
 
 
 def read_log(store: Store, *, limit: int | None = None) -> list[LogEntry]:
@@ -69,6 +72,7 @@ def _entry(store: Store, opened: OpenVersion, before: OpenVersion | None) -> Log
         read_version=None if transaction is None else transaction.read_version,
         uuid=None if transaction is None else transaction.uuid,
         properties={} if transaction is None else transaction.properties,
+        asked=() if transaction is None else asked_by(transaction),
     )
 
 
