@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.drop_columns import LanceDropColumnsOperator as LanceDropColumnsOperator
     from airflow_lance.operators.drop_index import LanceDropIndexOperator as LanceDropIndexOperator
     from airflow_lance.operators.drop_table import LanceDropTableOperator as LanceDropTableOperator
+    from airflow_lance.operators.erase import LanceErasureOperator as LanceErasureOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
@@ -77,6 +78,7 @@ else:
             "LanceConditionTrigger": "airflow_lance.triggers.condition",
             "LanceDeleteOperator": "airflow_lance.operators.delete",
             "LanceFragmentHealthSensor": "airflow_lance.sensors.health",
+            "LanceErasureOperator": "airflow_lance.operators.erase",
             "LanceGarbageOperator": "airflow_lance.operators.garbage",
             "LanceHook": "airflow_lance.hooks.lance",
             "LanceIndexCoverageSensor": "airflow_lance.sensors.index",
@@ -130,6 +132,7 @@ __all__ = [
     "LanceCompactOperator",
     "LanceConditionTrigger",
     "LanceDeleteOperator",
+    "LanceErasureOperator",
     "LanceFragmentHealthSensor",
     "LanceGarbageOperator",
     "LanceHook",

@@ -21,6 +21,7 @@ _OPERATORS = (
     "drop_columns",
     "drop_index",
     "drop_table",
+    "erase",
     "garbage",
     "merge",
     "missing_partitions",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.commit import LanceCommitOperator as LanceCommitOperator
     from airflow_lance.operators.compact import LanceCompactOperator as LanceCompactOperator
     from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
+    from airflow_lance.operators.erase import LanceErasureOperator as LanceErasureOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
@@ -51,6 +52,7 @@ else:
             "LanceCommitOperator": "airflow_lance.operators.commit",
             "LanceCompactOperator": "airflow_lance.operators.compact",
             "LanceDeleteOperator": "airflow_lance.operators.delete",
+            "LanceErasureOperator": "airflow_lance.operators.erase",
             "LanceGarbageOperator": "airflow_lance.operators.garbage",
             "LanceMergeOperator": "airflow_lance.operators.merge",
             "LanceMissingPartitionsOperator": "airflow_lance.operators.missing_partitions",
@@ -80,6 +82,7 @@ __all__ = [
     "LanceCommitOperator",
     "LanceCompactOperator",
     "LanceDeleteOperator",
+    "LanceErasureOperator",
     "LanceGarbageOperator",
     "LanceMergeOperator",
     "LanceMissingPartitionsOperator",

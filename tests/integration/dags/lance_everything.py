@@ -29,6 +29,7 @@ from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
 from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
+from airflow_lance.operators.erase import LanceErasureOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator
@@ -135,6 +136,7 @@ def make_dag(mode: str) -> DAG:
             LanceAlterColumnsOperator(task_id="alter", uri=f"{uri}.clone", alterations=[{"path": "value", "name": "worth"}]),
             LanceDropColumnsOperator(task_id="drop_columns", uri=f"{uri}.clone", columns=["twice"]),
             LanceDropIndexOperator(task_id="drop_index", uri=f"{uri}.clone", index_name="id_idx"),
+            LanceErasureOperator(task_id="erase", uri=f"{uri}.clone", predicate="id = 100"),
             LanceDropTableOperator(task_id="drop_table", uri=f"{uri}.clone"),
             LanceCreateTableOperator(task_id="create_table", uri=f"{uri}.clone", schema="id BIGINT"),
             LanceGarbageOperator(task_id="garbage", **table),
