@@ -24,7 +24,7 @@ _TRIED = 4
 _QUICK_SECONDS = 0.00015
 """Removing a file takes ten microseconds, or waits for the disk where its blocks are given back at once: threads help."""
 _NUM_SHARES = 16
-_MANY = 256
+_MANY = 64
 _LISTED_PER_ASKED = 16
 """Names of a listing come 1,000 at a time, one page after the other; single questions 64 at a time."""
 
@@ -35,15 +35,15 @@ def delete_all(store: Store, paths: Iterable[str]) -> None:
 
 
 def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
-    """Remove the objects of each group in their order; groups at once."""
+    """Remove the objects of each group, the last one of it last; groups at once."""
     many: Callable[[Iterable[str]], None] | None = getattr(store, "delete_many", None)
     if many is None:
         each(store, groups, _delete_group)
         return
     if getattr(store, "is_wide", False):
-        # One request removes many in no certain order: those that go first in their groups, then the second ones, …
-        for rank in range(max(map(len, groups), default=0)):
-            many(group[rank] for group in groups if len(group) > rank)
+        # One request removes many in no certain order: all but the last of their groups first.
+        many(path for group in groups for path in group[:-1])
+        many(group[-1] for group in groups if group)
         return
     first, rest = groups[:_TRIED], groups[_TRIED:]
     began = time.monotonic()

@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from lance_core.errors import InputError
-from lance_core.jobs.specs.identity import canonical_uri, make_identity
+from lance_core.jobs.specs.identity import canonical_uri, former_identities, make_identity
 from lance_core.spark.source import register
 
 _QUERY_ID = "sql.streaming.queryId"
+
+
+class _Batch(TypedDict):
+    dag_id: str
+    run_id: str
+    task_id: str
 
 
 def batches_into(
@@ -36,10 +42,14 @@ def batches_into(
     def write(frame: Any, batch_id: int) -> None:
         session = frame.sparkSession
         register(session)
-        identity = batch_identity(uri, query or query_id_of(session), int(batch_id))
+        name = query or query_id_of(session)
+        identity = batch_identity(uri, name, int(batch_id))
         writer = frame.write.format("lance").mode("append").option("identity", identity)
-        for name, value in (options or {}).items():
-            writer = writer.option(name, value)
+        former = former_identities(uri, **_batch(name, int(batch_id)))
+        if former:
+            writer = writer.option("formerIdentities", ",".join(former))
+        for option, value in (options or {}).items():
+            writer = writer.option(option, value)
         writer.save(uri)
 
     return write
@@ -51,7 +61,11 @@ def batch_identity(uri: str, query: str, batch_id: int) -> str:
     >>> batch_identity("/t", "q", 1) == batch_identity("file:///t/", "q", 1) != batch_identity("/t", "q", 2)
     True
     """
-    return make_identity(canonical_uri(uri), dag_id="spark-streaming", run_id=query, task_id=str(batch_id))
+    return make_identity(canonical_uri(uri), **_batch(query, batch_id))
+
+
+def _batch(query: str, batch_id: int) -> _Batch:
+    return {"dag_id": "spark-streaming", "run_id": query, "task_id": str(batch_id)}
 
 
 def query_id_of(session: Any) -> str:

@@ -110,7 +110,7 @@ def test_actors_live_in_the_worlds_time_and_others_do_not() -> None:
 @pytest.mark.parametrize("store", ["memory", "external"])
 def test_a_run_of_the_real_code_is_the_same_whenever_it_is_repeated(store: str) -> None:
     theatre = Theatre(SCENARIOS["overlapping-commits"], store=store)
-    stop = Deviation("commit", "get _transactions/1-*.*.txn", 1, SWITCH, "second commit")
+    stop = Deviation("commit", "get _versions/*.manifest", 1, SWITCH, "second commit")
     schedule = Schedule("overlapping-commits", (stop,), store)
     runs = [theatre.play(schedule) for _ in range(3)]
     told = [[(step.call, step.note) for step in verdict.run.steps] for verdict in runs]

@@ -111,6 +111,7 @@ def commit_in_detail(
     on_doubt: Callable[[], None] = lambda: None,
     also_judge: AlsoJudge | None = None,
     opened: OpenVersion | None = None,
+    newest: OpenVersion | None = None,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
     `on_doubt` is called when a put got no answer, so that it may still land whatever comes of this call, or when a file
@@ -123,7 +124,8 @@ def commit_in_detail(
     loop = _CommitLoop(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
-    loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened, on_doubt
+    loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened or newest, on_doubt
+    loop.newest = newest
     try:
         return loop.run(max_retries)
     except CommitStateUnknownError:
@@ -185,6 +187,7 @@ class _CommitLoop:
         self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
         self.opened: OpenVersion | None = None
+        self.newest: OpenVersion | None = None
         self.on_doubt: Callable[[], None] = lambda: None
 
     def run(self, max_retries: int) -> Committed:
@@ -262,8 +265,9 @@ class _CommitLoop:
             raise history_gone(self._store, self._planned, done.manifest.version)
 
     def _newest(self) -> OpenVersion | None:
-        newest = open_newest(self._store, known=self.opened)
-        self.opened = newest
+        newest, self.newest = self.newest, None
+        if newest is None:
+            newest = self.opened = open_newest(self._store, known=self.opened)
         if newest is not None:
             return newest
         if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):

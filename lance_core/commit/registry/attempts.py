@@ -13,25 +13,31 @@ records do. A damaged record is named and left out of lists; nothing is conclude
 
 from __future__ import annotations
 
+import base64
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_groups
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
 from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
-from lance_core.commit.records import FORMAT, Record, each, read_record, write_record
+from lance_core.commit.records import FORMAT, Record, each, encode_record, read_record, write_record
 from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, FormatError
 from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
+from lance_core.wire.transaction import decode_transaction, encode_transaction
 
 log = logging.getLogger(__name__)
 
 STARTED = "started"
 WITHDRAWN = "withdrawn"
 _FINISHED = "finished"
+_MAX_INLINE = 64 << 10
+"""Bytes of a finished record's spec and transaction; larger ones are read from their own files."""
 _FEW = 4
 """So many marks are looked for one by one; for more, the folder is listed."""
 
@@ -56,6 +62,38 @@ def read_finished(store: Store, identity: str) -> StagedTransaction | None:
     path = finished_path(identity)
     record = read_record(store, path)
     return None if record is None else _staged_of(record, identity, path)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedWork:
+    """The attempt that counts, with what it was asked for and its transaction, where the record has them."""
+
+    staged: StagedTransaction
+    spec: Mapping[str, Any] | None = None
+    transaction: Transaction | None = None
+
+
+def read_finished_work(store: Store, identity: str) -> FinishedWork | None:
+    """`read_finished`, with all that a commit needs of it, in one request. CorruptFileError when it is damaged."""
+    path = finished_path(identity)
+    record = read_record(store, path)
+    if record is None:
+        return None
+    staged, spec, text = _staged_of(record, identity, path), record.get("spec"), record.get("transaction")
+    transaction = None
+    if isinstance(text, str):
+        try:
+            transaction = decode_transaction(base64.b64decode(text, validate=True))
+        except (ValueError, FormatError) as error:
+            raise CorruptFileError(f"{path}: transaction: {error}") from error
+    return FinishedWork(staged, spec if isinstance(spec, Mapping) else None, transaction)
+
+
+def work_in_record(spec: Mapping[str, Any], transaction: Transaction) -> dict[str, Any]:
+    """What a finished record says besides the reference, so that a commit need not read two more files; {} when large."""
+    data = encode_transaction(transaction)
+    found = {"spec": dict(spec), "transaction": base64.b64encode(data).decode()}
+    return found if len(encode_record(found)) <= _MAX_INLINE else {}
 
 
 def find_finished(store: Store, identity: str) -> StagedTransaction | None:

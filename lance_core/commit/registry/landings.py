@@ -34,6 +34,9 @@ from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
+_FEW = 4
+"""So many versions are read sooner than the note up to where the ledger is complete."""
+
 
 def find_landed(store: Store, identity: str, since_version: int, *, own_commit: str | None = None) -> int | None:
     """The version at which an identity landed, None when it certainly has not.
@@ -112,10 +115,11 @@ def _look_in_log(
     own_commit: str | None,
     doubts: dict[str, CommitStateUnknownError] | None,
 ) -> dict[str, int | None]:
-    lowest = min(silent.values())
-    complete = min(complete_version(store), present[-1])
-    wanted = range(max(lowest, complete) + 1, present[-1] + 1)
     known = set(present)
+    wanted = range(min(silent.values()) + 1, present[-1] + 1)
+    if len(wanted) > _FEW or not known.issuperset(wanted):
+        # Of these the ledger would know.
+        wanted = range(max(wanted.start, min(complete_version(store), present[-1]) + 1), wanted.stop)
     found: dict[str, int | None] = dict.fromkeys(silent)
     unknown = [version for version in wanted if version not in known]
     numbers = [version for version in wanted if version in known]

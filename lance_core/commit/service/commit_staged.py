@@ -20,13 +20,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial as partial_of
-from typing import Literal
 
 from lance_core.commit import naming
 from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import PartlyLandedError, delete_quietly
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
-from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
+from lance_core.commit.log.manifests import OpenVersion, open_newest, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.references import fragment_paths, named_fragments
@@ -34,8 +33,16 @@ from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, rene
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of, record_fold
+from lance_core.commit.service.callbacks import Check, IfMoved, ReExecute, Withdraw
 from lance_core.commit.service.clearing import clear, quietly
-from lance_core.commit.service.errors import InDoubtError, LedgerError, NotWholeError, of_another_table, outdated
+from lance_core.commit.service.errors import (
+    InDoubtError,
+    LedgerError,
+    NotWholeError,
+    of_another_table,
+    outdated,
+    too_many_rounds,
+)
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
 from lance_core.commit.service.preconditions import Concerns, distinct, find_too_early, lost_creation, refuse_if_moved
@@ -50,20 +57,11 @@ from lance_core.errors import (
     RetryableConflictError,
     StoreError,
 )
-from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.draft import TableOptions
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
-
-IfMoved = Literal["fail", "overwrite"]
-Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
-"""Called with what is about to be published and the newest version, before every publication; raises to refuse."""
-ReExecute = Callable[[StagedTransaction], StagedTransaction]
-"""Plans and stages one identity's work again on the newest version; called while the commit holds the table's lane."""
-Withdraw = Callable[[StagedTransaction, str], None]
-"""Gives up what is staged, before it is staged again; the second argument names the commit that asks."""
 
 _MAX_ROUNDS = 40
 _MAX_RE_EXECUTIONS = 15
@@ -84,6 +82,7 @@ def commit_staged(
     max_retries: int = DEFAULT_MAX_RETRIES,
     concerns: Concerns | None = None,
     partial: bool = False,
+    known: Mapping[StagedTransaction, Transaction] | None = None,
 ) -> CommitResult:
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
@@ -93,7 +92,8 @@ def commit_staged(
     former attempt up before that; without it, the attempt is aborted. `concerns` is asked about each version between the one
     a member was planned on and the one that is written, right before it is written: if one brought rows that the member
     should have known, that is a conflict. With `partial`, members that cannot be committed are named in the result
-    (`refused`), and the others land; if none can, the first refusal is raised.
+    (`refused`), and the others land; if none can, the first refusal is raised. `known`: staged transactions that the caller
+    has read already.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
@@ -114,7 +114,7 @@ def commit_staged(
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
     try:
         service.may_re_execute = may_re_execute
-        service.concerns, service.partial = concerns, partial
+        service.concerns, service.partial, service.known = concerns, partial, known or {}
         service.withdraw = withdraw or partial_of(_give_up, store)
         result = service.run(check, re_execute)
     except StoreError:
@@ -154,20 +154,19 @@ class _Service:
         self._whole: set[tuple[str, str]] = set()
         self._incarnation: str | None = None
         self._in_doubt = False
+        self._opened: OpenVersion | None = None
+        self.known: Mapping[StagedTransaction, Transaction] = {}
         self._shared: set[tuple[str, str]] = set()
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
-            self._leave_out_landed()
+            if self._pending:
+                self._leave_out_landed()
             if not self._pending:
                 break
             self._round(check, re_execute)
         if self._pending:
-            raise RetryableConflictError(
-                f"{self._store.uri}: other writers were faster {_MAX_ROUNDS} times",
-                uri=self._store.uri,
-                cure="Commit again, or let one commit task hold the table's lane.",
-            )
+            raise too_many_rounds(self._store, _MAX_ROUNDS)
         if not self._tally.versions and self._tally.refused:
             raise next(iter(self._tally.refused.values()))
         self._drain()
@@ -177,15 +176,15 @@ class _Service:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
         first = [ref for uuid, ref in self._pending.items() if uuid not in self._held]
         wanted = first or [*self._pending.values()]
-        found = load_staged(self._store, wanted)
+        found = load_staged(self._store, wanted, known=self.known)
         for ref, item in zip(wanted, found, strict=True):
             if isinstance(item, LanceError):
                 self._refuse(ref.identity, item)
         loaded = [item for item in found if isinstance(item, Loaded)]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand, or were left out
-        version = find_latest_version(self._store)
-        newest = None if version is None else open_version(self._store, version).manifest
+        self._opened = open_newest(self._store)
+        newest = None if self._opened is None else self._opened.manifest
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
         if check is not None:
             check([(item.ref, item.transaction) for item in loaded], newest)
@@ -227,7 +226,7 @@ class _Service:
     def _commit(self, fold: Fold) -> Committed:
         if not fold.merges_rows:
             return self._publish(fold, fold.transaction)
-        newest = open_version(self._store)
+        newest = self._opened or open_version(self._store)
         by_uuid = {item.ref.identity: item for item in fold.members}
 
         def onto_newest(transaction: Transaction) -> Rebased:
@@ -252,9 +251,11 @@ class _Service:
 
     def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
         try:
+            opened, self._opened = self._opened, None  # what is published first makes it old
             return commit_in_detail(
                 self._store,
                 transaction,
+                newest=opened,
                 max_retries=self._max_retries,
                 options=self._options,
                 strict=fold.strict,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lance_core.commit.service.merge_rows import MemberConflictError
 from lance_core.commit.staging.drain import Loaded
-from lance_core.errors import IncompatibleConflictError, LanceError, StoreError
+from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError, StoreError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -49,3 +49,12 @@ def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, versi
     )
     error.member = number
     return error
+
+
+def too_many_rounds(store: Store, rounds: int) -> RetryableConflictError:
+    """Whenever this commit was ready, the table had moved on."""
+    return RetryableConflictError(
+        f"{store.uri}: other writers were faster {rounds} times",
+        uri=store.uri,
+        cure="Commit again, or let one commit task hold the table's lane.",
+    )

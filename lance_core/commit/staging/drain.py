@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lance_core.commit import naming
-from lance_core.commit.bulk import delete_all, delete_groups
+from lance_core.commit.bulk import delete_all, delete_groups, missing
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
@@ -22,7 +22,6 @@ from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.remove import Key, remove_attempt
-from lance_core.commit.staging.staged import missing_files
 from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
@@ -36,9 +35,16 @@ class Loaded:
     transaction: Transaction
 
 
-def load_staged(store: Store, refs: Sequence[StagedTransaction]) -> list[Loaded | LanceError | None]:
-    """What references refer to; None for one that has landed meanwhile, the refusal for one that cannot be committed."""
-    return each(store, refs, _load_one)
+def load_staged(
+    store: Store, refs: Sequence[StagedTransaction], *, known: Mapping[StagedTransaction, Transaction]
+) -> list[Loaded | LanceError | None]:
+    """What references refer to; None for one that has landed meanwhile, the refusal for one that cannot be committed.
+
+    `known` has transactions that were read already.
+    """
+    asked = [ref for ref in refs if ref not in known]
+    found = dict(zip(asked, each(store, asked, _load_one), strict=True))
+    return [Loaded(ref, known[ref]) if ref in known else found[ref] for ref in refs]
 
 
 def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tuple[dict[str, LanceError], set[Key]]:
@@ -53,15 +59,18 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
 
     def check(store: Store, item: Loaded) -> LanceError | None:
         key = (item.ref.identity, item.ref.attempt)
+        if fences[key].commit == commit and key not in marked and data_paths(item.transaction, attempt=item.ref.attempt):
+            # Nobody had decided before, so if it was given up, that is over, and its files, which come next, went first.
+            return None
         try:
             _require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)
-            _require_files(store, item)
         except LanceError as error:
             return error
         return None
 
     found = each(store, items, check)
     refusals = {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
+    refusals |= _without_files(store, [item for item in items if item.ref.identity not in refusals])
     return refusals, {key for key, fence in fences.items() if fence.commit != commit}
 
 
@@ -92,10 +101,12 @@ def _require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool)
         )
 
 
-def _require_files(store: Store, item: Loaded) -> None:
-    missing = missing_files(store, item.transaction, attempt=item.ref.attempt)
-    if missing:
-        raise _files_gone(store, item.ref, missing)
+def _without_files(store: Store, items: Sequence[Loaded]) -> dict[str, LanceError]:
+    """Refusals of those that have lost files, by identity; all files are looked for at once."""
+    named = {item.ref: data_paths(item.transaction, attempt=item.ref.attempt) for item in items}
+    gone = frozenset(missing(store, [path for paths in named.values() for path in paths]))
+    lost = {ref: [path for path in paths if path in gone] for ref, paths in named.items()}
+    return {ref.identity: _files_gone(store, ref, paths) for ref, paths in lost.items() if paths}
 
 
 def _files_gone(store: Store, ref: StagedTransaction, missing: Sequence[str]) -> IncompatibleConflictError:

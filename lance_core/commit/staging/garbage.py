@@ -206,7 +206,8 @@ def _left_by(store: Store, claims: Sequence[Claim]) -> list[str]:
     """Deletion and transaction files of commits that no version needs."""
     if not claims:
         return []
-    owners = Owners(claim.commit for claim in claims)
+    # What a clearing that was killed has left of the attempts that landed is found by the claim, too.
+    owners = Owners(str(name) for claim in claims for name in (claim.commit, *claim.attempts.values()) if name)
     names = {uuid for claim in claims for uuid in (*claim.uuids, *claim.identities)}
     paths = registry.attempt_files(store)
     left = [path for path in paths if owners.has(path) or _published_uuid(path) in names]

@@ -41,6 +41,7 @@ from lance_core.commit.registry.attempts import (
     read_started,
     spec_digest,
     staged_transaction_path,
+    work_in_record,
     write_started,
 )
 from lance_core.commit.registry.incarnation import incarnation_of
@@ -150,7 +151,12 @@ def finish_attempt(
         incarnation=attempt.incarnation,
     )
     write_transaction(store, transaction, path=path)
-    record = {"format": FORMAT, "asked": dict(attempt.asked), **staged.to_dict()}
+    record = {
+        "format": FORMAT,
+        "asked": dict(attempt.asked),
+        **staged.to_dict(),
+        **work_in_record(attempt.spec, transaction),
+    }
     found = add_record(store, finished_path(attempt.identity), record)
     if found is not None and found.get("attempt") != attempt.attempt:
         return _yield_to(store, attempt, StagedTransaction.from_dict(found))

@@ -19,9 +19,10 @@ from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.model import CommitResult, StagedTransaction
 from lance_core.commit.records import each
-from lance_core.commit.registry.attempts import list_staged, read_finished, read_started
+from lance_core.commit.registry.attempts import list_staged, read_finished_work, read_started
 from lance_core.commit.registry.landings import known_landing
-from lance_core.commit.service.commit_staged import IfMoved, ReExecute, commit_staged
+from lance_core.commit.service.callbacks import IfMoved, ReExecute
+from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -42,6 +43,7 @@ from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.table.draft import TableOptions
+from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class Waiting:
 
     ref: StagedTransaction
     spec: Mapping[str, Any]
+    transaction: Transaction | None = None
 
     @property
     def forced(self) -> bool:
@@ -95,6 +98,7 @@ class CommitJob:
                     max_retries=retries,
                     concerns=make_concerns(store, records, options),
                     partial=spec.partial,
+                    known={item.ref: item.transaction for item in current if item.transaction is not None},
                 )
             except RetryableConflictError as error:
                 raise _explained(error, current, spec) from error
@@ -157,7 +161,7 @@ def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
 
 def _find(store: Store, identity: str) -> Waiting:
     try:
-        finished = read_finished(store, identity)
+        finished = read_finished_work(store, identity)
     except CorruptFileError as error:
         raise IncompatibleConflictError(
             f"{store.uri}: what is staged as {identity} cannot be read: {error}",
@@ -165,8 +169,11 @@ def _find(store: Store, identity: str) -> Waiting:
             cure="Run `lance staged repair`, then clear its staging task.",
         ) from error
     if finished is not None:
-        started = read_started(store, identity, finished.attempt)
-        return Waiting(finished, {} if started is None else started.spec)
+        spec = finished.spec
+        if spec is None:
+            started = read_started(store, identity, finished.staged.attempt)
+            spec = {} if started is None else started.spec
+        return Waiting(finished.staged, spec, finished.transaction)
     landing = known_landing(store, identity)
     if landing is not None:
         return Waiting(landed_reference(store.uri, identity, landing.version), {})
