@@ -81,7 +81,7 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
         return cls()
 
 
-def blob_array(values: Iterable[Any]) -> pa.ExtensionArray:
+def blob_array(values: Iterable[Any]) -> pa.ExtensionArray[Any]:
     """A column of blobs from bytes, uris (str), `Blob`s and None. InputError for anything else."""
     rows = [None if value is None else _row(value) for value in values]
     return pa.ExtensionArray.from_storage(BlobType(), pa.array(rows, _STORAGE))
@@ -100,7 +100,7 @@ def _row(value: Any) -> dict[str, Any]:
 class BlobColumn:
     """The values of a binary column as files, one after the other; None for a null."""
 
-    def __init__(self, blob_column: pa.Array | pa.ChunkedArray) -> None:
+    def __init__(self, blob_column: pa.Array[Any] | pa.ChunkedArray[Any]) -> None:
         stored = blob_column.type
         if not (pa.types.is_binary(stored) or pa.types.is_large_binary(stored)):
             raise InputError(f"expected a binary column, got {stored}")
@@ -119,7 +119,7 @@ def blob_field(
     inline_size_threshold: int | None = None,
     dedicated_size_threshold: int | None = None,
     pack_file_size_threshold: int | None = None,
-) -> pa.Field:
+) -> pa.Field[Any]:
     """The field of a blob column. The thresholds, in bytes, say where values go when a file is written.
 
     Up to `inline_size_threshold` (64 KiB) they lie in the data file; above `dedicated_size_threshold` (4 MiB) each has a

@@ -7,6 +7,7 @@ a missing nullable field of a struct -> nulls                    utf8 -> arrow.j
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +49,7 @@ class BatchCaster:
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, *, first_row: int) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field[Any], *, first_row: int) -> pa.Array[Any]:
     index = batch.schema.get_field_index(field.name)
     if index < 0:
         raise SchemaMismatchError(f"column {field.name!r} ({field.type}) is missing from the data")
@@ -57,27 +58,27 @@ def _column(batch: pa.RecordBatch, field: pa.Field, *, first_row: int) -> pa.Arr
     return array
 
 
-def _cast_field(array: pa.Array, field: pa.Field, *, path: str) -> pa.Array:
+def _cast_field(array: pa.Array[Any], field: pa.Field[Any], *, path: str) -> pa.Array:
     """`array` as the field has it; plain bytes may stand for blobs."""
     if _is_blob(field) and str(array.type) in _BYTES:
         array = _as_blob(array)
     return cast_array(array, field.type, path=path)
 
 
-def _is_blob(field: pa.Field) -> bool:
+def _is_blob(field: pa.Field[Any]) -> bool:
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == BLOB_V2)
     return (field.metadata or {}).get(EXTENSION_NAME.encode()) == BLOB_V2.encode()
 
 
-def _as_blob(array: pa.Array) -> pa.Array:
+def _as_blob(array: pa.Array[Any]) -> pa.Array:
     """Plain bytes as blob v2 values."""
     data = array.cast(pa.large_binary())
     mask = data.is_null() if data.null_count else None
     return pa.StructArray.from_arrays([data, pa.nulls(len(data), pa.string())], names=["data", "uri"], mask=mask)
 
 
-def cast_array(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:
+def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Array:
     """`array` in the type `target`, or SchemaMismatchError naming the column at `path`."""
     if array.type == target and not isinstance(target, pa.BaseExtensionType):
         return array
@@ -125,7 +126,7 @@ def _is_list(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _cast_struct(array: pa.StructArray, target: pa.StructType, *, path: str) -> pa.Array:
+def _cast_struct(array: pa.StructArray, target: pa.StructType, *, path: str) -> pa.Array[Any]:
     names = {array.type.field(i).name: i for i in range(array.type.num_fields)}
     fields = [target.field(i) for i in range(target.num_fields)]
     unexpected = set(names) - {field.name for field in fields}
@@ -146,7 +147,7 @@ def _cast_struct(array: pa.StructArray, target: pa.StructType, *, path: str) -> 
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _cast_list(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:
+def _cast_list(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Array:
     if pa.types.is_fixed_size_list(target) and target.list_size != array.type.list_size:
         raise _mismatch(array.type, target, path=path)
     if pa.types.is_map(target):
@@ -157,7 +158,7 @@ def _cast_list(array: pa.Array, target: pa.DataType, *, path: str) -> pa.Array:
     return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], offset=array.offset, children=[values])
 
 
-def _cast_entries(entries: pa.StructArray, target: pa.MapType, *, path: str) -> pa.StructArray:
+def _cast_entries(entries: pa.StructArray, target: pa.MapType[Any, Any, Any], *, path: str) -> pa.StructArray:
     # Key and value may be named differently from writer to writer.
     return pa.StructArray.from_arrays(
         [
@@ -168,7 +169,7 @@ def _cast_entries(entries: pa.StructArray, target: pa.MapType, *, path: str) -> 
     )
 
 
-def check_nulls(array: pa.Array, field: pa.Field, *, path: str, first_row: int = 0) -> None:
+def check_nulls(array: pa.Array[Any], field: pa.Field[Any], *, path: str, first_row: int = 0) -> None:
     """Raise SchemaMismatchError for the first null in a field, or a field below it, that is not nullable."""
     problem = _first_null(array, field, path, None)
     if problem is not None:
@@ -180,7 +181,9 @@ def check_nulls(array: pa.Array, field: pa.Field, *, path: str, first_row: int =
         )
 
 
-def _first_null(array: pa.Array, field: pa.Field, path: str, parent_valid: pa.BooleanArray | None) -> tuple[str, int] | None:
+def _first_null(
+    array: pa.Array[Any], field: pa.Field[Any], path: str, parent_valid: pa.BooleanArray | None
+) -> tuple[str, int] | None:
     """(path, row) of the first forbidden null; row is -1 below a list, where positions are not rows."""
     if isinstance(array.type, pa.BaseExtensionType):
         return _first_null(array.storage, pa.field(field.name, array.storage.type, field.nullable), path, parent_valid)
@@ -199,7 +202,7 @@ def _first_null(array: pa.Array, field: pa.Field, path: str, parent_valid: pa.Bo
     return _first_null_in_list(array, path)
 
 
-def _holds_null_values(array: pa.Array) -> bool:
+def _holds_null_values(array: pa.Array[Any]) -> bool:
     return bool(pa.types.is_dictionary(array.type) and array.dictionary.null_count)
 
 
@@ -215,7 +218,7 @@ def _first_null_in_struct(array: pa.StructArray, path: str, parent_valid: pa.Boo
     return None
 
 
-def _first_null_in_list(array: pa.Array, path: str) -> tuple[str, int] | None:
+def _first_null_in_list(array: pa.Array[Any], path: str) -> tuple[str, int] | None:
     if len(array) == 0:
         return None
     if pa.types.is_fixed_size_list(array.type):
@@ -239,7 +242,7 @@ def _has_required(arrow_type: pa.DataType) -> bool:
     return any(not child.nullable or _has_required(child.type) for child in _children(arrow_type))
 
 
-def _children(arrow_type: pa.DataType) -> Sequence[pa.Field]:
+def _children(arrow_type: pa.DataType) -> Sequence[pa.Field[Any]]:
     types = pa.types
     if types.is_struct(arrow_type):
         return [arrow_type.field(i) for i in range(arrow_type.num_fields)]

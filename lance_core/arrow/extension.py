@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,7 +32,7 @@ def text_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, bytes]:
     return {key.decode("utf-8"): bytes(value) for key, value in (metadata or {}).items()}
 
 
-def unwrap(field: pa.Field) -> tuple[pa.DataType, dict[str, bytes], str]:
+def unwrap(field: pa.Field[Any]) -> tuple[pa.DataType, dict[str, bytes], str]:
     """(storage type, metadata with the extension's two keys, extension name or "") of an Arrow field."""
     metadata = text_metadata(field.metadata)
     arrow_type = field.type
@@ -57,7 +58,7 @@ class _ArrowSchema(ctypes.Structure):
     )
 
 
-def _exported_metadata(field: pa.Field) -> dict[str, bytes]:
+def _exported_metadata(field: pa.Field[Any]) -> dict[str, bytes]:
     """The two metadata keys that stand for an extension type outside this process.
 
     pyarrow shows the serialized form of built-in extension types only through the C data interface.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -64,7 +65,7 @@ class _Builder:
     version: FileVersion
     fields: list[Field] = field(default_factory=list)
 
-    def add(self, item: pa.Field, parent_id: int, path: str) -> None:
+    def add(self, item: pa.Field[Any], parent_id: int, path: str) -> None:
         arrow_type, metadata, extension = unwrap(item)
         metadata.pop(_FIELD_ID, None)
         if extension in (ARROW_JSON, LANCE_JSON):
@@ -81,7 +82,7 @@ class _Builder:
             pa.types.is_large_binary(arrow_type) or pa.types.is_binary(arrow_type)
         )
 
-    def _add_blob(self, item: pa.Field, parent_id: int, metadata: dict[str, bytes], path: str) -> None:
+    def _add_blob(self, item: pa.Field[Any], parent_id: int, metadata: dict[str, bytes], path: str) -> None:
         # From 2.2 on every blob column is described by a blob v2 struct, whatever its metadata said.
         kept = {key: value for key, value in metadata.items() if key != BLOB_METADATA}
         blob_id = self._append(item, parent_id, STRUCT, {**kept, EXTENSION_NAME: BLOB_V2.encode()})
@@ -89,7 +90,7 @@ class _Builder:
         self.add(pa.field("uri", pa.string()), blob_id, f"{path}.uri")
 
     def _add_plain(
-        self, item: pa.Field, arrow_type: pa.DataType, metadata: dict[str, bytes], parent_id: int, path: str
+        self, item: pa.Field[Any], arrow_type: pa.DataType, metadata: dict[str, bytes], parent_id: int, path: str
     ) -> None:
         types = pa.types
         if types.is_struct(arrow_type):
@@ -108,7 +109,12 @@ class _Builder:
             self._leaf(item, parent_id, logical_of(arrow_type, path=path), metadata)
 
     def _add_map(
-        self, item: pa.Field, arrow_type: pa.MapType, metadata: dict[str, bytes], parent_id: int, path: str
+        self,
+        item: pa.Field[Any],
+        arrow_type: pa.MapType[Any, Any, Any],
+        metadata: dict[str, bytes],
+        parent_id: int,
+        path: str,
     ) -> None:
         if arrow_type.keys_sorted:
             raise refused(arrow_type, path=path, why="maps with sorted keys are not part of the format")
@@ -117,11 +123,11 @@ class _Builder:
 
     def _parent(
         self,
-        item: pa.Field,
+        item: pa.Field[Any],
         parent_id: int,
         logical_type: str,
         metadata: dict[str, bytes],
-        children: list[pa.Field],
+        children: list[pa.Field[Any]],
         path: str,
     ) -> None:
         own_id = self._append(item, parent_id, logical_type, metadata)
@@ -130,10 +136,10 @@ class _Builder:
         for child in children:
             self.add(child, own_id, f"{path}.{child.name}")
 
-    def _leaf(self, item: pa.Field, parent_id: int, logical_type: str, metadata: dict[str, bytes]) -> None:
+    def _leaf(self, item: pa.Field[Any], parent_id: int, logical_type: str, metadata: dict[str, bytes]) -> None:
         self._append(item, parent_id, logical_type, metadata)
 
-    def _append(self, item: pa.Field, parent_id: int, logical_type: str, metadata: dict[str, bytes]) -> int:
+    def _append(self, item: pa.Field[Any], parent_id: int, logical_type: str, metadata: dict[str, bytes]) -> int:
         own_id = len(self.fields)
         primary = is_true(metadata.get(_PRIMARY_KEY))
         clustering = is_true(metadata.get(_CLUSTERING_KEY))

@@ -13,6 +13,8 @@ Only types without child fields live here; struct, list and map are built from t
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from lance_core.arrow.extension import BFLOAT16, EXTENSION_METADATA, EXTENSION_NAME
@@ -84,7 +86,7 @@ def refused(arrow_type: pa.DataType, *, path: str, why: str = "the Lance format 
     return InputError(f"column {path!r} has type {arrow_type}: {why}", cure="Cast the column before writing it.")
 
 
-def _logical_of_dictionary(arrow_type: pa.DictionaryType, *, path: str) -> str:
+def _logical_of_dictionary(arrow_type: pa.DictionaryType[Any, Any, Any], *, path: str) -> str:
     value = _NAMES.get(arrow_type.value_type) or _NAMES_OF_VIEWS.get(str(arrow_type.value_type), "")
     # The string is split at colons when it is read, so a value type that contains one cannot be written.
     if not value or ":" in value or value == "null":
@@ -92,7 +94,7 @@ def _logical_of_dictionary(arrow_type: pa.DictionaryType, *, path: str) -> str:
     return f"dict:{value}:{_NAMES[arrow_type.index_type]}:false"
 
 
-def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType, *, path: str) -> str:
+def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType[Any, Any], *, path: str) -> str:
     item = arrow_type.value_type
     if _item_extension(arrow_type) == BFLOAT16:
         return f"fixed_size_list:{BFLOAT16}:{arrow_type.list_size}"
@@ -105,7 +107,7 @@ def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType, *, path: str) 
     return f"fixed_size_list:{logical_of(item, path=path)}:{arrow_type.list_size}"
 
 
-def _item_extension(arrow_type: pa.FixedSizeListType) -> str:
+def _item_extension(arrow_type: pa.FixedSizeListType[Any, Any]) -> str:
     """The extension of a list's items, registered in this process or not; "" for none."""
     if isinstance(arrow_type.value_type, pa.BaseExtensionType):
         return str(arrow_type.value_type.extension_name)

@@ -9,6 +9,7 @@ struct       struct of the children      struct of the children's storage types
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from lance_core.errors import FormatError
 from lance_core.format.schema import Field, Schema
 
 _FSL_OF_STRUCT = "fixed_size_list:struct:"
-_Convert = Callable[[Schema, Field], pa.Field]
+_Convert = Callable[[Schema, Field], pa.Field[Any]]
 
 
 def schema_to_arrow(schema: Schema) -> pa.Schema:
@@ -38,7 +39,7 @@ def schema_to_arrow(schema: Schema) -> pa.Schema:
     return plain
 
 
-def field_to_arrow(schema: Schema, field: Field) -> pa.Field:
+def field_to_arrow(schema: Schema, field: Field) -> pa.Field[Any]:
     """The pyarrow field of one field of the schema, with its children."""
     plain = _to_arrow(schema, field)
     if any(_has_extension(item) for item in schema.descend(field.id)):
@@ -57,11 +58,11 @@ def storage_type(schema: Schema, field: Field) -> pa.DataType:
     return _type_of(schema, field, _storage_field)
 
 
-def _storage_field(schema: Schema, field: Field) -> pa.Field:
+def _storage_field(schema: Schema, field: Field) -> pa.Field[Any]:
     return pa.field(field.name, storage_type(schema, field), nullable=field.nullable)
 
 
-def _to_arrow(schema: Schema, field: Field) -> pa.Field:
+def _to_arrow(schema: Schema, field: Field) -> pa.Field[Any]:
     metadata = {key.encode(): value for key, value in field.metadata.items()}
     if field.extension_name and EXTENSION_NAME not in field.metadata:
         metadata[EXTENSION_NAME.encode()] = field.extension_name.encode()

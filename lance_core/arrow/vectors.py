@@ -39,7 +39,7 @@ def vec_to_table(
     return pa.Table.from_arrays(arrays, names=chosen)
 
 
-def _vectors(rows: Any, ndim: int | None, *, check: bool) -> pa.Array:
+def _vectors(rows: Any, ndim: int | None, *, check: bool) -> pa.Array[Any]:
     if not isinstance(rows, list | tuple | np.ndarray) or len(rows) == 0:
         raise InputError(f"expected vectors in a dict, a list or an array, got {type(rows).__name__} of none")
     size = len(rows[0]) if ndim is None else ndim

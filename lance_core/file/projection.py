@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -58,7 +58,7 @@ class Reader(Protocol):
         """Readers whose results `assemble` takes, in order."""
         ...
 
-    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The window's values, in one or more chunks."""
         ...
 
@@ -184,7 +184,9 @@ class FileProjection:
             return pa.Table.from_batches([no_columns(num_rows)])
         return pa.Table.from_arrays(columns, schema=self.arrow_schema)
 
-    def _finished(self, reader: Reader, results: Sequence[object], field: pa.Field, window: RowSelection) -> list[pa.Array]:
+    def _finished(
+        self, reader: Reader, results: Sequence[object], field: pa.Field[Any], window: RowSelection
+    ) -> list[pa.Array[Any]]:
         """The window of one field as users see it; what is found to be wrong only now names the pages it came from."""
         try:
             return [finish(chunk, field.type) for chunk in reader.assemble(results, window.num_rows)]
@@ -208,7 +210,7 @@ def _served(tail: Tail, fetch: Fetch[object]) -> Fetch[object]:
     yield  # makes this a generator, though it never asks
 
 
-def _chunked(chunks: list[pa.Array], field: pa.Field, num_rows: int, path: str) -> pa.ChunkedArray:
+def _chunked(chunks: list[pa.Array[Any]], field: pa.Field[Any], num_rows: int, path: str) -> pa.ChunkedArray[Any]:
     array = pa.chunked_array(chunks, field.type)
     if len(array) != num_rows:
         raise CorruptFileError(f"{path}: column {field.name!r} has {len(array)} of the {num_rows} rows asked for")
@@ -223,7 +225,7 @@ def _combine(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     if column.num_chunks == 1:
         return column.chunk(0)
     if column.num_chunks == 0:

@@ -57,7 +57,7 @@ class Together:
     """Rows of the files at positions `files`, one file after the other: an array for each wanted field."""
 
     files: Ints
-    arrays: tuple[pa.Array, ...]
+    arrays: tuple[pa.Array[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)

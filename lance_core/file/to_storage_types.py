@@ -6,12 +6,14 @@ extension<arrow.uuid>                fixed_size_binary[16]
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from lance_core.arrow.jsonb import encode_jsonb
 
 
-def prepare(array: pa.Array, storage: pa.DataType) -> pa.Array:
+def prepare(array: pa.Array[Any], storage: pa.DataType) -> pa.Array:
     """`array` (of the type users see) as its storage type; the same object when nothing changes."""
     if isinstance(array.type, pa.BaseExtensionType):
         return prepare(array.storage, storage)

@@ -6,12 +6,14 @@ fixed_size_binary[16]        extension<arrow.uuid>
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from lance_core.arrow.jsonb import decode_jsonb
 
 
-def finish(array: pa.Array, target: pa.DataType) -> pa.Array:
+def finish(array: pa.Array[Any], target: pa.DataType) -> pa.Array:
     """`array` as `target`; the same object when the types agree."""
     if array.type == target:
         return array
@@ -30,6 +32,6 @@ def finish(array: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[values])
 
 
-def _raw_child(array: pa.StructArray, number: int) -> pa.Array:
+def _raw_child(array: pa.StructArray, number: int) -> pa.Array[Any]:
     # `field` applies the parent's offset; what is assembled here never has one.
     return array.field(number)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -64,7 +64,7 @@ class Body(Protocol):
         """Columns of those fields; empty in legacy files."""
         ...
 
-    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+    def append(self, arrays: Sequence[pa.Array[Any]], num_rows: int) -> None:
         """Storage arrays, one per top-level field."""
         ...
 

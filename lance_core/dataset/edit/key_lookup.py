@@ -79,7 +79,7 @@ def _shares(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _look_up_table(keys: pa.ChunkedArray, target: pa.DataType) -> tuple[int, npt.NDArray[np.int32]] | None:
+def _look_up_table(keys: pa.ChunkedArray[Any], target: pa.DataType) -> tuple[int, npt.NDArray[np.int32]] | None:
     """(smallest key, row of the source by key - smallest key, -1 for none); None when keys do not lend themselves to it."""
     signed = pa.types.is_signed_integer(target)
     if keys.type != target or not signed or keys.null_count or not 0 < len(keys) < 1 << 31:
@@ -114,7 +114,7 @@ def _look_up(snapshot: Snapshot, key: str, low: int, slots: npt.NDArray[np.int32
     return addresses[order], matched[order]
 
 
-def _hits(chunk: pa.Array, low: int, slots: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+def _hits(chunk: pa.Array[Any], low: int, slots: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
     """Positions in a chunk whose key the source has, and the rows of the source."""
     valid = None
     if chunk.null_count:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class IvfModel:
     """The centres of an index's partitions: a fixed-size list column, and the distance they were trained for."""
 
-    def __init__(self, centroids: pa.Array, distance_type: str) -> None:
+    def __init__(self, centroids: pa.Array[Any], distance_type: str) -> None:
         self.centroids = centroids
         self.distance_type = distance_type
 
@@ -51,7 +51,7 @@ class IvfModel:
 class PqModel:
     """The codebook of product quantization: 2 ** `num_bits` rows of the vectors' dimension."""
 
-    def __init__(self, num_subvectors: int, codebook: pa.Array, *, num_bits: int = 8) -> None:
+    def __init__(self, num_subvectors: int, codebook: pa.Array[Any], *, num_bits: int = 8) -> None:
         self.num_subvectors = num_subvectors
         self.codebook = codebook
         self.num_bits = num_bits
@@ -138,28 +138,28 @@ class IndicesBuilder:
         sample_rate: int = 256,
         max_iters: int = 50,
         num_bits: int = 8,
-    ) -> dict[str, pa.Array]:
+    ) -> dict[str, pa.Array[Any]]:
         """Both models' arrays, for workers that build segments: {"ivf_centroids", "pq_codebook"}."""
         ivf = self.train_ivf(num_partitions, distance_type=distance_type, sample_rate=sample_rate, max_iters=max_iters)
         pq = self.train_pq(ivf, num_subvectors, sample_rate=sample_rate, max_iters=max_iters, num_bits=num_bits)
         return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
 
 
-def _lists(rows: Any) -> pa.Array:
+def _lists(rows: Any) -> pa.Array[Any]:
     flat = np.ascontiguousarray(rows, np.float32).reshape(-1)
     made: Any = pa.FixedSizeListArray.from_arrays(pa.array(flat), rows.shape[1])
     return made
 
 
 def _save(
-    uri: str, name: str, column: pa.Array, metadata: Mapping[str, str], storage_options: Mapping[str, str] | None
+    uri: str, name: str, column: pa.Array[Any], metadata: Mapping[str, str], storage_options: Mapping[str, str] | None
 ) -> None:
     schema = pa.schema([pa.field(name, column.type)], metadata=dict(metadata))
     with LanceFileWriter(uri, schema, storage_options=storage_options) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays([column], schema=schema))
 
 
-def _load(uri: str, name: str, storage_options: Mapping[str, str] | None) -> tuple[pa.Array, dict[str, str]]:
+def _load(uri: str, name: str, storage_options: Mapping[str, str] | None) -> tuple[pa.Array[Any], dict[str, str]]:
     reader = LanceFileReader(uri, storage_options=storage_options)
     schema = reader.metadata().schema
     if schema.names != [name]:

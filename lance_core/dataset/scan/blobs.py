@@ -225,7 +225,7 @@ def largest_blob(snapshot: Snapshot, fragments: Sequence[Fragment]) -> int:
     return largest
 
 
-def _largest_size(array: pa.Array) -> int:
+def _largest_size(array: pa.Array[Any]) -> int:
     """The largest `size` of the descriptors anywhere in the array."""
     if pa.types.is_struct(array.type):
         names = [field.name for field in array.type]

@@ -46,7 +46,7 @@ def described_schema(schema: Schema) -> pa.Schema:
     return arrow
 
 
-def _described_field(schema: Schema, field: Field, arrow: pa.Field) -> pa.Field:
+def _described_field(schema: Schema, field: Field, arrow: pa.Field[Any]) -> pa.Field:
     kind = DESCRIPTOR if field.extension_name == BLOB_V2 else PAIR if is_old_blob(field) else None
     if kind is not None:
         return pa.field(field.name, kind, nullable=field.nullable, metadata=_DESCRIBED)
@@ -114,7 +114,7 @@ class _Inner(Protocol):
 
     def jobs(self, window: RowSelection) -> list[Fetch[object]]: ...
 
-    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]: ...
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]: ...
 
     def pages_of(self, window: RowSelection) -> str | None: ...
 
@@ -154,11 +154,11 @@ class BlobReader:
         """An assumption."""
         return BLOB_ROW_SIZE
 
-    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The values, as the type the table's schema names."""
         return [self._filled(self.inner.node, chunk, self.type) for chunk in self.inner.assemble(results, num_rows)]
 
-    def _filled(self, node: Node, array: pa.Array, target: pa.DataType) -> pa.Array:
+    def _filled(self, node: Node, array: pa.Array[Any], target: pa.DataType) -> pa.Array:
         """The array with values in place of the descriptors anywhere in it."""
         if not blob_below(node):
             return finish(array, target)
@@ -175,7 +175,7 @@ class BlobReader:
         num_buffers = 1 if pa.types.is_fixed_size_list(target) else 2
         return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], children=[values])
 
-    def _values(self, chunk: pa.StructArray, target: pa.DataType) -> pa.Array:
+    def _values(self, chunk: pa.StructArray, target: pa.DataType) -> pa.Array[Any]:
         wanted = _Wanted()
         rows = chunk.to_pylist()
         for row, item in enumerate(rows):

@@ -68,7 +68,7 @@ class BlobStore:
         """Whether the field is, or holds, a blob column."""
         return any(is_blob(leaf.field, self.version) for leaf in leaves(node))
 
-    def replaced(self, node: Node, array: pa.Array) -> pa.Array:
+    def replaced(self, node: Node, array: pa.Array[Any]) -> pa.Array:
         """The array (of the field's storage type) with descriptors in place of blobs."""
         if not self.has_blobs(node):
             return array
@@ -80,7 +80,7 @@ class BlobStore:
             return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
         return self._list(node, array)
 
-    def _list(self, node: ListNode, array: pa.Array) -> pa.Array:
+    def _list(self, node: ListNode, array: pa.Array[Any]) -> pa.Array:
         if node.dimension:
             start, end = array.offset * node.dimension, (array.offset + len(array)) * node.dimension
         else:
@@ -96,7 +96,7 @@ class BlobStore:
             buffers.append(pa.py_buffer(np.ascontiguousarray(offsets, width)))
         return pa.Array.from_buffers(kind, len(array), buffers, children=[values])
 
-    def _old(self, array: pa.Array) -> pa.Array:
+    def _old(self, array: pa.Array[Any]) -> pa.Array:
         positions = np.full(len(array), _NULL_POSITION[self.version], np.uint64)
         sizes = np.zeros(len(array), np.uint64)
         for row, value in enumerate(array):
@@ -106,7 +106,7 @@ class BlobStore:
                 positions[row], sizes[row] = spot.start, spot.size
         return pa.StructArray.from_arrays([pa.array(positions), pa.array(sizes)], fields=list(PAIR))
 
-    def _new(self, item: Field, array: pa.StructArray) -> pa.Array:
+    def _new(self, item: Field, array: pa.StructArray) -> pa.Array[Any]:
         columns: dict[str, Any] = {kind.name: array.field(number) for number, kind in enumerate(array.type)}
         valid = array.is_valid()
         rows = [self._describe(item, _Value(columns, row)) if valid[row].as_py() else None for row in range(len(array))]

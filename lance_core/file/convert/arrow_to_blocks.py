@@ -22,7 +22,7 @@ from lance_core.file.convert.values import is_variable
 from lance_core.pages.leaf import ConstantValues, LeafValues
 
 
-def validity_of(array: pa.Array) -> Bools | None:
+def validity_of(array: pa.Array[Any]) -> Bools | None:
     """True where the array has a value, None when it has one everywhere. For dictionaries the value counts too."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.bool_)
@@ -40,7 +40,7 @@ def _bits(buffer: pa.Buffer, offset: int, count: int) -> Bools:
     return bits[offset - 8 * first :].view(np.bool_)
 
 
-def _dictionary_validity(array: pa.DictionaryArray) -> Bools:
+def _dictionary_validity(array: pa.DictionaryArray[Any, Any]) -> Bools:
     item_valid = validity_of(array.dictionary)
     key_valid = validity_of(array.indices)
     keys = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
@@ -48,7 +48,7 @@ def _dictionary_validity(array: pa.DictionaryArray) -> Bools:
     return valid if key_valid is None else valid & key_valid
 
 
-def block_of(array: pa.Array) -> LeafValues:
+def block_of(array: pa.Array[Any]) -> LeafValues:
     """The values of an array of a storage type, one slot for each entry, null or not. InputError for other types."""
     arrow_type = array.type
     types = pa.types
@@ -75,14 +75,14 @@ def _bytes(buffer: pa.Buffer | None) -> Bytes:
     return np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
 
 
-def _fixed(array: pa.Array) -> FixedBlock:
+def _fixed(array: pa.Array[Any]) -> FixedBlock:
     bits = array.type.bit_width
     width = bits // 8
     data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
     return FixedBlock(bits, data, len(array))
 
 
-def _bitmap(array: pa.Array) -> Bytes:
+def _bitmap(array: pa.Array[Any]) -> Bytes:
     buffer = array.buffers()[1]
     if buffer is None:
         return np.empty(0, np.uint8)
@@ -91,7 +91,7 @@ def _bitmap(array: pa.Array) -> Bytes:
     return np.packbits(_bits(buffer, array.offset, len(array)), bitorder="little")
 
 
-def _variable(array: pa.Array, dtype: np.dtype[Any]) -> VariableBlock:
+def _variable(array: pa.Array[Any], dtype: np.dtype[Any]) -> VariableBlock:
     if len(array) == 0:
         return VariableBlock(np.zeros(1, dtype), np.empty(0, np.uint8))
     offsets: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array) + 1]
@@ -105,7 +105,7 @@ def _variable(array: pa.Array, dtype: np.dtype[Any]) -> VariableBlock:
     return VariableBlock(offsets - offsets[0] if start else offsets, data)
 
 
-def _fixed_size_list(array: pa.FixedSizeListArray) -> ListBlock:
+def _fixed_size_list(array: pa.FixedSizeListArray[Any, Any]) -> ListBlock:
     dimension = array.type.list_size
     items = array.values.slice(array.offset * dimension, len(array) * dimension)
     valid = validity_of(items)
@@ -113,7 +113,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray) -> ListBlock:
     return ListBlock(dimension, _items(items), len(array), validity)
 
 
-def _items(items: pa.Array) -> Block:
+def _items(items: pa.Array[Any]) -> Block:
     """The items of fixed-size lists: of a fixed width, or of none at all when every one is null."""
     if pa.types.is_null(items.type) or (is_variable(items.type) and items.null_count == len(items)):
         return FixedBlock(0, np.empty(0, np.uint8), len(items))
@@ -136,7 +136,7 @@ def _struct(array: pa.StructArray) -> StructBlock:
     return StructBlock(tuple(children), len(array))
 
 
-def _nulls_are_outer(child: pa.Array, parent: pa.StructArray) -> bool:
+def _nulls_are_outer(child: pa.Array[Any], parent: pa.StructArray) -> bool:
     outer = validity_of(parent)
     inner = validity_of(child)
     return outer is not None and inner is not None and not bool((outer & ~inner).any())
@@ -148,7 +148,7 @@ def _plain(values: LeafValues) -> Block:
     return values
 
 
-def _dictionary(array: pa.DictionaryArray) -> DictionaryBlock | ConstantValues:
+def _dictionary(array: pa.DictionaryArray[Any, Any]) -> DictionaryBlock | ConstantValues:
     keys = array.indices
     if keys.null_count:
         keys = keys.fill_null(0)

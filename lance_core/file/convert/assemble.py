@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from lance_core.pages.levels.unravel import Nesting, unravel
 _MAX_INT32 = 2**31 - 1
 
 
-def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array:
+def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array[Any]:
     """Rows of one page of a column that is not nested."""
     if len(leaf.layers) != 1 or leaf.rep is not None:
         raise CorruptFileError(f"a column of type {arrow_type} has {len(leaf.layers)} nesting layers, expected 1")
@@ -35,7 +36,7 @@ def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array:
     return to_arrow(leaf.values, arrow_type, bitmap(valid))
 
 
-def leaf_array(leaf: Leaf, node: LeafNode) -> pa.Array:
+def leaf_array(leaf: Leaf, node: LeafNode) -> pa.Array[Any]:
     """Rows of one page of a column that is a leaf by itself (2.1 and newer)."""
     if is_packed(node.field) and pa.types.is_struct(node.type) and not node.type.num_fields:
         # There is nothing to pack: the official library takes the page without a value for one of nulls.
@@ -48,10 +49,10 @@ class _Column:
     """One leaf of a nested column: its layers from the outermost inwards, and its values with their validity."""
 
     nesting: Sequence[Nesting]
-    values: pa.Array
+    values: pa.Array[Any]
 
 
-def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int) -> pa.Array:
+def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int) -> pa.Array[Any]:
     """All rows of a nested field; `pages` holds the leaves of each column, in order.
 
     Leaves without a column in `pages` become nulls. CorruptFileError when the columns contradict each other.
@@ -119,7 +120,7 @@ def _no_rows(root: Node, leaf: LeafNode) -> list[Nesting]:
     return result
 
 
-def concat(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+def concat(arrays: Sequence[pa.Array[Any]], arrow_type: pa.DataType) -> pa.Array:
     """The arrays as one; dictionaries are unified."""
     if not arrays:
         return pa.nulls(0, arrow_type)
@@ -131,7 +132,7 @@ def concat(arrays: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     return pa.concat_arrays(arrays)
 
 
-def plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+def plain_dictionary(array: pa.DictionaryArray[Any, Any]) -> pa.DictionaryArray:
     """The same array with its nulls among the keys: Arrow does not unify dictionaries that hold a null."""
     items = array.dictionary
     if not items.null_count:
@@ -141,7 +142,7 @@ def plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(places.take(array.indices), items.drop_null())
 
 
-def copied(array: pa.Array) -> pa.Array:
+def copied(array: pa.Array[Any]) -> pa.Array:
     """The array in buffers of its own, without an offset."""
     if pa.types.is_dictionary(array.type):
         array = plain_dictionary(array)
@@ -149,7 +150,7 @@ def copied(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 
-def missing(node: Node, length: int) -> pa.Array:
+def missing(node: Node, length: int) -> pa.Array[Any]:
     """What there is of a field without values: nulls, or structs that have no fields."""
     is_struct = isinstance(node, StructNode) or (pa.types.is_struct(node.type) and not node.type.num_fields)
     if not is_struct or all(leaf.column is None for leaf in leaves(node)):
@@ -158,7 +159,7 @@ def missing(node: Node, length: int) -> pa.Array:
     return pa.Array.from_buffers(node.type, length, [None], children=children)
 
 
-def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) -> pa.Array:
+def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) -> pa.Array[Any]:
     """The array of a node with `length` slots."""
     known = [leaf.column for leaf in leaves(node) if leaf.column in columns]
     if not known or known[0] is None:
@@ -177,7 +178,7 @@ def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) 
     return _build_list(node, columns, depth, nesting)
 
 
-def _build_list(node: ListNode, columns: Mapping[int, _Column], depth: int, nesting: Nesting) -> pa.Array:
+def _build_list(node: ListNode, columns: Mapping[int, _Column], depth: int, nesting: Nesting) -> pa.Array[Any]:
     if nesting.offsets is None:
         raise CorruptFileError(f"the pages of list {node.field.name!r} have no list layer where the schema has one")
     num_items = int(nesting.offsets[-1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ class LeafSlice:
     """Some rows of one leaf: nesting steps from the outermost inwards, and the values with their nulls."""
 
     steps: tuple[Step, ...]
-    values: pa.Array
+    values: pa.Array[Any]
     num_rows: int
 
     @property
@@ -43,7 +44,9 @@ def _step_bytes(step: Step) -> int:
     return 8 * len(step.offsets) if isinstance(step, ListStep) else 0 if step.validity is None else len(step.validity)
 
 
-def split(node: Node, array: pa.Array, outer: tuple[Step, ...] = (), num_rows: int | None = None) -> Iterator[LeafSlice]:
+def split(
+    node: Node, array: pa.Array[Any], outer: tuple[Step, ...] = (), num_rows: int | None = None
+) -> Iterator[LeafSlice]:
     """The leaves of one field's array, in the order of `tree.leaves`. The array has the node's storage type."""
     rows = len(array) if num_rows is None else num_rows
     if isinstance(node, LeafNode):
@@ -62,7 +65,7 @@ def split(node: Node, array: pa.Array, outer: tuple[Step, ...] = (), num_rows: i
         yield from split(node.item, items, (*outer, ListStep(offsets - offsets[0], validity_of(array))), rows)
 
 
-def _offsets(array: pa.Array) -> Ints:
+def _offsets(array: pa.Array[Any]) -> Ints:
     dtype = np.int64 if pa.types.is_large_list(array.type) else np.int32
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
@@ -126,7 +129,7 @@ def leaf_of(item: LeafSlice) -> Leaf:
     return Leaf(block_of(values), levels.rep, levels.def_, levels.layers, levels.num_rows)
 
 
-def _take_slots(values: pa.Array, slots: Ints) -> pa.Array:
+def _take_slots(values: pa.Array[Any], slots: Ints) -> pa.Array:
     if len(slots) == 0:
         return values.slice(0, 0)
     first = int(slots[0])

@@ -10,6 +10,8 @@ Slots under a null hold arbitrary bytes; the validity bitmap beside them is all 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -31,7 +33,7 @@ def bitmap(valid: Bools | None) -> pa.Buffer | None:
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def to_arrow(values: LeafValues, arrow_type: pa.DataType, validity: pa.Buffer | None = None) -> pa.Array:
+def to_arrow(values: LeafValues, arrow_type: pa.DataType, validity: pa.Buffer | None = None) -> pa.Array[Any]:
     """The values as an array of exactly `arrow_type`. CorruptFileError when the page holds values of another width."""
     if isinstance(values, ConstantValues):
         return _constant(values, arrow_type, validity)
@@ -54,7 +56,7 @@ def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
     return CorruptFileError(f"the page holds {found}, the schema says {arrow_type}")
 
 
-def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     no_width = not pa.types.is_fixed_size_binary(arrow_type) or arrow_type.byte_width > 0
     if pa.types.is_null(arrow_type) or (block.bits == 0 and no_width):
         # No bits at all: items of fixed-size lists that are all null.
@@ -88,7 +90,7 @@ def _is_large_variable(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type))
 
 
-def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     if not is_variable(arrow_type):
         raise _mismatch("values of variable width", arrow_type)
     dtype = np.dtype(np.int64 if _is_large_variable(arrow_type) else np.int32)
@@ -101,7 +103,7 @@ def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer
     return pa.Array.from_buffers(arrow_type, block.count, buffers)
 
 
-def _fixed_size_list(block: ListBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+def _fixed_size_list(block: ListBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != block.dimension:
         raise _mismatch(f"lists of {block.dimension} items", arrow_type)
     item_validity = None if block.validity is None else pa.py_buffer(block.validity)
@@ -111,14 +113,14 @@ def _fixed_size_list(block: ListBlock, arrow_type: pa.DataType, validity: pa.Buf
     return pa.Array.from_buffers(arrow_type, block.count, [validity], children=[items])
 
 
-def _struct(block: StructBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+def _struct(block: StructBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(block.children):
         raise _mismatch(f"structs of {len(block.children)} fields", arrow_type)
     children = [to_arrow(child, arrow_type.field(i).type) for i, child in enumerate(block.children)]
     return pa.Array.from_buffers(arrow_type, block.count, [validity], children=children)
 
 
-def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     is_dictionary = pa.types.is_dictionary(arrow_type)
     items = to_arrow(block.items, arrow_type.value_type if is_dictionary else arrow_type)
     indices = _indices(block, len(items), validity)
@@ -153,8 +155,8 @@ def _indices(block: DictionaryBlock, num_items: int, validity: pa.Buffer | None)
 
 
 def _take_fixed(
-    items: pa.Array, indices: npt.NDArray[np.unsignedinteger], arrow_type: pa.DataType, validity: pa.Buffer | None
-) -> pa.Array:
+    items: pa.Array[Any], indices: npt.NDArray[np.unsignedinteger], arrow_type: pa.DataType, validity: pa.Buffer | None
+) -> pa.Array[Any]:
     width = arrow_type.bit_width // 8
     if len(items) == 0:
         return pa.nulls(len(indices), arrow_type)
@@ -172,12 +174,12 @@ def _largest(index_type: pa.DataType) -> int:
     return int(2 ** (bits - 1) - 1 if pa.types.is_signed_integer(index_type) else 2**bits - 1)
 
 
-def _encode_dictionary(plain: pa.Array, arrow_type: pa.DictionaryType) -> pa.Array:
+def _encode_dictionary(plain: pa.Array[Any], arrow_type: pa.DictionaryType[Any, Any, Any]) -> pa.Array:
     encoded = plain.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(arrow_type.index_type), encoded.dictionary)
 
 
-def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
         return pa.Array.from_buffers(arrow_type, values.count, [validity], children=[])
     if values.scalar is None:
@@ -194,7 +196,7 @@ def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buff
     return pa.Array.from_buffers(arrow_type, values.count, [validity, *repeated.buffers()[1:]])
 
 
-def _scalar(buffers: tuple[npt.NDArray[np.uint8], ...], arrow_type: pa.DataType) -> pa.Array:
+def _scalar(buffers: tuple[npt.NDArray[np.uint8], ...], arrow_type: pa.DataType) -> pa.Array[Any]:
     """The constant as an array of one value."""
     if is_variable(arrow_type):
         if len(buffers) != 2:

@@ -177,7 +177,7 @@ def _plain_width(arrow_type: pa.DataType) -> tuple[int, int]:
     return int(arrow_type.bit_width), 1
 
 
-def _lists(block: FixedBlock, arrow_type: pa.DataType, count: int) -> pa.Array:
+def _lists(block: FixedBlock, arrow_type: pa.DataType, count: int) -> pa.Array[Any]:
     """Flat items as fixed-size lists, nested as the type says."""
     item = arrow_type.value_type
     number = count * arrow_type.list_size

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +197,7 @@ class _FieldReader:
             )
         return parts
 
-    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The one array the reader made."""
         return list(results)
 

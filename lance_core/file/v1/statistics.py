@@ -49,7 +49,7 @@ class StatisticsCollector:
     def __init__(self) -> None:
         self._columns: dict[int, _Column] = {}
 
-    def add(self, field_id: int, array: pa.Array) -> None:
+    def add(self, field_id: int, array: pa.Array[Any]) -> None:
         """The values of a field in one batch; types without statistics are passed over."""
         if not has_statistics(array.type):
             return
@@ -60,7 +60,7 @@ class StatisticsCollector:
         column.highs.append(high if isinstance(high, pa.Array) else pa.array([high], array.type))
 
     def write(
-        self, write_values: Callable[[pa.Array], PageSpot], write_table: Callable[[bytes], int]
+        self, write_values: Callable[[pa.Array[Any]], PageSpot], write_table: Callable[[bytes], int]
     ) -> PageStatistics | None:
         """Store the pages and their table; None when there are no statistics."""
         if not self._columns:
@@ -83,7 +83,7 @@ class StatisticsCollector:
         return PageStatistics(Schema(tuple(fields)), ids, write_table(encode_table(spots, ids, 1)))
 
 
-def _bounds(array: pa.Array) -> tuple[Any, Any]:
+def _bounds(array: pa.Array[Any]) -> tuple[Any, Any]:
     if str(array.type) in _VARIABLE:
         return _byte_bounds(array)
     values = array.drop_null()
@@ -116,7 +116,7 @@ def _widest(arrow_type: pa.DataType) -> tuple[Any, Any]:
     return bounds[0], bounds[1]
 
 
-def _byte_bounds(array: pa.Array) -> tuple[Any, Any]:
+def _byte_bounds(array: pa.Array[Any]) -> tuple[Any, Any]:
     if array.null_count == len(array):
         return None, None
     found = pc.min_max(array)

@@ -90,7 +90,7 @@ class FieldReader20:
             array: object = yield from self._read(self.node, window)
             return array
 
-    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The one array the reader made."""
         return list(results)
 
@@ -189,7 +189,7 @@ class FieldReader20:
             return (yield from read_lists(page, rows))
 
 
-def _checked(array: pa.Array, node: Node, rows: RowSelection) -> pa.Array:
+def _checked(array: pa.Array[Any], node: Node, rows: RowSelection) -> pa.Array:
     if len(array) != rows.num_rows:
         raise CorruptFileError(f"column {node.field.name!r} has {len(array)} of the {rows.num_rows} rows asked for")
     return array

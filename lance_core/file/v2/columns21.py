@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -202,7 +202,7 @@ class FieldReader:
         leaf = yield from column.fetch_together(parts, tables)
         return column.index, [leaf]
 
-    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array]:
+    def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The chunks of the window's array, from what the jobs returned."""
         if not self.columns:
             return [pa.nulls(num_rows, self.node.type)]

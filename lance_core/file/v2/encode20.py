@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ class ListSlice:
 class ValueSlice:
     """Values of a leaf."""
 
-    values: pa.Array
+    values: pa.Array[Any]
     num_rows: int
 
     @property
@@ -91,7 +92,7 @@ class ArrayEncoder:
         """The field id of each column."""
         return self._ids
 
-    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, Slice]]:
+    def split(self, field: int, array: pa.Array[Any]) -> Iterator[tuple[int, Slice]]:
         """(column, rows) of every column of one top-level field, from its storage array."""
         return enumerate(_split(self._nodes[field], array, len(array)), self._firsts[field])
 
@@ -104,7 +105,7 @@ class ArrayEncoder:
         return BlobColumn() if self._blobs[column] else None
 
 
-def _split(node: Node, array: pa.Array, num_rows: int) -> Iterator[Slice]:
+def _split(node: Node, array: pa.Array[Any], num_rows: int) -> Iterator[Slice]:
     if pa.types.is_struct(node.type) and array.null_count:
         raise InputError(
             f"struct {node.field.name!r} holds {array.null_count} nulls, which 2.0 files cannot keep",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,7 +65,7 @@ class LeafEncoder:
         """What to call a column in messages."""
         return self._leaves[column].field.name
 
-    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, LeafSlice]]:
+    def split(self, field: int, array: pa.Array[Any]) -> Iterator[tuple[int, LeafSlice]]:
         """(column, rows) of every column of one top-level field, from its storage array."""
         return enumerate(split(self._nodes[field], array), self._firsts[field])
 

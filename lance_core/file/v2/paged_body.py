@@ -47,7 +47,7 @@ class Encoder(Protocol):
         """Field id of each column."""
         ...
 
-    def split(self, field: int, array: pa.Array) -> Iterator[tuple[int, Any]]:
+    def split(self, field: int, array: pa.Array[Any]) -> Iterator[tuple[int, Any]]:
         """(column, rows) pairs of one top-level field, numbered from 0; rows have `num_bytes`."""
         ...
 
@@ -137,7 +137,7 @@ class PagedBody:
         """Where each of `fields` is stored."""
         return tuple(range(len(self._columns)))
 
-    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+    def append(self, arrays: Sequence[pa.Array[Any]], num_rows: int) -> None:
         """Storage arrays of all top-level fields; each is cut so that it adds not much more than a page at a time.
 
         InputError for rows that a file of this version cannot hold.
@@ -155,7 +155,7 @@ class PagedBody:
                 self._append(number, self._described(number, array.slice(start, step)))
         self._flush_excess()
 
-    def _described(self, number: int, array: pa.Array) -> pa.Array:
+    def _described(self, number: int, array: pa.Array[Any]) -> pa.Array:
         """The array, or what stands for its values when they are kept out of line."""
         node = self._blob_nodes.get(number)
         return array if node is None else self._blobs.replaced(node, array)
@@ -183,7 +183,7 @@ class PagedBody:
         self._ahead.abandon()
         self._sink.abort()
 
-    def _append(self, field: int, array: pa.Array) -> None:
+    def _append(self, field: int, array: pa.Array[Any]) -> None:
         for number, item in self._encoder.split(field, array):
             column = self._columns[number]
             if column.waiting and column.num_bytes + item.num_bytes > self._max_page_bytes * 5 // 4:

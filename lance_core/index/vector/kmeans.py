@@ -37,14 +37,14 @@ class KMeans:
         return f"KMeans(k={self.k}, metric_type={self._metric})"
 
     @property
-    def centroids(self) -> pa.Array | None:
+    def centroids(self) -> pa.Array[Any] | None:
         """The centres as a tensor column, None before `fit`."""
         if self._centroids is None:
             return None
         size = self._centroids.shape[1]
         made: Any = pa
         lists = pa.FixedSizeListArray.from_arrays(pa.array(self._centroids.reshape(-1)), size)
-        found: pa.Array = made.ExtensionArray.from_storage(made.fixed_shape_tensor(pa.float32(), (size,)), lists)
+        found: pa.Array[Any] = made.ExtensionArray.from_storage(made.fixed_shape_tensor(pa.float32(), (size,)), lists)
         return found
 
     def fit(self, data: Any) -> None:
@@ -54,7 +54,7 @@ class KMeans:
             raise InputError(f"{len(rows)} vectors cannot make {self.k} clusters")
         self._centroids, _ = train(rows, self.k, is_spherical=self._metric == "dot", max_iters=self._max_iters)
 
-    def predict(self, data: Any) -> pa.Array:
+    def predict(self, data: Any) -> pa.Array[Any]:
         """The cluster of each vector. InputError before `fit`."""
         if self._centroids is None:
             raise InputError("the model is not trained", cure="Call fit first.")

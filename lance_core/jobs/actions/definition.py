@@ -159,7 +159,7 @@ def _report(kind: str, spec: JobSpec, table: LanceDataset, **facts: Any) -> Repo
     return Report(kind, {"version": table.version, **facts})
 
 
-def _field(schema: pa.Schema, path: str) -> pa.Field | None:
+def _field(schema: pa.Schema, path: str) -> pa.Field[Any] | None:
     """The field of a dotted path; None when there is none."""
     fields, found = {item.name: item for item in schema}, None
     for part in path.split("."):
