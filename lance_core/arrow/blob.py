@@ -67,7 +67,7 @@ class Blob:
         return Blob(data=b"")
 
 
-class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+class BlobType(pa.ExtensionType):  # type: ignore[misc, unused-ignore]  # Any where no stubs are installed
     """The type of a blob column as users write it."""
 
     def __init__(self) -> None:

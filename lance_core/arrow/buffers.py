@@ -5,17 +5,18 @@ pyarrow takes anything with the buffer protocol and any type of column; its publ
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.arrays import Bools, Bytes
+from lance_core.arrays import Bytes
 
 
-def buffer_of(values: npt.NDArray[Any]) -> pa.Buffer:
-    """A buffer over the memory of a C-contiguous array; nothing is copied."""
+def buffer_of(values: npt.NDArray[Any] | bytes) -> pa.Buffer:
+    """A buffer over the memory of a C-contiguous array or of bytes; nothing is copied."""
     return pa.py_buffer(cast("Any", values))
 
 
@@ -29,6 +30,16 @@ def nulls(count: int, type_: pa.DataType) -> pa.Array[Any]:
     return cast("pa.Array[Any]", pa.nulls(count, cast("Any", type_)))
 
 
-def take_where(table: pa.Table, mask: Bools) -> pa.Table:
-    """The rows where `mask` is true."""
-    return table.filter(pa.array(mask))
+def take(array: pa.Array[Any], indices: npt.NDArray[Any]) -> pa.Array[Any]:
+    """The values at the indices."""
+    return array.take(cast("Any", pa.array(indices)))
+
+
+def numbers_of(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[int]:
+    """The values of a column of integers without nulls."""
+    return cast("list[int]", column.to_pylist())
+
+
+def fields_schema(fields: Sequence[pa.Field[Any]], metadata: Mapping[Any, Any] | None = None) -> pa.Schema:
+    """The schema of fields of any types."""
+    return pa.schema(cast("Any", fields), metadata=cast("Any", metadata))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrow.extension import BLOB_V2, EXTENSION_NAME
+from lance_core.arrow.kinds import as_dictionary, as_extension, as_list, as_struct, list_type
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import Schema
@@ -58,7 +59,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field[Any], *, first_row: int) -> p
     return array
 
 
-def _cast_field(array: pa.Array[Any], field: pa.Field[Any], *, path: str) -> pa.Array:
+def _cast_field(array: pa.Array[Any], field: pa.Field[Any], *, path: str) -> pa.Array[Any]:
     """`array` as the field has it; plain bytes may stand for blobs."""
     if _is_blob(field) and str(array.type) in _BYTES:
         array = _as_blob(array)
@@ -71,14 +72,14 @@ def _is_blob(field: pa.Field[Any]) -> bool:
     return (field.metadata or {}).get(EXTENSION_NAME.encode()) == BLOB_V2.encode()
 
 
-def _as_blob(array: pa.Array[Any]) -> pa.Array:
+def _as_blob(array: pa.Array[Any]) -> pa.Array[Any]:
     """Plain bytes as blob v2 values."""
     data = array.cast(pa.large_binary())
     mask = data.is_null() if data.null_count else None
     return pa.StructArray.from_arrays([data, pa.nulls(len(data), pa.string())], names=["data", "uri"], mask=mask)
 
 
-def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Array:
+def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Array[Any]:
     """`array` in the type `target`, or SchemaMismatchError naming the column at `path`."""
     if array.type == target and not isinstance(target, pa.BaseExtensionType):
         return array
@@ -87,10 +88,10 @@ def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Ar
             return array
         return pa.ExtensionArray.from_storage(target, cast_array(array, target.storage_type, path=path))
     if isinstance(array.type, pa.BaseExtensionType):
-        return cast_array(array.storage, target, path=path)
+        return cast_array(as_extension(array).storage, target, path=path)
     types = pa.types
     if types.is_struct(target) and types.is_struct(array.type):
-        return _cast_struct(array, target, path=path)
+        return _cast_struct(as_struct(array), target, path=path)
     if _is_list(target) and target.id == array.type.id:
         return _cast_list(array, target, path=path)
     if _is_harmless(array.type, target):
@@ -147,13 +148,16 @@ def _cast_struct(array: pa.StructArray, target: pa.StructType, *, path: str) -> 
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _cast_list(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Array:
+def _cast_list(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Array[Any]:
     if pa.types.is_fixed_size_list(target) and target.list_size != array.type.list_size:
         raise _mismatch(array.type, target, path=path)
+    values: pa.Array[Any]
     if pa.types.is_map(target):
-        values = _cast_entries(array.values, target, path=path)
+        values = _cast_entries(as_struct(as_list(array).values), target, path=path)
     else:
-        values = _cast_field(array.values, target.value_field, path=f"{path}.{target.value_field.name}")
+        values = _cast_field(
+            as_list(array).values, list_type(target).value_field, path=f"{path}.{list_type(target).value_field.name}"
+        )
     num_buffers = 1 if pa.types.is_fixed_size_list(target) else 2
     return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], offset=array.offset, children=[values])
 
@@ -186,10 +190,15 @@ def _first_null(
 ) -> tuple[str, int] | None:
     """(path, row) of the first forbidden null; row is -1 below a list, where positions are not rows."""
     if isinstance(array.type, pa.BaseExtensionType):
-        return _first_null(array.storage, pa.field(field.name, array.storage.type, field.nullable), path, parent_valid)
+        return _first_null(
+            as_extension(array).storage,
+            pa.field(field.name, as_extension(array).storage.type, field.nullable),
+            path,
+            parent_valid,
+        )
     if not field.nullable and _holds_null_values(array):
         # Keys that point at a null among the values.
-        array = array.dictionary.take(array.indices)
+        array = as_dictionary(array).dictionary.take(as_dictionary(array).indices)
     if not field.nullable and array.null_count:
         bad = array.is_null() if parent_valid is None else pc.and_(array.is_null(), parent_valid)
         row = pc.index(bad, True).as_py()
@@ -198,12 +207,12 @@ def _first_null(
     if not _has_required(array.type):
         return None
     if pa.types.is_struct(array.type):
-        return _first_null_in_struct(array, path, parent_valid)
+        return _first_null_in_struct(as_struct(array), path, parent_valid)
     return _first_null_in_list(array, path)
 
 
 def _holds_null_values(array: pa.Array[Any]) -> bool:
-    return bool(pa.types.is_dictionary(array.type) and array.dictionary.null_count)
+    return bool(pa.types.is_dictionary(array.type) and as_dictionary(array).dictionary.null_count)
 
 
 def _first_null_in_struct(array: pa.StructArray, path: str, parent_valid: pa.BooleanArray | None) -> tuple[str, int] | None:
@@ -225,9 +234,9 @@ def _first_null_in_list(array: pa.Array[Any], path: str) -> tuple[str, int] | No
         size = array.type.list_size
         first, lengths = array.offset * size, np.full(len(array), size)
     else:
-        offsets = array.offsets.to_numpy()
+        offsets = as_list(array).offsets.to_numpy()
         first, lengths = int(offsets[0]), np.diff(offsets)
-    items = array.values.slice(first, int(lengths.sum()))
+    items = as_list(array).values.slice(first, int(lengths.sum()))
     # Items of a null list are nobody's values.
     valid = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), lengths) if array.null_count else None
     name = "entries" if pa.types.is_map(array.type) else array.type.value_field.name

@@ -30,12 +30,12 @@ _ENTRY_SIZE = (1 << 28) - 1
 _WIDTHS = ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
 
 
-def encode_jsonb(texts: pa.Array[Any]) -> pa.Array:
+def encode_jsonb(texts: pa.Array[Any]) -> pa.Array[Any]:
     """A string array of JSON texts as large_binary JSONB; nulls stay null. InputError names the row that is no JSON."""
     return pa.array([_encode_text(text, row) for row, text in enumerate(texts.to_pylist())], pa.large_binary())
 
 
-def decode_jsonb(values: pa.Array[Any]) -> pa.Array:
+def decode_jsonb(values: pa.Array[Any]) -> pa.Array[Any]:
     """A binary array of JSONB as a string array of compact JSON texts. CorruptFileError for malformed values."""
     return pa.array([None if value is None else _decode_text(value) for value in values.to_pylist()], pa.string())
 

@@ -13,7 +13,7 @@ Only types without child fields live here; struct, list and map are built from t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -141,13 +141,14 @@ def parse_logical(text: str, *, path: str = "") -> pa.DataType:
 def _parse_timestamp(rest: str) -> pa.DataType:
     # A zone may itself hold a colon ("+05:30"), so only the first one separates.
     unit, _, zone = rest.partition(":")
-    return pa.timestamp(unit, None if zone in ("", "-") else zone)
+    return cast("pa.DataType", pa.timestamp(cast("Any", unit), None if zone in ("", "-") else zone))
 
 
 def _parse_decimal(rest: str) -> pa.DataType:
     width, precision, scale = rest.split(":")
-    make = {"128": pa.decimal128, "256": pa.decimal256}[width]
-    return make(int(precision), int(scale))
+    make: Any = {"128": pa.decimal128, "256": pa.decimal256}[width]
+    made: pa.DataType = make(int(precision), int(scale))
+    return made
 
 
 def _parse_fixed_size_binary(rest: str) -> pa.DataType:
@@ -174,7 +175,7 @@ def _parse_dictionary(rest: str) -> pa.DataType:
     index_type = _SIMPLE[index]
     if not pa.types.is_integer(index_type):
         raise ValueError(f"index type {index}")
-    return pa.dictionary(index_type, parse_logical(value))
+    return cast("pa.DataType", pa.dictionary(index_type, cast("Any", parse_logical(value))))
 
 
 _PARSERS = {

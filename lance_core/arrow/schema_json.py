@@ -11,7 +11,7 @@ A type is its logical name; types of parts add `fields`, those of a fixed size a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -103,7 +103,7 @@ def _type_named(name: str) -> pa.DataType:
     parts = rest.split(":")
     if kind == "timestamp":
         unit, _, zone = rest.partition(":")
-        return pa.timestamp(unit, None if zone == _NO_ZONE else zone)
+        return cast("pa.DataType", pa.timestamp(unit, None if zone == _NO_ZONE else zone))
     made: Any = None
     if kind in ("time32", "time64", "duration"):
         made = getattr(pa, kind)(rest)

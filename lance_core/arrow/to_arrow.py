@@ -9,7 +9,7 @@ struct       struct of the children      struct of the children's storage types
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -92,7 +92,8 @@ def _map_type(schema: Schema, field: Field, convert: _Convert) -> pa.DataType:
     entries = schema.children(_only_child(schema, field).id)
     if len(entries) != 2:
         raise FormatError(f"map {field.name!r} must have a key and a value field, got {len(entries)} fields")
-    return pa.map_(convert(schema, entries[0]), convert(schema, entries[1]))
+    key, value = convert(schema, entries[0]), convert(schema, entries[1])
+    return cast("pa.DataType", pa.map_(cast("Any", key), cast("Any", value)))
 
 
 def _only_child(schema: Schema, field: Field) -> Field:

@@ -50,5 +50,5 @@ def _vectors(rows: Any, ndim: int | None, *, check: bool) -> pa.Array[Any]:
         flat = np.asarray(rows, np.float32).reshape(-1)
     except (TypeError, ValueError) as error:
         raise InputError(f"these are no vectors of numbers: {error}") from error
-    made: Any = pa.FixedSizeListArray.from_arrays(pa.array(flat), size)
+    made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(pa.array(flat), size)
     return made

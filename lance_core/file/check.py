@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrow.cast import check_nulls
+from lance_core.arrow.kinds import as_list, as_struct
 from lance_core.errors import CorruptFileError, FormatError, SchemaMismatchError
 from lance_core.file.error_location import located
 from lance_core.file.open_file import OpenFile
@@ -93,11 +95,12 @@ def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None
         raise CorruptFileError(f"{read} rows were read, the file says that it has {num_rows}")
 
 
-def _check_places(opened: OpenFile, column: pa.Array) -> None:
+def _check_places(opened: OpenFile, column: pa.Array[Any]) -> None:
     """Whether blobs of files before 2.2 lie in their file."""
     if not pa.types.is_struct(column.type) or tuple(column.type.names) != _OLD_BLOB:
         return
-    ends = pc.if_else(pc.greater(column.field(1), 0), pc.add(column.field(0), column.field(1)), 0)
+    start, size = as_struct(column).flatten()
+    ends = pc.if_else(pc.greater(size, pa.scalar(0, size.type)), pc.add(start, size), pa.scalar(0, start.type))
     last = pc.max(ends).as_py() or 0
     if last > opened.file_size:
         raise CorruptFileError(f"a blob ends at byte {last} of a file of {opened.file_size} bytes")
@@ -109,13 +112,13 @@ def _check_statistics(opened: LegacyFile, schema: Schema, field: Field) -> None:
     if found is None or len(found) == 0:
         return
     starts = opened.tables.metadata.batch_offsets
-    for number, bounds in enumerate(found.to_pylist()):
+    for number, bounds in enumerate(cast("list[Any]", as_list(found).to_pylist())):
         (table,) = [pa.Table.from_batches(opened.read(schema, ranges=[(starts[number], starts[number + 1])]))]
         values = table.column(0)
         # Nulls are stored as zeros or empty values, and counted: such values say nothing.
         if bounds["null_count"] or not _is_ordered(values.type):
             continue
-        extremes = pc.min_max(values).as_py()
+        extremes: Any = pc.min_max(values).as_py()
         for name, is_within in (("min", _is_at_most), ("max", _is_at_least)):
             bound, value = bounds[f"{name}_value"], extremes[name]
             if bound is not None and value is not None and not is_within(bound, value):

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow.buffers import nulls
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
@@ -121,7 +122,7 @@ class FileProjection:
             return batch
         if not self.arrow_schema.names:
             return no_columns(len(order))
-        return batch.take(pa.array(order))
+        return batch.take(cast("Any", pa.array(order)))
 
     def rows_within(self, num_bytes: int) -> int:
         """About how many rows take up `num_bytes` once decoded, at least one."""
@@ -227,9 +228,9 @@ def _combine(table: pa.Table) -> pa.RecordBatch:
 
 def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     if column.num_chunks == 1:
-        return column.chunk(0)
+        return cast("pa.Array[Any]", column.chunk(0))
     if column.num_chunks == 0:
-        return pa.nulls(0, column.type)
+        return nulls(0, column.type)
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries()
     return pa.concat_arrays(column.chunks)

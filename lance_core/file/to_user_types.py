@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow.jsonb import decode_jsonb
+from lance_core.arrow.kinds import as_list, as_struct, list_type
 
 
-def finish(array: pa.Array[Any], target: pa.DataType) -> pa.Array:
+def finish(array: pa.Array[Any], target: pa.DataType) -> pa.Array[Any]:
     """`array` as `target`; the same object when the types agree."""
     if array.type == target:
         return array
@@ -22,13 +23,13 @@ def finish(array: pa.Array[Any], target: pa.DataType) -> pa.Array:
     if pa.types.is_large_binary(array.type) and pa.types.is_string(target):
         return decode_jsonb(array)
     if pa.types.is_struct(target):
-        children = [finish(_raw_child(array, i), target.field(i).type) for i in range(target.num_fields)]
+        children = [finish(_raw_child(as_struct(array), i), target.field(i).type) for i in range(target.num_fields)]
         return pa.Array.from_buffers(target, len(array), array.buffers()[:1], offset=array.offset, children=children)
     if pa.types.is_fixed_size_list(target):
-        values = finish(array.values, target.value_type)
+        values = finish(as_list(array).values, target.value_type)
         return pa.Array.from_buffers(target, len(array), array.buffers()[:1], offset=array.offset, children=[values])
-    item = pa.struct([target.key_field, target.item_field]) if pa.types.is_map(target) else target.value_type
-    values = finish(array.values, item)
+    item = pa.struct([target.key_field, target.item_field]) if pa.types.is_map(target) else list_type(target).value_type
+    values = finish(as_list(array).values, item)
     return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[values])
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
+from lance_core.arrow.buffers import nulls
 from lance_core.commit.naming import INDEX_CHECKSUMS
 from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.expr.ast import Expr
@@ -239,9 +240,9 @@ def column_batch(path: tuple[str, ...], values: Any) -> pa.RecordBatch:
 def gather(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[Any, Any]:
     """All training data: the values as one Arrow array, the ids as uint64. A column that is NOT NULL is like any other."""
     found = [*_nonempty(batches)]
-    values: Any = pa.chunked_array([batch.column(VALUE) for batch in found], value_type).combine_chunks()
+    values: Any = pa.chunked_array([batch.column(VALUE) for batch in found], cast("Any", value_type)).combine_chunks()
     if isinstance(values, pa.ChunkedArray):
-        values = values.chunk(0) if values.num_chunks else pa.nulls(0, value_type)
+        values = values.chunk(0) if values.num_chunks else nulls(0, value_type)
     return values, pa.chunked_array([batch.column(ID) for batch in found], pa.uint64()).to_numpy()
 
 

@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass, fields
 
 import pyarrow as pa
 
+from lance_core.arrow.buffers import fields_schema
 from lance_core.dataset.handle.open import dataset, write_dataset
 from lance_core.errors import NotFoundError
 from lance_core.maintenance.price import Cost, Measured
 
 _UTC = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema(
+SCHEMA = fields_schema(
     [
         pa.field("at", _UTC), pa.field("uri", pa.string()), pa.field("action", pa.string()),
         pa.field("outcome", pa.string()), pa.field("reason", pa.string()), pa.field("run", pa.string()),

@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lance_core.arrow.buffers import numbers_of
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.specs.spec import SourceSpec
 
@@ -55,7 +56,7 @@ class DirectParquet:
         """The rows of the tasks whose numbers come in (column `id`)."""
         conformer = Conformer(self.schema, uri="")
         for batch in numbers:
-            for number in batch.column("id").to_pylist():
+            for number in numbers_of(batch.column("id")):
                 for piece in self.tasks[number]:
                     with pq.ParquetFile(piece.path, pre_buffer=False) as file:
                         groups = [*range(piece.start, piece.end)]
@@ -125,7 +126,7 @@ def _fits(found: pa.Schema, field: Any) -> bool:
     if field.name not in found.names:
         return False
     theirs = found.field(field.name).type
-    return bool(_SAME.get(theirs, theirs).equals(field.type))
+    return bool(cast("pa.DataType", _SAME.get(theirs, theirs)).equals(field.type))
 
 
 def wrap(read: DirectParquet, work: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow.buffers import numbers_of
 from lance_core.spark.options import parse_options
 from lance_core.spark.source import LanceSource
 from lance_core.spark.source_read import FragmentGroup, LanceReader
@@ -31,7 +32,7 @@ class _Tasks:
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for number in batch.column("id").to_pylist():
+            for number in numbers_of(batch.column("id")):
                 yield from self.reader.read(self.groups[number])
 
 

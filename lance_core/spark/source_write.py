@@ -88,7 +88,7 @@ class LanceWriter(DataSourceArrowWriter):
         self._work = plan.make_work(self._attempt)
         self._conclude, self._properties = plan.conclude, dict(plan.properties)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task."""
         if self._done is not None:
             return TaskMessage(None)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit import naming
 from lance_core.commit.identities import identities_of
 from lance_core.commit.log.deletion_files import deletion_file_path
@@ -53,7 +54,7 @@ class Judge:
             schema = manifest.schema
             plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, ["id", "value"]))
             table = scan_table(snapshot, plan)
-            self._rows[key] = tuple(zip(table["id"].to_pylist(), table["value"].to_pylist(), strict=True))
+            self._rows[key] = tuple(zip(numbers_of(table["id"]), numbers_of(table["value"]), strict=True))
         return self._rows[key]
 
 

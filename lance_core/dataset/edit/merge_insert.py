@@ -13,13 +13,14 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Addresses, Ints
 from lance_core.arrow import check_compatible, schema_from_arrow
+from lance_core.arrow.buffers import fields_schema
 from lance_core.arrow.shown import shown
 from lance_core.commit.naming import data_path
 from lance_core.dataset.edit.key_lookup import match_keys
@@ -154,7 +155,7 @@ def _without_views(source: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in source.schema
     ]
     fields = [field.with_type(kind) for field, kind in zip(source.schema, types, strict=True)]
-    return source if types == source.schema.types else source.cast(pa.schema(fields, source.schema.metadata))
+    return source if types == source.schema.types else source.cast(fields_schema(fields, source.schema.metadata))
 
 
 def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: MergePlan) -> _Pairs:
@@ -162,7 +163,7 @@ def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: Merge
     if spec.condition is None or len(pairs.target) == 0:
         return pairs
     target = _old(snapshot, pairs.target, snapshot.arrow_schema.names)
-    both = {"source": source.take(pa.array(pairs.source)), "target": target}
+    both = {"source": source.take(cast("Any", pa.array(pairs.source))), "target": target}
     structs = [pa.chunked_array([_struct(table)]) for table in both.values()]
     (batch,) = pa.table(structs, names=[*both]).combine_chunks().to_batches()
     expr: Expr = parse_filter(spec.condition, batch.schema)
@@ -172,7 +173,7 @@ def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: Merge
 
 def _struct(table: pa.Table) -> Any:
     combined = table.combine_chunks()
-    arrays = [combined.column(name).chunk(0) for name in combined.column_names]
+    arrays: list[Any] = [combined.column(name).chunk(0) for name in combined.column_names]
     return pa.StructArray.from_arrays(arrays, fields=[*combined.schema])
 
 
@@ -219,7 +220,7 @@ def _rows(snapshot: Snapshot, source: pa.Table, updated: _Pairs, inserted: pa.Ta
     target = snapshot.arrow_schema
     lacking = [name for name in target.names if name not in source.column_names]
     if len(updated.target):
-        new = source.take(pa.array(updated.source))
+        new = source.take(cast("Any", pa.array(updated.source)))
         old = _old(snapshot, updated.target, lacking) if lacking else None
         columns = [old.column(name) if old is not None and name in lacking else new.column(name) for name in target.names]
         yield from pa.Table.from_arrays(columns, names=target.names).to_batches()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -130,7 +130,9 @@ def update_fragment_columns(
         left = {name: batch.column(batch.schema.get_field_index(name)) for name in names}
         found = pc.index_in(batch.column(batch.schema.get_field_index(left_on)), value_set=keys)
         own = np.arange(batch.num_rows, dtype=np.int64)
-        picked = np.where(pc.is_valid(found), pc.fill_null(found, 0).to_numpy() + batch.num_rows, own)
+        picked = np.where(
+            pc.is_valid(found), cast("Any", pc.fill_null(cast("Any", found), 0)).to_numpy() + batch.num_rows, own
+        )
         matched.append(rows_before + own[picked >= batch.num_rows])
         rows_before += batch.num_rows
         arrays = [pa.concat_arrays([left[name], values[name]]).take(pa.array(picked)) for name in names]

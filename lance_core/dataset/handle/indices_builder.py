@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.buffers import fields_schema
 from lance_core.dataset.scan.nearest_request import vector_type
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.single_file import LanceFileReader, LanceFileWriter
@@ -147,14 +148,14 @@ class IndicesBuilder:
 
 def _lists(rows: Any) -> pa.Array[Any]:
     flat = np.ascontiguousarray(rows, np.float32).reshape(-1)
-    made: Any = pa.FixedSizeListArray.from_arrays(pa.array(flat), rows.shape[1])
+    made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(pa.array(flat), rows.shape[1])
     return made
 
 
 def _save(
     uri: str, name: str, column: pa.Array[Any], metadata: Mapping[str, str], storage_options: Mapping[str, str] | None
 ) -> None:
-    schema = pa.schema([pa.field(name, column.type)], metadata=dict(metadata))
+    schema = fields_schema([pa.field(name, column.type)], metadata=dict(metadata))
     with LanceFileWriter(uri, schema, storage_options=storage_options) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays([column], schema=schema))
 

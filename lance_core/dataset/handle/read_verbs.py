@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -90,7 +90,7 @@ class ExploringVerbs:
         from lance_core.dataset.query.scanner import LanceScanner
         from lance_core.dataset.scan.request import ScanRequest
 
-        return LanceScanner(self._snapshot, ScanRequest()).to_table().sort_by(sorting)
+        return LanceScanner(self._snapshot, ScanRequest()).to_table().sort_by(cast("Any", sorting))
 
     def all_files(self) -> pa.RecordBatchReader:
         """Every file below the table: base_uri, path, size_bytes, last_modified."""

@@ -42,7 +42,7 @@ def validate_vector_index(
     found = 0
     for vector in vectors:
         query = {"column": column, "q": vector, "k": 1, "nprobes": 1, "refine_factor": refine_factor}
-        distances = dataset.to_table([column], nearest=query).column("_distance").to_pylist()
+        distances: list[Any] = dataset.to_table([column], nearest=query).column("_distance").to_pylist()
         found += bool(distances) and abs(distances[0]) < _NEAR
     if vectors and found / len(vectors) < pass_threshold:
         raise InputError(

@@ -13,14 +13,16 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.buffers import nulls, take
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
+from lance_core.arrow.kinds import as_list, as_struct
 from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.naming import DATA
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part
@@ -166,7 +168,7 @@ def describe_blobs(snapshot: Snapshot, name: str, addresses: npt.NDArray[np.uint
     parts = [pa.array([], kind)]
     for number in np.unique(owners).tolist():
         parts += _described(reader_of(snapshot, fragments[number]), schema, offsets[owners == number], kind)
-    return pa.concat_arrays(parts).take(pa.array(order))
+    return take(pa.concat_arrays(parts), order)
 
 
 def _described(
@@ -174,7 +176,7 @@ def _described(
 ) -> list[pa.Array[Any]]:
     file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
     if file is None:
-        return [pa.nulls(len(offsets), kind)]  # a column that came later
+        return [nulls(len(offsets), kind)]  # a column that came later
     projection = reader.open(file).project(stored_part(schema, file), blobs="descriptions")
     read = projection.read(ranges=RowSelection.indices(offsets), batch_size=max(len(offsets), 1))
     return [batch.column(0) for batch in read]
@@ -230,10 +232,10 @@ def _largest_size(array: pa.Array[Any]) -> int:
     if pa.types.is_struct(array.type):
         names = [field.name for field in array.type]
         if "position" in names and "size" in names:
-            return pc.max(array.field(names.index("size"))).as_py() or 0
-        return max((_largest_size(array.field(number)) for number in range(len(names))), default=0)
+            return pc.max(as_struct(array).field(names.index("size"))).as_py() or 0
+        return max((_largest_size(as_struct(array).field(number)) for number in range(len(names))), default=0)
     if pa.types.is_nested(array.type):
-        return _largest_size(array.values)
+        return _largest_size(as_list(array).values)
     return 0
 
 
@@ -248,7 +250,7 @@ def _places(reader: FragmentReader, field: Field, offsets: npt.NDArray[np.int64]
         column = batch.column(0)
         for name in _below(reader.snapshot, field):
             column = pc.struct_field(column, name)
-        for value in column.to_pylist():
+        for value in cast("list[Any]", column.to_pylist()):
             yield None if _is_null(value) else _place(reader.snapshot, file, value)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +73,7 @@ def sorted_indices(table: pa.Table, order: Iterable[ColumnOrdering]) -> Any:
             directions.append((str(number), "ascending" if item.ascending else "descending"))
     if not directions:
         return pa.array(np.arange(table.num_rows))
-    return pc.sort_indices(pa.table(keys), sort_keys=directions)
+    return pc.sort_indices(pa.table(keys), sort_keys=cast("Any", directions))
 
 
 def _comparable(column: Any, name: str) -> Any:

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Addresses
 from lance_core.arrow.extension import BLOB_V2
+from lance_core.arrow.kinds import as_struct
 from lance_core.dataset.scan.blobs import describe_blobs, is_blob, open_blobs
 from lance_core.dataset.scan.projection import Output, Projection, needs_of
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
@@ -119,7 +120,7 @@ def _reading(snapshot: Snapshot, name: str, stored: str) -> Make:
         column = batch.column(batch.schema.get_field_index(name))
         # Where another library registered the type with pyarrow, the struct is its storage.
         column = column.storage if isinstance(column, pa.ExtensionArray) else column
-        data = column.field("data")
+        data = as_struct(column).field("data")
         away = column.is_valid().to_numpy(zero_copy_only=False) & data.is_null().to_numpy(zero_copy_only=False)
         values = [value if ok else None for value, ok in zip(data.to_pylist(), column.is_valid().to_pylist(), strict=True)]
         for index, file in zip(np.flatnonzero(away).tolist(), open_blobs(snapshot, stored, addresses[away]), strict=True):

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
+from lance_core.arrow.kinds import as_list, as_struct, list_type
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.fetch import Buffer, ByteRange, Fetch
@@ -46,7 +47,7 @@ def described_schema(schema: Schema) -> pa.Schema:
     return arrow
 
 
-def _described_field(schema: Schema, field: Field, arrow: pa.Field[Any]) -> pa.Field:
+def _described_field(schema: Schema, field: Field, arrow: pa.Field[Any]) -> pa.Field[Any]:
     kind = DESCRIPTOR if field.extension_name == BLOB_V2 else PAIR if is_old_blob(field) else None
     if kind is not None:
         return pa.field(field.name, kind, nullable=field.nullable, metadata=_DESCRIBED)
@@ -158,26 +159,26 @@ class BlobReader:
         """The values, as the type the table's schema names."""
         return [self._filled(self.inner.node, chunk, self.type) for chunk in self.inner.assemble(results, num_rows)]
 
-    def _filled(self, node: Node, array: pa.Array[Any], target: pa.DataType) -> pa.Array:
+    def _filled(self, node: Node, array: pa.Array[Any], target: pa.DataType) -> pa.Array[Any]:
         """The array with values in place of the descriptors anywhere in it."""
         if not blob_below(node):
             return finish(array, target)
         if isinstance(node, LeafNode):
-            return self._values(array, target)
+            return self._values(as_struct(array), target)
         if isinstance(node, StructNode):
             children = [
-                self._filled(child, array.field(number), target.field(number).type)
+                self._filled(child, as_struct(array).field(number), target.field(number).type)
                 for number, child in enumerate(node.children)
             ]
             return pa.Array.from_buffers(target, len(array), array.buffers()[:1], children=children)
-        item = pa.struct([target.key_field, target.item_field]) if pa.types.is_map(target) else target.value_type
-        values = self._filled(node.item, array.values, item)
+        item = pa.struct([target.key_field, target.item_field]) if pa.types.is_map(target) else list_type(target).value_type
+        values = self._filled(node.item, as_list(array).values, item)
         num_buffers = 1 if pa.types.is_fixed_size_list(target) else 2
         return pa.Array.from_buffers(target, len(array), array.buffers()[:num_buffers], children=[values])
 
     def _values(self, chunk: pa.StructArray, target: pa.DataType) -> pa.Array[Any]:
         wanted = _Wanted()
-        rows = chunk.to_pylist()
+        rows: list[Any] = cast("pa.Array[Any]", chunk).to_pylist()
         for row, item in enumerate(rows):
             if item is not None:
                 wanted.add(row, item, self.path, self.file_size)
@@ -187,7 +188,7 @@ class BlobReader:
             values.append(None if item is None else _value(item, found.get(row)))
         storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
         array = pa.array(values, storage)
-        return array if storage is target else pa.ExtensionArray.from_storage(target, array)
+        return array if storage is target else pa.ExtensionArray.from_storage(cast("pa.BaseExtensionType", target), array)
 
     def _fetch(self, ranges: Mapping[str, list[tuple[int, ByteRange]]]) -> dict[int, bytes]:
         jobs = [(path, _get([item for _, item in pairs])) for path, pairs in ranges.items()]

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.buffers import buffer_of
 from lance_core.arrow.extension import BLOB_V2
+from lance_core.arrow.kinds import as_list, as_struct
 from lance_core.errors import InputError
 from lance_core.fetch import ByteRange
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
@@ -68,35 +70,36 @@ class BlobStore:
         """Whether the field is, or holds, a blob column."""
         return any(is_blob(leaf.field, self.version) for leaf in leaves(node))
 
-    def replaced(self, node: Node, array: pa.Array[Any]) -> pa.Array:
+    def replaced(self, node: Node, array: pa.Array[Any]) -> pa.Array[Any]:
         """The array (of the field's storage type) with descriptors in place of blobs."""
         if not self.has_blobs(node):
             return array
         if isinstance(node, LeafNode):
-            return self._new(node.field, array) if pa.types.is_struct(array.type) else self._old(array)
+            return self._new(node.field, as_struct(array)) if pa.types.is_struct(array.type) else self._old(array)
         if isinstance(node, StructNode):
-            children = [self.replaced(child, array.field(number)) for number, child in enumerate(node.children)]
+            children = [self.replaced(child, as_struct(array).field(number)) for number, child in enumerate(node.children)]
             fields = [pa.field(child.field.name, made.type) for child, made in zip(node.children, children, strict=True)]
             return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
         return self._list(node, array)
 
-    def _list(self, node: ListNode, array: pa.Array[Any]) -> pa.Array:
+    def _list(self, node: ListNode, array: pa.Array[Any]) -> pa.Array[Any]:
         if node.dimension:
             start, end = array.offset * node.dimension, (array.offset + len(array)) * node.dimension
         else:
-            start, end = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
+            ends = as_list(array).offsets
+            start, end = (ends[0].as_py(), ends[-1].as_py()) if len(array) else (0, 0)
         # Only the items of these rows: the array may be a slice of a batch whose other rows come another time.
-        values = self.replaced(node.item, array.values.slice(start, end - start))
+        values = self.replaced(node.item, as_list(array).values.slice(start, end - start))
         validity = array.is_valid() if array.null_count else None
         buffers = [None if validity is None else validity.buffers()[1]]
         kind = _list_type(node, values.type)
         if not node.dimension:
             width = np.int64 if pa.types.is_large_list(array.type) else np.int32
-            offsets = array.offsets.to_numpy() - start if len(array) else np.zeros(1)
-            buffers.append(pa.py_buffer(np.ascontiguousarray(offsets, width)))
+            offsets = as_list(array).offsets.to_numpy() - start if len(array) else np.zeros(1)
+            buffers.append(buffer_of(np.ascontiguousarray(offsets, width)))
         return pa.Array.from_buffers(kind, len(array), buffers, children=[values])
 
-    def _old(self, array: pa.Array[Any]) -> pa.Array:
+    def _old(self, array: pa.Array[Any]) -> pa.Array[Any]:
         positions = np.full(len(array), _NULL_POSITION[self.version], np.uint64)
         sizes = np.zeros(len(array), np.uint64)
         for row, value in enumerate(array):

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrays import Bools, Bytes
+from lance_core.arrow.buffers import bytes_of
+from lance_core.arrow.kinds import as_dictionary, as_fixed_size_list, as_struct
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.values import is_variable
@@ -26,16 +28,16 @@ def validity_of(array: pa.Array[Any]) -> Bools | None:
     """True where the array has a value, None when it has one everywhere. For dictionaries the value counts too."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.bool_)
-    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        return _dictionary_validity(array)
+    if pa.types.is_dictionary(array.type) and as_dictionary(array).dictionary.null_count:
+        return _dictionary_validity(as_dictionary(array))
     if array.null_count == 0:
         return None
     return _bits(array.buffers()[0], array.offset, len(array))
 
 
-def _bits(buffer: pa.Buffer, offset: int, count: int) -> Bools:
+def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bools:
     first = offset // 8
-    data = np.frombuffer(buffer, np.uint8)[first : (offset + count + 7) // 8]
+    data = _bytes(buffer)[first : (offset + count + 7) // 8]
     bits = np.unpackbits(data, count=offset - 8 * first + count, bitorder="little")
     return bits[offset - 8 * first :].view(np.bool_)
 
@@ -55,13 +57,13 @@ def block_of(array: pa.Array[Any]) -> LeafValues:
     if types.is_null(arrow_type) or (types.is_struct(arrow_type) and arrow_type.num_fields == 0):
         return ConstantValues(len(array))
     if types.is_dictionary(arrow_type):
-        return _dictionary(array)
+        return _dictionary(as_dictionary(array))
     if types.is_boolean(arrow_type):
         return FixedBlock(1, _bitmap(array), len(array))
     if types.is_fixed_size_list(arrow_type):
-        return _fixed_size_list(array)
+        return _fixed_size_list(as_fixed_size_list(array))
     if types.is_struct(arrow_type):
-        return _struct(array)
+        return _struct(as_struct(array))
     if types.is_string(arrow_type) or types.is_binary(arrow_type):
         return _variable(array, np.dtype(np.int32))
     if types.is_large_string(arrow_type) or types.is_large_binary(arrow_type):
@@ -72,7 +74,7 @@ def block_of(array: pa.Array[Any]) -> LeafValues:
 
 
 def _bytes(buffer: pa.Buffer | None) -> Bytes:
-    return np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    return np.empty(0, np.uint8) if buffer is None else bytes_of(buffer)
 
 
 def _fixed(array: pa.Array[Any]) -> FixedBlock:
@@ -94,7 +96,7 @@ def _bitmap(array: pa.Array[Any]) -> Bytes:
 def _variable(array: pa.Array[Any], dtype: np.dtype[Any]) -> VariableBlock:
     if len(array) == 0:
         return VariableBlock(np.zeros(1, dtype), np.empty(0, np.uint8))
-    offsets: npt.NDArray[Any] = np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array) + 1]
+    offsets: npt.NDArray[Any] = _bytes(array.buffers()[1]).view(dtype)[array.offset : array.offset + len(array) + 1]
     valid = validity_of(array)
     if valid is not None and bool((np.diff(offsets)[~valid] != 0).any()):
         # Bytes hidden under nulls must not be stored.

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.buffers import buffer_of, nulls
+from lance_core.arrow.kinds import as_dictionary
 from lance_core.errors import CorruptFileError
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_packed, leaves
 from lance_core.file.convert.values import bitmap, to_arrow
@@ -72,7 +74,7 @@ def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int)
 
 def _column(root: Node, leaf: LeafNode, pages: Sequence[Leaf]) -> _Column:
     if not pages:
-        return _Column(_no_rows(root, leaf), pa.nulls(0, leaf.type))
+        return _Column(_no_rows(root, leaf), nulls(0, leaf.type))
     joined = join_levels(pages)
     dimensions = [node.dimension or 1 if isinstance(node, ListNode) else 1 for node in _path(root, leaf)]
     if len(dimensions) != len(joined.layers):
@@ -120,19 +122,19 @@ def _no_rows(root: Node, leaf: LeafNode) -> list[Nesting]:
     return result
 
 
-def concat(arrays: Sequence[pa.Array[Any]], arrow_type: pa.DataType) -> pa.Array:
+def concat(arrays: Sequence[pa.Array[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """The arrays as one; dictionaries are unified."""
     if not arrays:
-        return pa.nulls(0, arrow_type)
+        return nulls(0, arrow_type)
     if len(arrays) == 1:
         return arrays[0]
     if pa.types.is_dictionary(arrow_type):
-        plain = [plain_dictionary(array) for array in arrays]
-        return pa.concat_arrays(pa.chunked_array(plain, arrow_type).unify_dictionaries().chunks)
+        plain: list[Any] = [plain_dictionary(as_dictionary(array)) for array in arrays]
+        return pa.concat_arrays(pa.chunked_array(plain, cast("Any", arrow_type)).unify_dictionaries().chunks)
     return pa.concat_arrays(arrays)
 
 
-def plain_dictionary(array: pa.DictionaryArray[Any, Any]) -> pa.DictionaryArray:
+def plain_dictionary(array: pa.DictionaryArray[Any, Any]) -> pa.DictionaryArray[Any, Any]:
     """The same array with its nulls among the keys: Arrow does not unify dictionaries that hold a null."""
     items = array.dictionary
     if not items.null_count:
@@ -142,10 +144,10 @@ def plain_dictionary(array: pa.DictionaryArray[Any, Any]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(places.take(array.indices), items.drop_null())
 
 
-def copied(array: pa.Array[Any]) -> pa.Array:
+def copied(array: pa.Array[Any]) -> pa.Array[Any]:
     """The array in buffers of its own, without an offset."""
     if pa.types.is_dictionary(array.type):
-        array = plain_dictionary(array)
+        array = plain_dictionary(as_dictionary(array))
     # `take` would do as well, but it gets slices of nested fixed-size lists wrong; joining gets them right.
     return pa.concat_arrays([array, array.slice(0, 0)])
 
@@ -154,7 +156,7 @@ def missing(node: Node, length: int) -> pa.Array[Any]:
     """What there is of a field without values: nulls, or structs that have no fields."""
     is_struct = isinstance(node, StructNode) or (pa.types.is_struct(node.type) and not node.type.num_fields)
     if not is_struct or all(leaf.column is None for leaf in leaves(node)):
-        return pa.nulls(length, node.type)
+        return nulls(length, node.type)
     children = [missing(child, length) for child in node.children] if isinstance(node, StructNode) else []
     return pa.Array.from_buffers(node.type, length, [None], children=children)
 
@@ -187,7 +189,7 @@ def _build_list(node: ListNode, columns: Mapping[int, _Column], depth: int, nest
     if not pa.types.is_large_list(node.type):
         if num_items > _MAX_INT32:
             raise CorruptFileError(f"{num_items} list items do not fit {node.type}")
-        buffer = pa.py_buffer(offsets.astype(np.int32))
+        buffer = buffer_of(offsets.astype(np.int32))
     else:
-        buffer = pa.py_buffer(np.ascontiguousarray(offsets, np.int64))
+        buffer = buffer_of(np.ascontiguousarray(offsets, np.int64))
     return pa.Array.from_buffers(node.type, nesting.length, [bitmap(nesting.validity), buffer], children=[item])

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Bools, Ints
+from lance_core.arrow.buffers import bytes_of, take
+from lance_core.arrow.kinds import as_list, as_struct
 from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of, validity_of
 from lance_core.file.convert.assemble import concat, copied
@@ -54,14 +56,14 @@ def split(
     elif isinstance(node, StructNode):
         steps = (*outer, ItemStep(validity_of(array)))
         for number, child in enumerate(node.children):
-            yield from split(child, array.field(number), steps, rows)
+            yield from split(child, as_struct(array).field(number), steps, rows)
     elif node.dimension:
         steps = (*outer, ItemStep(validity_of(array), node.dimension))
-        items = array.values.slice(array.offset * node.dimension, len(array) * node.dimension)
+        items = as_list(array).values.slice(array.offset * node.dimension, len(array) * node.dimension)
         yield from split(node.item, items, steps, rows)
     else:
         offsets = _offsets(array)
-        items = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+        items = as_list(array).values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
         yield from split(node.item, items, (*outer, ListStep(offsets - offsets[0], validity_of(array))), rows)
 
 
@@ -70,7 +72,7 @@ def _offsets(array: pa.Array[Any]) -> Ints:
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
         return np.zeros(1, np.int64)
-    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    return bytes_of(buffer).view(dtype)[array.offset : array.offset + len(array) + 1].astype(np.int64)
 
 
 def join_slices(slices: Sequence[LeafSlice]) -> LeafSlice:
@@ -129,12 +131,12 @@ def leaf_of(item: LeafSlice) -> Leaf:
     return Leaf(block_of(values), levels.rep, levels.def_, levels.layers, levels.num_rows)
 
 
-def _take_slots(values: pa.Array[Any], slots: Ints) -> pa.Array:
+def _take_slots(values: pa.Array[Any], slots: Ints) -> pa.Array[Any]:
     if len(slots) == 0:
         return values.slice(0, 0)
     first = int(slots[0])
     if int(slots[-1]) - first + 1 == len(slots):
         return values.slice(first, len(slots))
     if pa.types.is_fixed_size_list(values.type) and values.offset:
-        return copied(values).take(pa.array(slots))
-    return values.take(pa.array(slots))
+        return take(copied(values), slots)
+    return take(values, slots)

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
+from lance_core.arrow.kinds import list_type, struct_type
 from lance_core.arrow.logical import LIST_TYPES, MAP, STRUCT
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import FormatError
@@ -76,13 +78,13 @@ def build_tree(
         if (packs and is_packed(field)) or not children:
             return LeafNode(field, arrow_type, columns.get(field.id))
         below = tuple(build_tree(schema, child, columns, described=described, packs=packs) for child in children)
-        return StructNode(field, _struct_of(arrow_type, below), below)
+        return StructNode(field, _struct_of(struct_type(arrow_type), below), below)
     if logical in LIST_TYPES or logical == MAP:
         item = build_tree(schema, _only(field, children), columns, described=described, packs=packs)
         return ListNode(field, _list_of(arrow_type, item), item)
     if logical.startswith(_FSL_OF_STRUCT):
         item = build_tree(schema, _only(field, children), columns, described=described, packs=packs)
-        return ListNode(field, _list_of(arrow_type, item), item, arrow_type.list_size)
+        return ListNode(field, _list_of(arrow_type, item), item, list_type(arrow_type).list_size)
     return LeafNode(field, arrow_type, columns.get(field.id))
 
 
@@ -99,12 +101,12 @@ def _list_of(arrow_type: pa.DataType, item: Node) -> pa.DataType:
         entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
         if entries == item.type:
             return arrow_type
-        return pa.map_(arrow_type.key_field, item.type.field(1))
-    if arrow_type.value_type == item.type:
+        return cast("pa.DataType", pa.map_(cast("Any", arrow_type).key_field, item.type.field(1)))
+    if list_type(arrow_type).value_type == item.type:
         return arrow_type
-    value = arrow_type.value_field.with_type(item.type)
+    value = list_type(arrow_type).value_field.with_type(item.type)
     if types.is_fixed_size_list(arrow_type):
-        return pa.list_(value, arrow_type.list_size)
+        return cast("pa.DataType", pa.list_(value, arrow_type.list_size))
     return pa.large_list(value) if types.is_large_list(arrow_type) else pa.list_(value)
 
 

@@ -10,7 +10,7 @@ Slots under a null hold arbitrary bytes; the validity bitmap beside them is all 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrays import Bools
+from lance_core.arrow.buffers import buffer_of, bytes_of, nulls
+from lance_core.arrow.kinds import dictionary_type, list_type
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.dictionary import flatten
 from lance_core.errors import CorruptFileError
@@ -30,7 +32,7 @@ def bitmap(valid: Bools | None) -> pa.Buffer | None:
     """An Arrow validity buffer of a bool array; None stays None."""
     if valid is None:
         return None
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return buffer_of(np.packbits(valid, bitorder="little"))
 
 
 def to_arrow(values: LeafValues, arrow_type: pa.DataType, validity: pa.Buffer | None = None) -> pa.Array[Any]:
@@ -60,7 +62,7 @@ def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | Non
     no_width = not pa.types.is_fixed_size_binary(arrow_type) or arrow_type.byte_width > 0
     if pa.types.is_null(arrow_type) or (block.bits == 0 and no_width):
         # No bits at all: items of fixed-size lists that are all null.
-        return pa.nulls(block.count, arrow_type)
+        return nulls(block.count, arrow_type)
     if pa.types.is_fixed_size_list(arrow_type) and block.bits % arrow_type.list_size == 0:
         # Lists inside packed structs are stored as one wide value.
         items = FixedBlock(block.bits // arrow_type.list_size, block.data, block.count * arrow_type.list_size)
@@ -74,7 +76,7 @@ def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | Non
     needed = (block.count * block.bits + 7) // 8
     if len(block.data) < needed:
         raise CorruptFileError(f"{block.count} values of {block.bits} bits need {needed} bytes, got {len(block.data)}")
-    return pa.Array.from_buffers(arrow_type, block.count, [validity, pa.py_buffer(block.data)])
+    return pa.Array.from_buffers(arrow_type, block.count, [validity, buffer_of(block.data)])
 
 
 def is_variable(arrow_type: pa.DataType) -> bool:
@@ -99,14 +101,14 @@ def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer
         if dtype == np.int32 and len(offsets) and int(offsets[-1]) > _MAX_INT32:
             raise CorruptFileError(f"{int(offsets[-1])} bytes of values do not fit {arrow_type}")
         offsets = offsets.astype(dtype)
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(block.data)]
+    buffers = [validity, buffer_of(offsets), buffer_of(block.data)]
     return pa.Array.from_buffers(arrow_type, block.count, buffers)
 
 
 def _fixed_size_list(block: ListBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != block.dimension:
         raise _mismatch(f"lists of {block.dimension} items", arrow_type)
-    item_validity = None if block.validity is None else pa.py_buffer(block.validity)
+    item_validity = None if block.validity is None else buffer_of(block.validity)
     items = to_arrow(block.items, arrow_type.value_type, item_validity)
     if len(items) < block.count * block.dimension:
         raise CorruptFileError(f"{block.count} lists of {block.dimension} hold only {len(items)} items")
@@ -122,21 +124,21 @@ def _struct(block: StructBlock, arrow_type: pa.DataType, validity: pa.Buffer | N
 
 def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     is_dictionary = pa.types.is_dictionary(arrow_type)
-    items = to_arrow(block.items, arrow_type.value_type if is_dictionary else arrow_type)
+    items = to_arrow(block.items, list_type(arrow_type).value_type if is_dictionary else arrow_type)
     indices = _indices(block, len(items), validity)
     if is_dictionary:
-        index_type = arrow_type.index_type
+        index_type = dictionary_type(arrow_type).index_type
         if len(items) - 1 > _largest(index_type):
             raise CorruptFileError(f"a dictionary of {len(items)} items does not fit keys of type {index_type}")
         keys = np.ascontiguousarray(indices).astype(index_type.to_pandas_dtype(), copy=False)
-        array = pa.Array.from_buffers(index_type, len(keys), [validity, pa.py_buffer(keys)])
+        array = pa.Array.from_buffers(index_type, len(keys), [validity, buffer_of(keys)])
         return pa.DictionaryArray.from_arrays(array, items)
     if not pa.types.is_nested(arrow_type) and not is_variable(arrow_type) and arrow_type.bit_width >= 8:
         return _take_fixed(items, indices, arrow_type, validity)
     if isinstance(block.items, VariableBlock) and len(items):
         numbers = FixedBlock(8 * indices.dtype.itemsize, np.ascontiguousarray(indices).view(np.uint8), len(indices))
         return to_arrow(flatten(DictionaryBlock(numbers, block.items)), arrow_type, validity)
-    array = pa.Array.from_buffers(pa.from_numpy_dtype(indices.dtype), len(indices), [validity, pa.py_buffer(indices)])
+    array = pa.Array.from_buffers(pa.from_numpy_dtype(indices.dtype), len(indices), [validity, buffer_of(indices)])
     return pc.take(items, array, boundscheck=False)
 
 
@@ -147,7 +149,7 @@ def _indices(block: DictionaryBlock, num_items: int, validity: pa.Buffer | None)
         if validity is None:
             raise CorruptFileError(f"dictionary index {int(indices.max())}, the dictionary has {num_items} items")
         # Slots under a null may hold anything; point them at item 0.
-        valid = np.unpackbits(np.frombuffer(validity, np.uint8), count=len(indices), bitorder="little").astype(bool)
+        valid = np.unpackbits(bytes_of(validity), count=len(indices), bitorder="little").astype(bool)
         if valid.any() and int(indices[valid].max()) >= num_items:
             raise CorruptFileError(f"dictionary index {int(indices[valid].max())}, the dictionary has {num_items} items")
         indices = np.where(valid, indices, dtype.type(0))
@@ -159,14 +161,14 @@ def _take_fixed(
 ) -> pa.Array[Any]:
     width = arrow_type.bit_width // 8
     if len(items) == 0:
-        return pa.nulls(len(indices), arrow_type)
-    table = np.frombuffer(items.buffers()[1], np.uint8)[: len(items) * width].view(f"V{width}")
+        return nulls(len(indices), arrow_type)
+    table = np.frombuffer(cast("Any", items.buffers()[1]), np.uint8)[: len(items) * width].view(f"V{width}")
     # numpy gathers words fast and opaque bytes slowly.
     if width in (1, 2, 4, 8):
         table = table.view(f"<u{width}")
     # The indices were checked: clipping is the mode that does not check them again.
     picked = np.take(table, indices, mode="clip")
-    return pa.Array.from_buffers(arrow_type, len(indices), [validity, pa.py_buffer(picked.view(np.uint8))])
+    return pa.Array.from_buffers(arrow_type, len(indices), [validity, buffer_of(picked.view(np.uint8))])
 
 
 def _largest(index_type: pa.DataType) -> int:
@@ -174,7 +176,7 @@ def _largest(index_type: pa.DataType) -> int:
     return int(2 ** (bits - 1) - 1 if pa.types.is_signed_integer(index_type) else 2**bits - 1)
 
 
-def _encode_dictionary(plain: pa.Array[Any], arrow_type: pa.DictionaryType[Any, Any, Any]) -> pa.Array:
+def _encode_dictionary(plain: pa.Array[Any], arrow_type: pa.DictionaryType[Any, Any, Any]) -> pa.Array[Any]:
     encoded = plain.dictionary_encode()
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(arrow_type.index_type), encoded.dictionary)
 
@@ -183,14 +185,14 @@ def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buff
     if pa.types.is_struct(arrow_type) and arrow_type.num_fields == 0:
         return pa.Array.from_buffers(arrow_type, values.count, [validity], children=[])
     if values.scalar is None:
-        return pa.nulls(values.count, arrow_type)
+        return nulls(values.count, arrow_type)
     is_dictionary = pa.types.is_dictionary(arrow_type)
-    item = _scalar(values.scalar, arrow_type.value_type if is_dictionary else arrow_type)
+    item = _scalar(values.scalar, list_type(arrow_type).value_type if is_dictionary else arrow_type)
     if is_dictionary:
-        keys = np.zeros(values.count, arrow_type.index_type.to_pandas_dtype())
-        array = pa.Array.from_buffers(arrow_type.index_type, len(keys), [validity, pa.py_buffer(keys)])
+        keys = np.zeros(values.count, dictionary_type(arrow_type).index_type.to_pandas_dtype())
+        array = pa.Array.from_buffers(dictionary_type(arrow_type).index_type, len(keys), [validity, buffer_of(keys)])
         return pa.DictionaryArray.from_arrays(array, item)
-    repeated = pa.repeat(item[0], values.count)
+    repeated: pa.Array[Any] = pa.repeat(item[0], values.count)
     if validity is None:
         return repeated
     return pa.Array.from_buffers(arrow_type, values.count, [validity, *repeated.buffers()[1:]])

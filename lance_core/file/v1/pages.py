@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.arrow.buffers import buffer_of, nulls
+from lance_core.arrow.kinds import dictionary_type, list_type
 from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange, Fetch
@@ -52,7 +54,7 @@ class LegacyPages:
             children = yield from together([self.read(child, parts) for child in node.children])
             return pa.Array.from_buffers(node.type, count, [None], children=children)
         if node.field.id not in self._schema.by_id:
-            return pa.nulls(count, node.type)
+            return nulls(count, node.type)
         if isinstance(node, ListNode):
             return (yield from self._read_list(node, parts))
         if pa.types.is_struct(node.type):
@@ -139,7 +141,7 @@ class LegacyPages:
         ends = np.cumsum(lengths)
         if not large and int(ends[-1]) >= 1 << 31:
             raise CorruptFileError(f"{int(ends[-1])} items do not fit {node.type}")
-        buffer = pa.py_buffer(ends.astype(np.int64 if large else np.int32))
+        buffer = buffer_of(ends.astype(np.int64 if large else np.int32))
         return pa.Array.from_buffers(node.type, len(ends) - 1, [None, buffer], children=[items])
 
     def read_items(self, field: Field, arrow_type: pa.DataType) -> Fetch[Any]:
@@ -152,11 +154,14 @@ class LegacyPages:
 
     def _read_dictionary(self, node: LeafNode, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[Any]:
         keys, items = yield from together(
-            [self._read_values(node.type.index_type, spots), self.read_items(node.field, node.type.value_type)]
+            [
+                self._read_values(dictionary_type(node.type).index_type, spots),
+                self.read_items(node.field, list_type(node.type).value_type),
+            ]
         )
         if not len(items):
             # Null keys are stored as 0; with nothing to point at, that is what they still are.
-            return pa.nulls(len(keys), node.type)
+            return nulls(len(keys), node.type)
         numbers = keys.to_numpy(zero_copy_only=False)
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(items):
             raise CorruptFileError(f"dictionary key {int(numbers.max())}, the dictionary has {len(items)} items")
@@ -179,7 +184,7 @@ def _plain_width(arrow_type: pa.DataType) -> tuple[int, int]:
 
 def _lists(block: FixedBlock, arrow_type: pa.DataType, count: int) -> pa.Array[Any]:
     """Flat items as fixed-size lists, nested as the type says."""
-    item = arrow_type.value_type
-    number = count * arrow_type.list_size
+    item = list_type(arrow_type).value_type
+    number = count * list_type(arrow_type).list_size
     values = _lists(block, item, number) if pa.types.is_fixed_size_list(item) else to_arrow(block, item)
     return pa.Array.from_buffers(arrow_type, count, [None], children=[values])

@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.kinds import list_type
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Buffer, ByteRange, Fetch
 from lance_core.file.convert.tree import Node, build_tree
@@ -124,7 +125,7 @@ class LegacyFile(OpenFile):
         node = build_tree(self.schema, self.schema.by_id[field_id], {}, packs=False)
         pages = LegacyPages(self.schema, self.tables.table, self.file_size)
         with located(self.path, column=node.field.name):
-            items = drive_one(self.store, self.path, pages.read_items(node.field, node.type.value_type))
+            items = drive_one(self.store, self.path, pages.read_items(node.field, list_type(node.type).value_type))
         if pa.types.is_fixed_size_binary(items.type) or not pa.types.is_primitive(items.type):
             return tuple(value.as_buffer().to_pybytes() for value in items.fill_null(b"" if _is_bytes(items.type) else ""))
         width, data = items.type.bit_width // 8, memoryview(items.buffers()[1])
@@ -148,7 +149,8 @@ class LegacyFile(OpenFile):
         data = yield from _get(self._tail, found.page_table_position, table_size(ids, 1), self.file_size)
         pages = LegacyPages(found.schema, decode_table(data, ids, 1), self.file_size)
         num_batches = len(self.tables.metadata.batch_offsets) - 1
-        return (yield from pages.read(build_tree(found.schema, field, {}, packs=False), [Part(0, 0, num_batches)]))
+        read = yield from pages.read(build_tree(found.schema, field, {}, packs=False), [Part(0, 0, num_batches)])
+        return cast("pa.StructArray", read)
 
     def _project(self, schema: Schema, blobs: Blobs) -> FileProjection:
         pages = LegacyPages(self._stored, self.tables.table, self.file_size)
@@ -199,7 +201,8 @@ class _FieldReader:
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The one array the reader made."""
-        return list(results)
+        arrays: list[Any] = list(results)
+        return arrays
 
     def pages_of(self, window: RowSelection) -> str | None:
         """The batches that hold these rows: each is a page of the field."""

@@ -112,7 +112,7 @@ def _widest(arrow_type: pa.DataType) -> tuple[Any, Any]:
         return low, high
     stored = {"date32[day]": np.int32, "date64[ms]": np.int64}.get(str(arrow_type)) or arrow_type.to_pandas_dtype()
     info = np.iinfo(stored)
-    bounds = pa.array([info.min, info.max], pa.from_numpy_dtype(stored)).view(arrow_type)
+    bounds = pa.array([info.min, info.max], pa.from_numpy_dtype(np.dtype(stored))).view(arrow_type)
     return bounds[0], bounds[1]
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.buffers import buffer_of
+from lance_core.arrow.kinds import as_dictionary, as_list, as_struct, dictionary_type, list_type
 from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of
@@ -44,11 +47,11 @@ class LegacyBody:
             _check(node)
         if not any(_has_pages(node) for node in self._nodes):
             raise InputError("no column holds a value, and legacy files need one that does", cure="Use storage version 2.2.")
-        self._waiting: list[list[pa.Array]] = []
+        self._waiting: list[list[pa.Array[Any]]] = []
         self._num_waiting = 0
         self._offsets = [0]
         self._spots: dict[tuple[int, int], PageSpot] = {}
-        self._items: dict[int, pa.Array] = {}
+        self._items: dict[int, pa.Array[Any]] = {}
         self._fixed = {item.id for item in schema.fields if item.dictionary and item.dictionary.values is not None}
         self._statistics = StatisticsCollector()
         self.position = 0
@@ -68,7 +71,7 @@ class LegacyBody:
         """None: legacy files find pages by field id."""
         return ()
 
-    def append(self, arrays: Sequence[pa.Array], num_rows: int) -> None:
+    def append(self, arrays: Sequence[pa.Array[Any]], num_rows: int) -> None:
         """Storage arrays of all top-level fields."""
         start = 0
         while start < num_rows:
@@ -115,11 +118,11 @@ class LegacyBody:
         self._offsets.append(self._offsets[-1] + self._num_waiting)
         self._waiting, self._num_waiting = [], 0
 
-    def _measure(self, node: Node, array: pa.Array) -> None:
+    def _measure(self, node: Node, array: pa.Array[Any]) -> None:
         """Statistics of fields that have a value to a row."""
         if isinstance(node, StructNode):
             for number, child in enumerate(node.children):
-                self._measure(child, array.field(number))
+                self._measure(child, as_struct(array).field(number))
         elif isinstance(node, LeafNode):
             self._statistics.add(node.field.id, array)
 
@@ -128,26 +131,26 @@ class LegacyBody:
         self._write(data)
         return position
 
-    def _write_field(self, node: Node, array: pa.Array, batch: int) -> None:
+    def _write_field(self, node: Node, array: pa.Array[Any], batch: int) -> None:
         if isinstance(node, StructNode):
             for number, child in enumerate(node.children):
-                self._write_field(child, array.field(number), batch)
+                self._write_field(child, as_struct(array).field(number), batch)
         elif isinstance(node, ListNode):
             self._write_list(node, array, batch)
         elif pa.types.is_dictionary(node.type):
-            self._write_keys(node, array, batch)
+            self._write_keys(node, as_dictionary(array), batch)
         elif not pa.types.is_struct(node.type):
             self._spots[node.field.id, batch] = self._write_values(array)
 
-    def _write_list(self, node: ListNode, array: pa.Array, batch: int) -> None:
+    def _write_list(self, node: ListNode, array: pa.Array[Any], batch: int) -> None:
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         dtype = "<i8" if pa.types.is_large_list(node.type) else "<i4"
         self._spots[node.field.id, batch] = PageSpot(self.position, len(offsets))
         self._write(offsets.astype(dtype).tobytes())
-        self._write_field(node.item, array.flatten(), batch)
+        self._write_field(node.item, as_list(array).flatten(), batch)
 
-    def _write_keys(self, node: LeafNode, array: pa.DictionaryArray, batch: int) -> None:
+    def _write_keys(self, node: LeafNode, array: pa.DictionaryArray[Any, Any], batch: int) -> None:
         """Keys into one dictionary for the whole file: later batches are translated into what it holds by then."""
         array = plain_dictionary(array)
         known = self._known(node)
@@ -160,26 +163,27 @@ class LegacyBody:
                 f"column {node.field.name!r} holds {items[len(known)].as_py()!r}, which is not in the table's dictionary",
                 cure="Legacy tables keep one dictionary for good: write the table anew in version 2.2.",
             )
-        largest = 2 ** (node.type.index_type.bit_width - pa.types.is_signed_integer(node.type.index_type)) - 1
+        index_type = dictionary_type(node.type).index_type
+        largest = 2 ** (index_type.bit_width - pa.types.is_signed_integer(index_type)) - 1
         if len(items) - 1 > largest:
-            raise InputError(f"{len(items)} values of {node.field.name!r} do not fit {node.type.index_type} keys")
+            raise InputError(f"{len(items)} values of {node.field.name!r} do not fit {index_type} keys")
         places = pc.index_in(array.dictionary, value_set=items)
-        keys = pc.fill_null(pc.take(places, array.indices), 0).cast(node.type.index_type)
+        keys = cast("Any", pc.fill_null(cast("Any", pc.take(cast("Any", places), array.indices)), 0)).cast(index_type)
         self._items[node.field.id] = items
         self._spots[node.field.id, batch] = self._write_values(keys)
 
-    def _known(self, node: LeafNode) -> pa.Array | None:
+    def _known(self, node: LeafNode) -> pa.Array[Any] | None:
         """The values so far, to begin with those of the table."""
         found = node.field.dictionary
         if node.field.id not in self._items and found is not None and found.values is not None:
-            self._items[node.field.id] = _items_of(found.values, node.type.value_type)
+            self._items[node.field.id] = _items_of(found.values, list_type(node.type).value_type)
         return self._items.get(node.field.id)
 
-    def _write_items(self, items: pa.Array) -> LegacyDictionary:
+    def _write_items(self, items: pa.Array[Any]) -> LegacyDictionary:
         spot = self._write_values(items)
         return LegacyDictionary(spot.position, spot.length)
 
-    def _write_values(self, array: pa.Array) -> PageSpot:
+    def _write_values(self, array: pa.Array[Any]) -> PageSpot:
         """One page of values; strings put their bytes first and are found by their offsets."""
         if pa.types.is_null(array.type):
             return PageSpot(self.position, len(array))
@@ -213,7 +217,7 @@ def _exact(values: FixedBlock) -> npt.NDArray[np.uint8]:
     return values.data[: (values.count * values.bits + 7) // 8]
 
 
-def _filled(array: pa.Array) -> pa.Array:
+def _filled(array: pa.Array[Any]) -> pa.Array[Any]:
     """Nulls as zeros or empty values."""
     if array.null_count == len(array):
         return _zeros(len(array), array.type)
@@ -222,28 +226,29 @@ def _filled(array: pa.Array) -> pa.Array:
     except pa.ArrowNotImplementedError:
         # Types without a fill kernel go through plain Python values.
         zero = _zeros(1, array.type)[0].as_py()
-        return pa.array([zero if value is None else value for value in array.to_pylist()], array.type)
+        filled = [zero if value is None else value for value in array.to_pylist()]
+        return cast("pa.Array[Any]", pa.array(filled, array.type))
 
 
-def _zeros(count: int, arrow_type: pa.DataType) -> pa.Array:
+def _zeros(count: int, arrow_type: pa.DataType) -> pa.Array[Any]:
     types = pa.types
     if types.is_string(arrow_type) or types.is_binary(arrow_type):
-        buffers = [None, pa.py_buffer(np.zeros(count + 1, np.int32)), pa.py_buffer(b"")]
+        buffers = [None, buffer_of(np.zeros(count + 1, np.int32)), buffer_of(b"")]
     elif types.is_large_string(arrow_type) or types.is_large_binary(arrow_type):
-        buffers = [None, pa.py_buffer(np.zeros(count + 1, np.int64)), pa.py_buffer(b"")]
+        buffers = [None, buffer_of(np.zeros(count + 1, np.int64)), buffer_of(b"")]
     else:
-        buffers = [None, pa.py_buffer(np.zeros((count * arrow_type.bit_width + 7) // 8, np.uint8))]
+        buffers = [None, buffer_of(np.zeros((count * arrow_type.bit_width + 7) // 8, np.uint8))]
     return pa.Array.from_buffers(arrow_type, count, buffers)
 
 
-def _items_of(values: Sequence[bytes], arrow_type: pa.DataType) -> pa.Array:
+def _items_of(values: Sequence[bytes], arrow_type: pa.DataType) -> pa.Array[Any]:
     """An array from the bytes of each value."""
     if pa.types.is_primitive(arrow_type):
         return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(b"".join(values))])
     return pa.array(values, pa.large_binary()).cast(arrow_type)
 
 
-def _merged(known: pa.Array, more: pa.Array) -> pa.Array:
+def _merged(known: pa.Array[Any], more: pa.Array[Any]) -> pa.Array[Any]:
     unknown = pc.filter(more, pc.invert(pc.is_in(more, value_set=known)))
     return pa.concat_arrays([known, unknown.unique()]) if len(unknown) else known
 

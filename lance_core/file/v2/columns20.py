@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.arrow.buffers import buffer_of, nulls
 from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
@@ -92,7 +93,8 @@ class FieldReader20:
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The one array the reader made."""
-        return list(results)
+        arrays: list[Any] = list(results)
+        return arrays
 
     def pages_of(self, window: RowSelection) -> str | None:
         """The pages that hold these rows, in a column that has one slot for each."""
@@ -123,7 +125,7 @@ class FieldReader20:
             return pa.Array.from_buffers(node.type, rows.num_rows, [None], children=children)
         column = self.columns.get(node.field.id)
         if column is None:
-            return pa.nulls(rows.num_rows, node.type)
+            return nulls(rows.num_rows, node.type)
         if pa.types.is_struct(node.type) and not node.type.num_fields:
             # A struct without fields has a column of headers, and nothing in it.
             return pa.Array.from_buffers(node.type, rows.num_rows, [None], children=[])
@@ -160,7 +162,7 @@ class FieldReader20:
         if not pa.types.is_large_list(node.type) and int(offsets[-1]) > _MAX_INT32:
             raise CorruptFileError(f"{self.path}: {int(offsets[-1])} items of {node.field.name!r} do not fit {node.type}")
         dtype = np.int64 if pa.types.is_large_list(node.type) else np.int32
-        buffers = [_validity(found), pa.py_buffer(offsets.astype(dtype))]
+        buffers = [_validity(found), buffer_of(offsets.astype(dtype))]
         array = pa.Array.from_buffers(node.type, len(offsets) - 1, buffers, children=[values])
         return _checked(array, node, rows)
 
@@ -189,7 +191,7 @@ class FieldReader20:
             return (yield from read_lists(page, rows))
 
 
-def _checked(array: pa.Array[Any], node: Node, rows: RowSelection) -> pa.Array:
+def _checked(array: pa.Array[Any], node: Node, rows: RowSelection) -> pa.Array[Any]:
     if len(array) != rows.num_rows:
         raise CorruptFileError(f"column {node.field.name!r} has {len(array)} of the {rows.num_rows} rows asked for")
     return array

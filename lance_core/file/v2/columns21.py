@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.arrow.buffers import nulls
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
@@ -205,9 +206,10 @@ class FieldReader:
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The chunks of the window's array, from what the jobs returned."""
         if not self.columns:
-            return [pa.nulls(num_rows, self.node.type)]
+            return [nulls(num_rows, self.node.type)]
         if isinstance(self.node, LeafNode):
-            return list(results)
+            arrays: list[Any] = list(results)
+            return arrays
         pages: dict[int, list[Leaf]] = {column.index: [] for column in self.columns}
         for result in results:
             index, found = cast("tuple[int, list[Leaf]]", result)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrays import Ints
+from lance_core.arrow.kinds import as_list, as_struct
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.file.blob.write import is_blob
@@ -119,7 +120,7 @@ def _split(node: Node, array: pa.Array[Any], num_rows: int) -> Iterator[Slice]:
     elif isinstance(node, StructNode):
         yield HeaderSlice(len(array), num_rows)
         for number, child in enumerate(node.children):
-            yield from _split(child, array.field(number), num_rows)
+            yield from _split(child, as_struct(array).field(number), num_rows)
     elif node.dimension or pa.types.is_map(node.type):
         raise InputError(
             f"column {node.field.name!r} has type {node.type}, which 2.0 files cannot hold",
@@ -128,7 +129,7 @@ def _split(node: Node, array: pa.Array[Any], num_rows: int) -> Iterator[Slice]:
     else:
         lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
         yield ListSlice(lengths, validity_of(array), num_rows)
-        yield from _split(node.item, array.flatten(), num_rows)
+        yield from _split(node.item, as_list(array).flatten(), num_rows)
 
 
 def _encode(options: EncodingOptions, slices: Sequence[Slice]) -> EncodedPage:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.kinds import as_struct
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.file.convert.split import LeafSlice, join_slices, leaf_of, split
@@ -114,7 +115,7 @@ def _with_inner_items(page: EncodedPage, inner: int) -> EncodedPage:
 
 def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:
     """A page of (position, size) pairs as what it is; nulls are in the pairs (size 0, the level in the position)."""
-    has_nulls = any(pc.any(pc.equal(item.values.field(1), 0)).as_py() for item in slices)
+    has_nulls = any(pc.any(pc.equal(as_struct(item.values).field(1), cast("Any", 0))).as_py() for item in slices)
     layer = RepDefLayer.NULLABLE_ITEM if has_nulls else RepDefLayer.ALL_VALID_ITEM
     inner = cast(PageLayout, page.layout)
     return replace(page, layout=BlobLayout(inner, (layer,)))

@@ -155,7 +155,7 @@ class PagedBody:
                 self._append(number, self._described(number, array.slice(start, step)))
         self._flush_excess()
 
-    def _described(self, number: int, array: pa.Array[Any]) -> pa.Array:
+    def _described(self, number: int, array: pa.Array[Any]) -> pa.Array[Any]:
         """The array, or what stands for its values when they are kept out of line."""
         node = self._blob_nodes.get(number)
         return array if node is None else self._blobs.replaced(node, array)

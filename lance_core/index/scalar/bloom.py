@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow.buffers import fields_schema
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -39,7 +40,7 @@ _WORK_PER_TEXT = 16
 _SALTS = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
 )
-_SCHEMA = pa.schema(
+_SCHEMA = fields_schema(
     [
         *PLACE,
         pa.field("has_null", pa.bool_(), nullable=False),

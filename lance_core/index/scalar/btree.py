@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.buffers import nulls
 from lance_core.arrow.shown import shown
 from lance_core.errors import CorruptFileError
 from lance_core.expr import evaluate
@@ -61,7 +62,7 @@ class _Pages:
 
     def __init__(self, value_type: pa.DataType) -> None:
         self._type = value_type
-        self._rest: Any = pa.nulls(0, value_type)
+        self._rest: Any = nulls(0, value_type)
         self._tables: list[pa.Table] = []
         self._num_pages = 0
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow.kinds import list_type
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
@@ -146,7 +147,7 @@ def _intersection(sets: list[AddressSet]) -> AddressSet:
 def accepts(value_type: pa.DataType) -> bool:
     """Lists of plain values."""
     is_list = pa.types.is_list(value_type) or pa.types.is_large_list(value_type)
-    return is_list and is_ordered(value_type.value_type)
+    return is_list and is_ordered(list_type(value_type).value_type)
 
 
 KIND = IndexKind(

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow.buffers import fields_schema
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -42,7 +43,7 @@ FILE = "ngram_postings.lance"
 NULL_TOKEN = 0
 _WORDS = re.compile("[0-9a-z]{3,}")
 _ASCII_WORDS = re.compile("[0-9A-Za-z]{3,}")
-_SCHEMA = pa.schema(
+_SCHEMA = fields_schema(
     [
         pa.field("tokens", pa.uint32()),
         pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),

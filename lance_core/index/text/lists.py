@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.buffers import buffer_of
 from lance_core.index.text.scoring import SATURATION, idf_of, length_codes, norms_of
 from lance_core.kernels.postings import BLOCK, GROUP, encode_impacts, encode_positions, encode_postings
 
@@ -91,7 +92,7 @@ def _positions(lists: Lists, firsts: Any) -> dict[str, Any]:
     offsets = np.concatenate([[0], ends]).astype(np.int64)
     used = int(offsets[-1])
     streams = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(out[:used].copy())]
+        pa.large_binary(), len(ends), [None, buffer_of(offsets), buffer_of(out[:used].copy())]
     )
     starts = pa.ListArray.from_arrays(pa.array(firsts, pa.int32()), pa.array(block_starts.astype(np.uint32)))
     return {"_compressed_position": streams, "_position_block_offset": starts}
@@ -99,7 +100,5 @@ def _positions(lists: Lists, firsts: Any) -> dict[str, Any]:
 
 def _binary_lists(firsts: Any, data: Any, ends: Any) -> Any:
     offsets = np.concatenate([[0], ends]).astype(np.int64)
-    values = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+    values = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), [None, buffer_of(offsets), buffer_of(data)])
     return pa.ListArray.from_arrays(pa.array(firsts, pa.int32()), values).cast(_BYTES)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.kinds import as_list
 from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
@@ -195,10 +196,10 @@ def _streams_of(rows: pa.RecordBatch, num_blocks: Any) -> tuple[Any, Any, bool]:
     if streams.null_count or begins.null_count:
         return nothing
     offsets, data = _bytes_of(streams)
-    ends = begins.offsets.to_numpy().astype(np.int64)
+    ends = as_list(begins).offsets.to_numpy().astype(np.int64)
     if not np.array_equal(np.diff(ends), num_blocks):
         return nothing
-    values: Any = begins.values.slice(int(ends[0]), int(ends[-1] - ends[0])).to_numpy()
+    values: Any = as_list(begins).values.slice(int(ends[0]), int(ends[-1] - ends[0])).to_numpy()
     starts = values.astype(np.int64) + np.repeat(offsets[:-1], num_blocks)
     # What lies before the first block of a list belongs to none.
     has_gaps = bool((values[(ends[:-1] - ends[0])[num_blocks > 0]] != 0).any())

@@ -12,11 +12,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow.buffers import fields_schema, numbers_of
 from lance_core.errors import CorruptFileError
 from lance_core.file.open_file import OpenFile
 from lance_core.index.base import read_all
@@ -46,7 +47,7 @@ def token_table(vocabulary: Mapping[str, int]) -> pa.Table:
     ordered = sorted((token.encode(), number) for token, number in vocabulary.items())
     data = encode_fst([token for token, _ in ordered], (number for _, number in ordered))
     total = sum(len(token) for token, _ in ordered)
-    schema = pa.schema(
+    schema = fields_schema(
         [
             pa.field("_token_fst_bytes", pa.large_binary(), nullable=False),
             pa.field("_token_next_id", pa.uint32(), nullable=False),
@@ -103,7 +104,8 @@ class TokenMap:
         if self._fst is not None:
             return decode_fst(self._fst, what=self._what)
         assert self._table is not None
-        pairs = zip(self._table.column(0).to_pylist(), self._table.column(1).to_pylist(), strict=True)
+        tokens = cast("list[str]", self._table.column(0).to_pylist())
+        pairs = zip(tokens, numbers_of(self._table.column(1)), strict=True)
         ordered = sorted((token.encode(), number) for token, number in pairs)
         return [token for token, _ in ordered], [number for _, number in ordered]
 

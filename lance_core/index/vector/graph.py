@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -99,8 +99,10 @@ class Graph:
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(self.ids),
-                pa.ListArray.from_arrays(cuts, pa.array(self.neighbours), type=SCHEMA.field(1).type),
-                pa.ListArray.from_arrays(cuts, pa.array(self.apart), type=SCHEMA.field(2).type),
+                pa.ListArray.from_arrays(
+                    cast("Any", cuts), pa.array(self.neighbours), type=cast("Any", SCHEMA.field(1).type)
+                ),
+                _lists(cuts, self.apart, SCHEMA.field(2).type),
             ],
             schema=SCHEMA,
         )
@@ -236,3 +238,7 @@ def _check(found: Graph, num_rows: int, where: str) -> None:
     for what, values in (("node", found.ids), ("neighbour", found.neighbours)):
         if len(values) and int(values.max()) >= num_rows:
             raise CorruptFileError(f"{where}: {what} {int(values.max())} in a partition of {num_rows} rows")
+
+
+def _lists(cuts: Any, values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array[Any]:
+    return pa.ListArray.from_arrays(cuts, pa.array(values), type=cast("Any", type_))

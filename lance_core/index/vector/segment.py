@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -127,7 +127,7 @@ def _array(values: npt.NDArray[Any], kind: Any) -> Any:
     if not pa.types.is_fixed_size_list(kind):
         return pa.array(values, kind)
     flat = pa.array(np.ascontiguousarray(values).reshape(-1), kind.value_type)
-    return pa.FixedSizeListArray.from_arrays(flat, type=kind)
+    return pa.FixedSizeListArray.from_arrays(flat, type=cast("Any", kind))
 
 
 def _starts(offsets: npt.NDArray[np.int64]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -157,7 +158,7 @@ def _uniqueness(gate: GateSpec, staged: StagedRows) -> str | None:
         return None
     keys = pa.Table.from_batches([*staged.batches(names)], schema=pa.schema([staged.schema.field(name) for name in names]))
     counted = keys.drop_null().group_by(names).aggregate([([], "count_all")])
-    repeated = counted.filter(pc.greater(counted.column("count_all"), 1))
+    repeated = counted.filter(pc.greater(counted.column("count_all"), cast("Any", 1)))
     if repeated.num_rows == 0:
         return None
     first = {name: repeated.column(name)[0].as_py() for name in names}

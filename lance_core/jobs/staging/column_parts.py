@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.naming import data_path
 from lance_core.commit.records import Record, add_record, each, read_record
 from lance_core.dataset.columns.column_files import write_column_file
@@ -99,7 +100,7 @@ class ColumnWork:
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Nothing is returned but counts: the records tell what is done."""
-        numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
+        numbers = [number for batch in batches for number in numbers_of(batch.column("id"))]
         if not numbers:
             return TaskResult(partition, task_attempt)
         store = resolve_store(self.uri, self.storage_options)

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.model import Attempt
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.write.retry import StagedEdit
@@ -54,7 +55,7 @@ class EditWork:
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Every group whose number comes in; a partition without a number does nothing."""
         partition = self.first_partition + partition
-        numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
+        numbers = [number for batch in batches for number in numbers_of(batch.column("id"))]
         if not numbers:
             return TaskResult(partition, task_attempt)
         store = resolve_store(self.uri, self.storage_options)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedTransaction
 from lance_core.dataset.edit import merge_insert as verb
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
@@ -81,7 +82,7 @@ class MatchWork:
         for number in numbers:
             snapshot = snapshot_of(store, version=self.version, storage_options=self.spool.storage_options)
             part = part_of(snapshot, self.groups[number])
-            edit, matched = verb.stage_merge_part(part, source, self.merge, attempt=self.attempt)
+            edit, matched = verb.stage_merge_part(part, cast("pa.Table", source), self.merge, attempt=self.attempt)
             new: Sequence[Fragment] = edit.transaction.operation.new_fragments  # type: ignore[attr-defined]
             rows, size = rows + sum(item.physical_rows for item in new), size + sum(map(size_of, new))
             told += [encode_transaction(edit.transaction), matched.astype("<i8").tobytes()]
@@ -258,7 +259,7 @@ def _check_condition(spec: MergeSpec, source: pa.Schema, target: pa.Schema) -> N
 
 
 def _numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
-    return [number for batch in batches for number in batch.column("id").to_pylist()]
+    return [number for batch in batches for number in numbers_of(batch.column("id"))]
 
 
 def _second(results: Sequence[TaskResult]) -> list[TaskResult]:

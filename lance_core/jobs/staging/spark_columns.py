@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.evolve import NewColumns
 from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
@@ -63,7 +64,7 @@ class ReadRows:
         snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
         schema = snapshot.manifest.schema
         part = schema.project(needs_of(schema, self.columns).field_ids)
-        for number in [number for batch in batches for number in batch.column("id").to_pylist()]:
+        for number in [number for batch in batches for number in numbers_of(batch.column("id"))]:
             for fragment in part_of(snapshot, self.groups[number]).manifest.fragments:
                 first = fragment.id << 32
                 rows = RowSelection.span(0, fragment.physical_rows)
