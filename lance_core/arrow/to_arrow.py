@@ -9,7 +9,7 @@ struct       struct of the children      struct of the children's storage types
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from lance_core.errors import FormatError
 from lance_core.format.schema import Field, Schema
 
 _FSL_OF_STRUCT = "fixed_size_list:struct:"
-_Convert = Callable[[Schema, Field], pa.Field[Any]]
+_Convert: TypeAlias = "Callable[[Schema, Field], pa.Field[Any]]"
 
 
 def schema_to_arrow(schema: Schema) -> pa.Schema:
