@@ -44,12 +44,12 @@ def train(
     """Sort the rows by the labels of their lists, on disk where they do not fit the memory that may be used."""
     missing: list[AddressSet] = []
     labels = _labels(batches, missing)
-    parts = sorted_parts(labels, value_type.value_type, limit=memory_bytes(memory_limit))
+    parts = sorted_parts(labels, list_type(value_type).value_type, limit=memory_bytes(memory_limit))
     # All batches have passed when the first part is there, and with them the rows without a list.
     parts = itertools.chain([*itertools.islice(parts, 1)], parts)
     buffer = encode_address_set(_union(missing))
     metadata = {"lance:label_list_nulls": b"1"}
-    return (write_postings(folder, parts, value_type.value_type, metadata=metadata, buffers=[buffer]),)
+    return (write_postings(folder, parts, list_type(value_type).value_type, metadata=metadata, buffers=[buffer]),)
 
 
 def _labels(batches: Iterable[pa.RecordBatch], missing: list[AddressSet]) -> Iterator[pa.RecordBatch]:

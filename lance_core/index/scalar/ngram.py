@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow.buffers import fields_schema
+from lance_core.arrow.buffers import fields_schema, take
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -92,7 +92,8 @@ def _pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         is_plain = pc.string_is_ascii(part).fill_null(True)
         tokens, rows = pieces_of(pc.if_else(is_plain, part, "").fill_null(""))
         others = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
-        found = [tokens_of(_WORDS.findall(fold(text))) for text in part.take(pa.array(others)).to_pylist()]
+        rare: list[str] = take(part, others).to_pylist()
+        found = [tokens_of(_WORDS.findall(fold(text))) for text in rare]
         missing = np.flatnonzero(part.is_null().to_numpy(zero_copy_only=False))
         places = distinct(
             np.concatenate(
