@@ -106,6 +106,11 @@ class Page:
     def script(self, code: str, *arguments: object) -> Any:
         return self.driver.execute_script(code, *arguments)
 
+    def refusal(self, css: str) -> str | None:
+        """Why a button cannot be pressed; None when it can."""
+        item = self.see(css)
+        return str(item.get_attribute("title")) if item.get_attribute("aria-disabled") == "true" else None
+
     def complaints(self) -> list[str]:
         """What the page wrote into the console as an error since the last look, loads that failed included."""
         return [str(line["message"]) for line in self.driver.get_log("browser") if line["level"] == "SEVERE"]

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { ago, bytes, count, duration, percent, plural, signed, whole } from "../src/lib/format";
+import { ago, bytes, count, duration, gbHours, percent, plural, signed, whole } from "../src/lib/format";
 
 describe("bytes", () => {
   test.each([
@@ -34,4 +34,8 @@ test("durations and moments", () => {
 test("signs and plurals", () => {
   expect([signed(27_004), signed(-118), signed(0), whole(1e6)]).toEqual(["+27,004", "−118", "0", "1,000,000"]);
   expect([plural(1, "index", "indices"), plural(3, "table")]).toEqual(["1 index", "3 tables"]);
+});
+
+test("a price that is little is not nothing", () => {
+  expect([0, 0.001, 0.12, 3, 21.04, null].map(gbHours)).toEqual(["0 GB-h", "< 0.01 GB-h", "0.12 GB-h", "3 GB-h", "21 GB-h", "–"]);
 });

@@ -75,6 +75,13 @@ export function exact(moment: number | null | undefined): string {
   return moment ? new Date(moment * 1000).toLocaleString(undefined, { timeZoneName: "short" }) : "";
 }
 
+/** GB-hours: what is little is never shown as nothing. */
+export function gbHours(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return NONE;
+  if (value > 0 && value < 0.01) return "< 0.01 GB-h";
+  return `${value === 0 ? "0" : trimmed(value.toFixed(value < 1 ? 2 : 1))} GB-h`;
+}
+
 /** One of two words by number: plural(1, "table") → "1 table". */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${whole(value)} ${value === 1 ? one : many}`;

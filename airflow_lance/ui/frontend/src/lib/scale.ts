@@ -7,10 +7,10 @@ export function logHeight(value: number, most: number, height: number, least = 2
   return Math.max(least, Math.min(1, share) * height);
 }
 
-/** The points of a polyline through `values`, in a box; a flat line stands in the middle. */
+/** The points of a polyline through counts, in a box whose bottom is 0. */
 export function linePoints(values: readonly number[], width: number, height: number, pad = 2): string {
   if (values.length === 0) return "";
-  const low = Math.min(...values);
+  const low = Math.min(0, ...values);
   const high = Math.max(...values);
   const step = values.length > 1 ? (width - 2 * pad) / (values.length - 1) : 0;
   return values

@@ -1,6 +1,6 @@
 import type { HistoryAnswer, HistoryRow } from "../../api/more-types";
 import { stepText } from "../../actions/words";
-import { ago, bytes, duration, exact, whole } from "../../lib/format";
+import { ago, bytes, duration, exact, gbHours, whole } from "../../lib/format";
 import { hrefOf } from "../../lib/router";
 import { Badge, type Tone } from "../../ui/badge";
 import { DataTable, type Column } from "../../ui/data-table";
@@ -26,7 +26,7 @@ function all(now: number): readonly Column<HistoryRow>[] {
     { name: "fragments", head: "Fragments", cell: fragments, number: true },
     { name: "bytes", head: "Bytes, predicted → real", cell: (row) => <Pair predicted={row.predicted_bytes} real={row.bytes} text={bytes} done={row.outcome === "done"} />, by: (row) => row.bytes, number: true },
     { name: "seconds", head: "Time, predicted → real", cell: (row) => <Pair predicted={row.predicted_seconds} real={row.seconds} text={duration} done={row.outcome === "done"} />, by: (row) => row.seconds, number: true },
-    { name: "cost", head: "GB-h", cell: (row) => (row.gb_hours ? row.gb_hours.toFixed(2) : "–"), by: (row) => row.gb_hours, number: true },
+    { name: "cost", head: "Price", cell: (row) => (row.gb_hours ? gbHours(row.gb_hours) : "–"), by: (row) => row.gb_hours, number: true },
     { name: "run", head: "Run", cell: (row) => <PlaceLink place={row.run} short /> },
   ];
 }

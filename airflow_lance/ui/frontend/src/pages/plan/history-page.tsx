@@ -1,7 +1,7 @@
 import { apiPath } from "../../api/client";
 import type { HistoryAnswer } from "../../api/more-types";
 import { useResource } from "../../api/use-resource";
-import { bytes, duration, whole } from "../../lib/format";
+import { bytes, duration, gbHours, whole } from "../../lib/format";
 import { replaceQuery, type Route } from "../../lib/router";
 import { useMe } from "../../me";
 import { Figures } from "../../ui/figures";
@@ -45,7 +45,7 @@ function Loaded({ answer }: { answer: HistoryAnswer }) {
           { name: "Steps done", value: whole(totals.done), note: totals.failed ? <span className="bad">{totals.failed} failed</span> : "none failed" },
           { name: "Read and written", value: bytes(totals.bytes), note: `predicted ${bytes(totals.predictedBytes)}` },
           { name: "Prediction off by", value: offBy(totals.predictedBytes, totals.bytes) ?? "–", note: "bytes of all steps together" },
-          { name: "Time", value: duration(totals.seconds), note: `${totals.gbHours.toFixed(1)} GB-h` },
+          { name: "Time", value: duration(totals.seconds), note: gbHours(totals.gbHours) },
         ]}
       />
       <section className="section" aria-label="Steps">

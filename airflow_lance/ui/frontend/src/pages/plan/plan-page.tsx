@@ -6,7 +6,7 @@ import { apiPath } from "../../api/client";
 import type { PlanAnswer, PlannedStep, Step } from "../../api/more-types";
 import type { Budget, Spending } from "../../api/types";
 import { useResource } from "../../api/use-resource";
-import { bytes, count, duration, plural } from "../../lib/format";
+import { bytes, count, duration, gbHours, plural } from "../../lib/format";
 import { hrefOf } from "../../lib/router";
 import { useMe } from "../../me";
 import { Button } from "../../ui/button";
@@ -89,7 +89,7 @@ function figures(plan: PlanAnswer): Figure[] {
     { name: "Steps", value: plan.steps.length, note: `${plural(new Set(plan.steps.map((step) => step.uri)).size, "table")}` },
   ];
   if (plan.cost) {
-    items.push({ name: "Price", value: `${plan.cost.gb_hours.toFixed(1)} GB-h`, note: `${bytes(plan.cost.bytes_read)} read, ${bytes(plan.cost.bytes_written)} written, ${duration(plan.cost.seconds)}` });
+    items.push({ name: "Price", value: gbHours(plan.cost.gb_hours), note: `${bytes(plan.cost.bytes_read)} read, ${bytes(plan.cost.bytes_written)} written, ${duration(plan.cost.seconds)}` });
   }
   if (plan.budget) items.push(...budgetFigures(plan.budget));
   return items;
@@ -99,7 +99,7 @@ function budgetFigures(budget: Budget): Figure[] {
   const left = ({ spent, limit }: Spending, text: (value: number) => string, name: string): Figure[] =>
     limit === null ? [] : [{ name, value: text(Math.max(0, limit - spent)), note: <Spent spent={spent} limit={limit} words={`${text(spent)} of ${text(limit)} spent today`} /> }];
   return [
-    ...left(budget.gb_hours, (value) => `${value.toFixed(1)} GB-h`, "Budget left"),
+    ...left(budget.gb_hours, gbHours, "Budget left"),
     ...left(budget.bytes, bytes, "Bytes left"),
     ...left(budget.seconds, duration, "Time left"),
     { name: "Quiet hours", value: budget.is_quiet ? "now" : budget.quiet_hours ? "not now" : "none", note: budget.quiet_hours ? quietSpan(budget.quiet_hours) : null },
@@ -133,7 +133,7 @@ function Steps({ steps }: { steps: readonly PlannedStep[] }) {
         { name: "read", head: "Read", cell: (step) => bytes(step.bytes_read), by: (step) => step.bytes_read, number: true },
         { name: "written", head: "Written", cell: (step) => bytes(step.bytes_written), by: (step) => step.bytes_written, number: true },
         { name: "seconds", head: "Time", cell: (step) => duration(step.seconds), by: (step) => step.seconds, number: true },
-        { name: "cost", head: "GB-h", cell: (step) => step.gb_hours.toFixed(2), by: (step) => step.gb_hours, number: true },
+        { name: "cost", head: "Price", cell: (step) => gbHours(step.gb_hours), by: (step) => step.gb_hours, number: true },
       ]}
     />
   );

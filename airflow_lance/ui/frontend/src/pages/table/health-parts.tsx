@@ -1,5 +1,5 @@
 import type { HealthPart, TableRow } from "../../api/types";
-import { bytes, duration, percent, whole } from "../../lib/format";
+import { bytes, duration, percent, plural } from "../../lib/format";
 
 export function partText(part: HealthPart): string {
   return `${part.label} ${points(part)} (${valueText(part)})`;
@@ -9,7 +9,7 @@ export function valueText(part: HealthPart): string {
   if (part.unit === "share") return percent(part.value);
   if (part.unit === "bytes") return bytes(part.value);
   if (part.unit === "seconds") return duration(part.value);
-  return `${whole(part.value)} ${part.unit}`;
+  return plural(part.value, part.unit.replace(/s$/, ""), part.unit);
 }
 
 function points(part: HealthPart): string {

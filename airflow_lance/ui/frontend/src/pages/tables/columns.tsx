@@ -1,6 +1,6 @@
 import { stepText } from "../../actions/words";
 import type { TableRow } from "../../api/types";
-import { ago, bytes, count, duration, exact, percent, whole } from "../../lib/format";
+import { ago, bytes, count, duration, exact, gbHours, percent, whole } from "../../lib/format";
 import { hrefOf } from "../../lib/router";
 import { Badge } from "../../ui/badge";
 import type { Column } from "../../ui/data-table";
@@ -93,7 +93,7 @@ function next(row: TableRow) {
   if (row.next === null) return <span className="faint">–</span>;
   return (
     <span title={row.next.reason} className="nowrap">
-      {stepText(row.next.action)} <span className="soft small">{row.next.gb_hours.toFixed(1)} GB-h</span>
+      {stepText(row.next.action)} <span className="soft small">{gbHours(row.next.gb_hours)}</span>
     </span>
   );
 }

@@ -1,5 +1,5 @@
 import type { Budget, TablesAnswer } from "../../api/types";
-import { bytes, count, percent, plural } from "../../lib/format";
+import { bytes, count, gbHours, percent, plural } from "../../lib/format";
 import { Figures, type Figure } from "../../ui/figures";
 
 export function Summary({ summary }: { summary: TablesAnswer["summary"] }) {
@@ -24,8 +24,8 @@ function attention(summary: TablesAnswer["summary"]) {
 
 function budgetFigure(budget: Budget): Figure {
   const { spent, limit } = budget.gb_hours;
-  const value = limit === null ? `${spent.toFixed(1)} GB-h` : `${amount(spent)} of ${amount(limit)} GB-h`;
-  return { name: "Upkeep today", value, note: quietText(budget) };
+  const value = limit === null || spent < 0.1 ? gbHours(spent) : `${amount(spent)} of ${amount(limit)} GB-h`;
+  return { name: "Upkeep today", value, note: limit === null || spent >= 0.1 ? quietText(budget) : `of ${amount(limit)} GB-h, ${quietText(budget)}` };
 }
 
 function amount(value: number): string {

@@ -5,6 +5,7 @@ import type { Work, WorkAnswer } from "../../api/more-types";
 import { useResource } from "../../api/use-resource";
 import type { AppProps } from "../../app";
 import { ago, bytes, count, duration, exact, plural } from "../../lib/format";
+import { operationText } from "../../lib/kinds";
 import { hrefOf } from "../../lib/router";
 import { Badge, type Tone } from "../../ui/badge";
 import { PageLink, PlaceLink } from "../../ui/links";
@@ -69,7 +70,7 @@ function Piece({ work, now }: { work: Work; now: number }) {
         <h2>{work.table ? <PageLink href={hrefOf("table", [work.table])}>{work.name}</PageLink> : work.name}</h2>
         <Badge tone={tone}>{words}</Badge>
         <span className="note">
-          {work.kind}, {count(work.rows)} rows, {bytes(work.bytes)}
+          {[operationText(work.kind), work.rows === null ? null : `${count(work.rows)} rows`, work.bytes === null ? null : bytes(work.bytes)].filter(Boolean).join(", ")}
         </span>
       </header>
       <div className="body piece-grid">
@@ -86,13 +87,13 @@ function Piece({ work, now }: { work: Work; now: number }) {
           )}
         </Fact>
         <Fact name="Committed by">
-          <PlaceLink place={work.commit} />
+          <PlaceLink place={work.commit} short />
         </Fact>
         <Fact name="Written by">
-          <PlaceLink place={work.writer} />
+          <PlaceLink place={work.writer} short />
         </Fact>
         <Fact name="Planned on">{work.read_version === null ? "–" : `version ${work.read_version}`}</Fact>
-        <Fact name="Took">{work.started && work.landed_at ? duration(work.landed_at - work.started) : "–"}</Fact>
+        {work.started && work.landed_at ? <Fact name="Took">{duration(work.landed_at - work.started)}</Fact> : null}
         <Fact name="Identity">
           <code>{work.identity}</code>
         </Fact>

@@ -1,0 +1,265 @@
+"""Every page, button, right, light and width, in a headless Chromium on a real API server."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.ui.lake import make_copies
+
+from tests.ui.pages.chromium import NARROW
+from tests.ui.pages.conftest import Visit
+from tests.ui.server import Server
+
+pytestmark = pytest.mark.slow
+
+PARTS = ("", "versions", "fragments", "indices", "schema", "staged", "rows", "storage", "doctor", "history", "diff/1/3")
+TABLES = ("shop/orders.lance", "shop/clicks.lance", "shop/products.lance", "big.lance")
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("name", TABLES)
+def test_every_part_of_every_table(visit: Visit, server: Server, name: str, part: str) -> None:
+    if part == "rows":
+        until_rows_are_read(server, name)
+    page = visit(f"#/table/{server.tables[name]}/{part}")
+    page.read(name, "h1")
+    page.see(".section, .strip")
+    page.gone(".skeleton")
+    faults = [item.text for item in page.all("[role=alert]")]
+    assert faults == [] or (name, part) == ("big.lance", "diff/1/3"), faults
+    assert page.overflow() <= 0
+    if not faults:
+        assert page.complaints() == []
+
+
+@pytest.mark.parametrize(
+    "path", ["#/", "#/plan", "#/plan/history", "#/table/{clicks}", "#/table/{clicks}/versions", "#/table/{clicks}/staged"]
+)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_screens_scroll_no_page_sideways(visit: Visit, server: Server, path: str, scheme: str) -> None:
+    page = visit("#/")
+    page.size(*NARROW)
+    page.prefer(scheme)
+    page.open(f"lance/{path.format(clicks=server.tables['shop/clicks.lance'])}")
+    page.see(".section, .strip")
+    page.gone(".skeleton")
+    assert page.overflow() <= 0
+
+
+def luminance(colour: str) -> float:
+    """Of "rgb(...)", as the contrast rules of the web define it."""
+    parts = [float(part) / 255 for part in colour.split("(")[1].rstrip(")").split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+CONTRAST = """
+const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+const rgb = colour => {
+  canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+  return canvas.getImageData(0, 0, 1, 1).data;
+};
+const behind = item => {
+  for (let at = item; at; at = at.parentElement) {
+    const colour = getComputedStyle(at).backgroundColor;
+    if (rgb(colour)[3] > 250) return colour;
+  }
+  return 'white';
+};
+const found = [];
+for (const item of document.querySelectorAll('.lance-ui *')) {
+  const own = [...item.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+  if (!own || !item.checkVisibility() || item.closest('[aria-disabled=true], .hidden-visually')) continue;
+  const [ink, paper] = [rgb(getComputedStyle(item).color), rgb(behind(item))];
+  found.push([item.textContent.trim().slice(0, 30), `rgb(${[...ink].slice(0, 3)})`, `rgb(${[...paper].slice(0, 3)})`]);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["#/", "#/plan", "#/table/{clicks}", "#/table/{clicks}/doctor"])
+def test_every_text_can_be_read(visit: Visit, server: Server, path: str, scheme: str) -> None:
+    page = visit("#/")
+    page.prefer(scheme)
+    page.open(f"lance/{path.format(clicks=server.tables['shop/clicks.lance'])}")
+    page.see(".section, .strip")
+    page.gone(".skeleton")
+    poor = []
+    for text, ink, paper in page.script(CONTRAST):
+        light, dark = sorted((luminance(ink), luminance(paper)), reverse=True)
+        if (light + 0.05) / (dark + 0.05) < 4.5:
+            poor.append((text, ink, paper))
+    assert poor == []
+
+
+def test_dark_follows_airflows_switch(visit: Visit, server: Server) -> None:
+    page = visit("#/", inside="plugin/lance")
+    page.see(".lance-ui[data-theme=light]")
+    page.script("document.documentElement.classList.replace('light', 'dark')")
+    page.see(".lance-ui[data-theme=dark]")
+    page.script("localStorage.setItem('theme', 'dark')")
+    page.open("lance/")
+    page.see(".lance-ui[data-theme=dark]")
+
+
+def test_our_styles_leave_airflow_alone(visit: Visit) -> None:
+    page = visit("#/", inside="plugin/lance")
+    page.see(".lance-ui table")
+    look = (
+        "return [...document.querySelectorAll('nav a, nav button')].filter(item => !item.closest('.lance-ui')).map(item => {"
+    )
+    look += " const style = getComputedStyle(item); return [style.font, style.color, style.padding].join() })"
+    ours = page.script(look)
+    page.script("document.adoptedStyleSheets = []")
+    assert ours and page.script(look) == ours
+
+
+@pytest.mark.parametrize("action", ["compact", "optimize_indices", "cleanup", "gc"])
+def test_every_button_of_a_table(visit: Visit, server: Server, action: str) -> None:
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}", "op")
+    page.click(f".head [data-action={action}]")
+    page.click("dialog [data-action=confirm]")
+    page.read("queued", "[data-run]")
+
+
+def test_cleanup_takes_what_was_typed(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}", "op")
+    page.click(".head [data-action=cleanup]")
+    page.type("dialog input[name=older_than_days]", "7")
+    page.type("dialog input[name=retain_versions]", "3")
+    page.click("dialog [data-action=confirm]")
+    run = page.see("[data-run]").get_attribute("data-run")
+    sent = server.call("GET", f"/api/v2/dags/lance_actions/dagRuns/{run}", user="admin").json()["conf"]
+    assert sent["arguments"] == {"older_than_days": 7, "retain_versions": 3}
+
+
+def test_tag_and_restore_name_the_version(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/orders.lance']}/versions", "op")
+    page.click("[aria-label='Tag version 1']")
+    page.read("Version 1", "dialog")
+    page.click("dialog [data-action=confirm]")
+    assert page.all("dialog"), "a tag needs a name"
+    page.type("dialog input[name=name]", "first")
+    page.click("dialog [data-action=confirm]")
+    page.read("queued", "[data-run]")
+    page.click("[aria-label='Restore version 1']")
+    page.read("Version 1 becomes the newest", "dialog")
+    page.click("dialog [data-action=confirm]")
+    page.wait(lambda: len(page.all("[data-run]")) == 2, "two runs")
+
+
+def test_staged_work_can_be_aborted(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}/staged", "op")
+    page.click("table [data-action=abort]")
+    page.read("never lands", "dialog")
+    page.click("dialog [data-action=confirm]")
+    page.read("queued", "[data-run]")
+
+
+def test_the_plan_can_be_run(visit: Visit) -> None:
+    page = visit("#/plan", "op")
+    page.read("compact", "#steps")
+    page.click("[data-action=run_plan]")
+    page.click("dialog [data-action=confirm]")
+    page.read("queued", "[data-run]")
+
+
+@pytest.fixture
+def many(server: Server) -> Iterator[int]:
+    """500 tables more."""
+    place = server.lake / "many"
+    place.mkdir()
+    make_copies(place, server.lake / "shop" / "orders.lance", 500)
+    try:
+        until_all_are_seen(server, len(server.tables) + 500)
+        yield len(server.tables) + 500
+    finally:
+        shutil.rmtree(place)
+        until_all_are_seen(server, len(server.tables))
+
+
+def until_all_are_seen(server: Server, count: int) -> None:
+    limit = time.monotonic() + 120
+    while time.monotonic() < limit:
+        answer = server.get("api/tables?refresh=true").json()
+        if len(answer["tables"]) == count and not answer["pending"]:
+            return
+        time.sleep(1)
+    raise AssertionError(f"{len(answer['tables'])} tables, {answer['pending']} pending; expected {count}")
+
+
+def test_five_hundred_tables(visit: Visit, many: int) -> None:
+    page = visit("#/")
+    rows = "table[aria-label=Tables] tbody tr"
+    began = time.monotonic()
+    page.open("lance/#/")
+    page.wait(lambda: len(page.all(rows)) == many, "all tables")
+    assert time.monotonic() - began < 15, "3 s on a quiet machine"
+    page.type("input[type=search]", "table_499")
+    page.wait(lambda: len(page.all(rows)) == 1, "one table")
+
+
+def until_rows_are_read(server: Server, name: str) -> None:
+    """The first read of rows loads compiled code; on a busy machine that takes longer than a page waits."""
+    limit = time.monotonic() + 120
+    while server.get(f"api/tables/{server.tables[name]}/rows").status == 504 and time.monotonic() < limit:
+        time.sleep(1)
+
+
+def test_rows_filter_words_and_nearest(visit: Visit, server: Server) -> None:
+    until_rows_are_read(server, "shop/products.lance")
+    page = visit(f"#/table/{server.tables['shop/products.lance']}/rows")
+    rows = "table[aria-label=Rows] tbody tr"
+    page.wait(lambda: len(page.all(rows)) == 50, "a page of rows")
+    page.type("input[name=filter]", "id = 7")
+    page.click("[data-action=search]")
+    page.wait(lambda: len(page.all(rows)) == 1, "one row")
+    page.type("input[name=filter]", "id = (")
+    page.click("[data-action=search]")
+    page.see("[role=alert]")
+    page.type("input[name=filter]", "")
+    page.type("input[name=text]", "jacket")
+    page.click("[data-action=search]")
+    page.wait(lambda: page.all(rows) and all("jacket" in item.text for item in page.all(rows)), "rows with the word")
+    page.type("input[name=vector]", "1 1 1 0.5")
+    page.click("[data-action=search]")
+    page.read("_distance", "table[aria-label=Rows] thead")
+
+
+def test_keys_reach_everything(visit: Visit, server: Server) -> None:
+    from selenium.webdriver import Keys
+
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}", "op")
+    page.see("[data-action=compact]")
+    page.gone(".skeleton")
+    reached: set[str] = set()
+    for _ in range(60):
+        page.keys(Keys.TAB)
+        seen = page.script(
+            "const at = document.activeElement; const style = getComputedStyle(at);"
+            "return [at.dataset.action || at.textContent, at.matches(':focus-visible') && style.outlineStyle !== 'none']"
+        )
+        assert seen[1], f"the focus on {seen[0]!r} cannot be seen"
+        reached.add(seen[0])
+    assert {"compact", "cleanup", "Versions", "Rows", "Plan"} <= reached
+    page.script("document.querySelector('[data-action=compact]').focus()")
+    page.keys(Keys.ENTER)
+    page.see("dialog")
+    page.keys(Keys.ESCAPE)
+    page.gone("dialog")
+
+
+def test_a_task_shows_what_it_landed(visit: Visit, server: Server) -> None:
+    runs = server.call("GET", "/api/v2/dags/shop/dagRuns", user="admin").json()["dag_runs"]
+    run = runs[0]["dag_run_id"]
+    page = visit(f"dags/shop/runs/{run}/tasks/forget/plugin/lance-ti", inside="")
+    page.read("shop/orders.lance", ".lance-ui .piece")
+    page.read("landed", ".lance-ui .piece")
+    page.click(".lance-ui .piece header a")
+    page.read("shop/orders.lance", ".lance-ui h1")
+    assert "/plugin/lance#/table/" in page.driver.current_url

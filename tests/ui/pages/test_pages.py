@@ -1,0 +1,122 @@
+"""The pages in a headless Chromium, on a real API server: what a user sees first."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.ui.lake import HOSTILE, MANY_FRAGMENTS
+from tests.ui.pages.conftest import Visit
+from tests.ui.server import Server
+
+ROWS = "table[aria-label=Tables] tbody tr"
+
+
+def test_the_list_shows_every_table_and_the_store_that_does_not_answer(visit: Visit, server: Server) -> None:
+    page = visit()
+    page.wait(lambda: len(page.all(ROWS)) == len(server.tables), "all tables")
+    page.read("shop/orders", ROWS)
+    page.read("far", ".notice.source")
+    scores = [int(item.text) for item in page.all(f"{ROWS} .health b")]
+    assert scores == sorted(scores), "the worst stands first"
+    assert page.complaints() == []
+
+
+def test_filter_and_sort(visit: Visit) -> None:
+    page = visit()
+    page.see(ROWS)
+    page.type("input[type=search]", "clicks health<100")
+    page.wait(lambda: len(page.all(ROWS)) == 1, "one table")
+    assert "q=clicks" in page.driver.current_url, "a filter can be sent to somebody"
+    page.type("input[type=search]", "helth<3")
+    page.read("Not understood and left out: helth<3")
+    page.click("input[type=search]")
+    page.driver.execute_script("location.hash = '#/'")
+    page.wait(lambda: len(page.all(ROWS)) > 3, "all tables again")
+    page.click("th.n:nth-child(5) button")
+    page.see("th:nth-child(5)[aria-sort=descending]")
+    page.read("big", f"{ROWS}:first-child")
+
+
+def test_a_table_from_top_to_bottom(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}")
+    page.read("shop/clicks.lance", "h1")
+    page.see(".timeline i")
+    page.read("small", "#why")
+    page.read("day_idx", "#coverage")
+    page.read("manual__1", "#staged")
+    assert page.overflow() <= 0
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("inside", ["lance/", "plugin/lance"])
+def test_no_script_of_a_table_runs(visit: Visit, server: Server, inside: str) -> None:
+    page = visit("#/", inside=inside)
+    page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument",
+        {"source": "window.ran = []; window.alert = text => window.ran.push(String(text))"},
+    )
+    page.driver.refresh()
+    page.read("<img src=x onerror=alert(document.domain)>", ROWS)
+    for part in ("", "/versions", "/schema", "/rows", "/doctor"):
+        page.script(f"location.hash = '#/table/{server.tables[HOSTILE]}{part}'")
+        page.read("<img src=x", "h1")
+        page.gone(".skeleton")
+        if part == "/rows":
+            page.read("<img src=x onerror=alert(2)>", "table[aria-label=Rows]")
+            page.read("<script>alert(1)</script>", "table[aria-label=Rows]")
+    assert page.script("return window.ran") == []
+    assert not page.all(".lance-ui img, .lance-ui script")
+
+
+def test_a_viewer_sees_and_cannot_press(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}", "viewer")
+    for action in ("compact", "optimize_indices", "cleanup", "gc", "tag", "restore", "abort"):
+        assert page.refusal(f"[data-action={action}]"), f"{action} has no reason"
+    page.click("[data-action=compact]")
+    assert not page.all("dialog")
+    page.script("location.hash = '#/plan'")
+    assert page.refusal("[data-action=run_plan]")
+
+
+def test_somebody_without_rights_is_told_so(visit: Visit) -> None:
+    page = visit("#/", "nobody")
+    page.read("You may not see the Lance pages")
+    assert "shop" not in page.text()
+
+
+def test_a_button_asks_and_then_triggers_a_run(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/clicks.lance']}", "op")
+    page.click("[data-action=compact]")
+    page.read("shop/clicks.lance", "dialog")
+    page.click("dialog [data-action=cancel]")
+    page.gone("dialog")
+    page.click("[data-action=compact]")
+    page.click("dialog [data-action=confirm]")
+    run = page.see("[data-run]").get_attribute("data-run")
+    page.read("queued", "[data-run]")
+    assert server.get(f"api/actions/{run}").json()["state"] == "queued"
+
+
+def test_the_pages_stand_in_airflows_own_page(visit: Visit, server: Server) -> None:
+    page = visit("#/", inside="plugin/lance")
+    page.read("shop/orders", ROWS)
+    page.click(f"{ROWS} a[href$='{server.tables['shop/orders.lance']}']")
+    page.read("shop/orders.lance", ".lance-ui h1")
+    assert "/plugin/lance#/table/" in page.driver.current_url
+    page.click(".tabs a[href$='/versions']")
+    page.read("forget", "table[aria-label=Versions]")
+    page.click("table[aria-label=Versions] a[href*='dags/shop']")
+    page.gone(".lance-ui")
+    page.wait(lambda: "/dags/shop/runs/" in page.driver.current_url, "the task's page")
+
+
+def test_ten_thousand_fragments(visit: Visit, server: Server) -> None:
+    path = f"#/table/{server.tables['big.lance']}"
+    server.get(f"api/tables/{server.tables['big.lance']}")
+    began = time.monotonic()
+    page = visit(path)
+    page.read(f"{MANY_FRAGMENTS:,}", ".strip")
+    page.see("#sizes .bar-row")
+    assert time.monotonic() - began < 10, "2 s on a quiet machine"
