@@ -89,9 +89,10 @@ class Page:
         item.click()
 
     def type(self, css: str, text: str) -> None:
-        item = self.see(css)
-        item.clear()
-        item.send_keys(text)
+        """Replace what a field holds, key by key."""
+        from selenium.webdriver import Keys
+
+        self.see(css).send_keys(Keys.CONTROL + "a", Keys.DELETE, text)
 
     def keys(self, *keys: str) -> None:
         """Press keys wherever the focus is."""

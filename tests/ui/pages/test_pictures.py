@@ -1,4 +1,4 @@
-"""The screenshots of the documentation: `make pictures` writes them into docs/images, else they land in a temporary folder."""
+"""The screenshots of the documentation: `make pictures` writes them into docs/images, other runs into a temporary folder."""
 
 from __future__ import annotations
 
@@ -33,8 +33,16 @@ def folder(tmp_path: Path) -> Path:
     return Path(named).absolute() if named else tmp_path
 
 
-def take(page: Page, place: Path, name: str) -> None:
+RENAME = """
+const walk = document.createTreeWalker(document.querySelector('.lance-ui'), NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) walk.currentNode.data = walk.currentNode.data.replaceAll(arguments[0], '/data/lake');
+"""
+
+
+def take(page: Page, place: Path, name: str, server: Server) -> None:
+    """A picture of the whole page, whatever the folder of the tests is called."""
     page.gone(".skeleton")
+    page.script(RENAME, str(server.lake))
     page.script("document.activeElement && document.activeElement.blur(); document.fonts.ready")
     width, height = page.script("return [innerWidth, document.querySelector('.shell').scrollHeight]")
     page.size(width, min(int(height), TALLEST))
@@ -54,7 +62,7 @@ def test_a_picture(visit: Visit, server: Server, tmp_path: Path, name: str) -> N
     page.open(f"lance/{path.format(**tables)}")
     page.see(".section, .strip")
     page.see("table tbody tr, .bar-row, .findings li")
-    take(page, folder(tmp_path), name)
+    take(page, folder(tmp_path), name, server)
 
 
 def test_a_picture_of_a_button(visit: Visit, server: Server, tmp_path: Path) -> None:
@@ -62,6 +70,7 @@ def test_a_picture_of_a_button(visit: Visit, server: Server, tmp_path: Path) -> 
     page.size(1360, 760)
     page.click("[data-action=cleanup]")
     page.see("dialog")
+    page.script(RENAME, str(server.lake))
     page.picture(folder(tmp_path) / "pages-button.png", full=False)
 
 
