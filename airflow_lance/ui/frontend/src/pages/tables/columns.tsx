@@ -38,7 +38,7 @@ function name(row: TableRow) {
     <span className="name-cell" title={row.uri}>
       <PageLink href={hrefOf("table", [row.id])}>
         {at > 0 ? <span className="faint">{row.name.slice(0, at + 1)}</span> : null}
-        <span className="strong wrap">{row.name.slice(at + 1).replace(/\.lance$/, "")}</span>
+        <span className="strong">{row.name.slice(at + 1).replace(/\.lance$/, "")}</span>
       </PageLink>
       {row.num_staged ? <Badge title={`${row.num_staged} staged`}>{whole(row.num_staged)} staged</Badge> : null}
       {row.num_dead_attempts ? <Badge tone="warn">{whole(row.num_dead_attempts)} dead</Badge> : null}
