@@ -18,11 +18,11 @@ export function RunNote({ title, run, onEnd }: { title: string; run: RunAnswer; 
       return undefined;
     }
     const look = (): void => {
-      get<RunAnswer>(apiPath(["actions", run.run_id])).then((answer) => setState(answer.state ?? "queued"), () => undefined);
+      get<RunAnswer>(apiPath(["actions", run.run_id], { dag_id: run.dag_id })).then((answer) => setState(answer.state ?? "queued"), () => undefined);
     };
     const timer = window.setInterval(look, PAUSE_MS);
     return () => window.clearInterval(timer);
-  }, [over, run.run_id, onEnd]);
+  }, [over, run.dag_id, run.run_id, onEnd]);
   return (
     <span className="stack tight" data-run={run.run_id}>
       <span>

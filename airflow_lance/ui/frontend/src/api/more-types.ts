@@ -125,6 +125,7 @@ export interface PlanAnswer extends Made {
   readonly cost: { readonly bytes_read: number; readonly bytes_written: number; readonly seconds: number; readonly gb_hours: number } | null;
   readonly budget: Budget | null;
   readonly plan_dag: Place | null;
+  readonly pending?: number;
 }
 
 export interface HistoryRow extends Step {

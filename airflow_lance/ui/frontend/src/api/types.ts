@@ -28,6 +28,7 @@ export interface Me extends Made {
   readonly rights: {
     readonly rows: boolean;
     readonly rows_reason: string | null;
+    readonly rows_connections?: readonly (string | null)[];
     readonly actions: boolean;
     readonly actions_reason: string | null;
     readonly run_plan: boolean;
@@ -183,10 +184,10 @@ export interface Claim {
   readonly alive: boolean;
 }
 
+/** A commit whose end nobody saw, and the version with which its rows came. */
 export interface Doubt {
-  readonly identity?: string;
-  readonly identities?: readonly string[];
-  readonly commit?: string;
+  readonly identity: string;
+  readonly version: number | null;
 }
 
 export interface TableAnswer extends Made {
@@ -237,9 +238,9 @@ export interface Version {
 
 export interface Conflict {
   readonly operation: string;
-  readonly writer: string | null;
+  readonly writer: Place | null;
   readonly other_operation: string;
-  readonly other_writer: string | null;
+  readonly other_writer: Place | null;
   readonly count: number;
 }
 

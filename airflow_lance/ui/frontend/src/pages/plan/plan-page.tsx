@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { useEffect, useMemo } from "react";
 
 import { stepText } from "../../actions/words";
 import { useAction } from "../../actions/use-action";
@@ -18,10 +18,18 @@ import { Empty, Loading, Problem } from "../../ui/states";
 import { quietSpan } from "../tables/summary";
 import { NoPolicy } from "./no-policy";
 
+const PAUSE_MS = 2000;
+
 export function PlanPage() {
   const me = useMe();
   const plan = useResource<PlanAnswer>(apiPath(["plan"]));
   const { ask, dialog } = useAction();
+  const { data: answer, reload } = plan;
+  useEffect(() => {
+    if (!answer?.pending) return undefined;
+    const timer = window.setTimeout(reload, PAUSE_MS);
+    return () => window.clearTimeout(timer);
+  }, [answer, reload]);
   if (plan.data === null) return plan.failure ? <Problem failure={plan.failure} retry={plan.reload} /> : <Loading what="the plan" />;
   const { data } = plan;
   if (data.policy === null && data.error === null) return <NoPolicy />;
@@ -38,6 +46,7 @@ export function PlanPage() {
                 done by <PlaceLink place={data.plan_dag} />
               </span>
             ) : null}
+            {data.pending ? <span>{plural(data.pending, "table")} still being looked at</span> : null}
           </p>
         </div>
         <div className="actions">

@@ -15,7 +15,8 @@ const PAGE = 50;
 
 export function RowsTab({ answer }: TabProps) {
   const { rights } = useMe();
-  if (!rights.rows) {
+  const here = rights.rows_connections;
+  if (!rights.rows || (here !== undefined && !here.includes(answer.table.conn_id))) {
     return (
       <div className="notice warn">
         <strong>Rows and search are closed for you.</strong>

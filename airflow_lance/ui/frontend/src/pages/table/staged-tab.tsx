@@ -1,4 +1,4 @@
-import type { Claim, Doubt } from "../../api/types";
+import type { Claim } from "../../api/types";
 import { duration, exact, plural } from "../../lib/format";
 import { useRefusal } from "../../me";
 import { Badge } from "../../ui/badge";
@@ -46,14 +46,14 @@ function InDoubt({ answer, ask, reload }: TabProps) {
   const refused = useRefusal();
   return (
     <ul className="stack">
-      {answer.in_doubt.flatMap(identitiesOf).map((identity) => (
+      {answer.in_doubt.map(({ identity, version }) => (
         <li key={identity} className="flow">
           <code>{identity}</code>
           <Button
             name="settle"
             kind="quiet"
             refused={refused}
-            onClick={() => ask({ action: "settle", table: answer.table, subject: <code>{identity}</code>, arguments: { identity }, onEnd: reload })}
+            onClick={() => ask({ action: "settle", table: answer.table, subject: <code>{identity}</code>, arguments: { identity, version }, onEnd: reload })}
           >
             Settle
           </Button>
@@ -61,9 +61,4 @@ function InDoubt({ answer, ask, reload }: TabProps) {
       ))}
     </ul>
   );
-}
-
-function identitiesOf(doubt: Doubt | string): readonly string[] {
-  if (typeof doubt === "string") return [doubt];
-  return doubt.identities ?? (doubt.identity ? [doubt.identity] : []);
 }

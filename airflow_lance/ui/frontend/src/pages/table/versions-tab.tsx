@@ -1,10 +1,11 @@
 import { useState } from "react";
 
-import type { VersionsAnswer } from "../../api/types";
+import type { Place, VersionsAnswer } from "../../api/types";
 import { hrefOf } from "../../lib/router";
 import { operationText } from "../../lib/kinds";
 import { Button } from "../../ui/button";
 import { DataTable } from "../../ui/data-table";
+import { PlaceLink } from "../../ui/links";
 import { Section } from "../../ui/section";
 import { Empty, Problem } from "../../ui/states";
 import type { TabProps } from "./table-page";
@@ -72,7 +73,7 @@ function Conflicts({ conflicts }: { conflicts: VersionsAnswer["conflicts"] }) {
         <DataTable
           label="Conflicts"
           rows={conflicts.between}
-          keyOf={(row) => `${row.operation}${row.writer}${row.other_operation}${row.other_writer}`}
+          keyOf={(row) => JSON.stringify(row)}
           columns={[
             { name: "one", head: "Commit", cell: (row) => <Side operation={row.operation} writer={row.writer} /> },
             { name: "other", head: "Met", cell: (row) => <Side operation={row.other_operation} writer={row.other_writer} /> },
@@ -86,11 +87,15 @@ function Conflicts({ conflicts }: { conflicts: VersionsAnswer["conflicts"] }) {
   );
 }
 
-function Side({ operation, writer }: { operation: string; writer: string | null }) {
+function Side({ operation, writer }: { operation: string; writer: Place | null }) {
   return (
     <span>
       {operationText(operation)}
-      {writer ? <span className="line2 block">{writer}</span> : null}
+      {writer ? (
+        <span className="line2 block">
+          <PlaceLink place={writer} short />
+        </span>
+      ) : null}
     </span>
   );
 }
