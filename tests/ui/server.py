@@ -203,7 +203,8 @@ def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
         "AIRFLOW__LANCE__PAGES_POLICY": str(policy),
         "AIRFLOW__LANCE__PAGES_POLICY_CONN_ID": "lake",
         "AIRFLOW__LANCE__PAGES_ROWS": "connection",
-        "AIRFLOW__LANCE__PAGES_TIMEOUT_SECONDS": "5",
+        # The first read of rows and the first search load compiled code; a busy machine takes its time for that.
+        "AIRFLOW__LANCE__PAGES_TIMEOUT_SECONDS": "30",
         **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()},
     }
 

@@ -92,7 +92,7 @@ class Page:
         """Replace what a field holds, key by key."""
         from selenium.webdriver import Keys
 
-        self.see(css).send_keys(Keys.CONTROL + "a", Keys.DELETE, text)
+        self.see(css).send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.DELETE, text)
 
     def keys(self, *keys: str) -> None:
         """Press keys wherever the focus is."""
