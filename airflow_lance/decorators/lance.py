@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow_lance.compat import Context, DecoratedOperator, determine_kwargs, task_decorator_factory
+from airflow_lance.compat import AirflowFailException, Context, DecoratedOperator, determine_kwargs, task_decorator_factory
 from airflow_lance.execution.arguments import require_one_of
 from airflow_lance.execution.errors import OnMissing, as_airflow_errors
 from airflow_lance.execution.returned_source import ROWS, private_folder, returned_source
@@ -29,7 +29,7 @@ from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
-from lance_core.errors import InputError
+from lance_core.errors import InputError, SchemaMismatchError
 
 
 class _WritesWhatAFunctionReturns(DecoratedOperator):
@@ -64,7 +64,12 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
                 is_done = self._is_done(context)
             if not is_done:
                 self._call(context, folder / ROWS)
-            return LanceStageOperator.execute(self, context)  # type: ignore[arg-type]
+            try:
+                return LanceStageOperator.execute(self, context)  # type: ignore[arg-type]
+            except AirflowFailException as error:
+                if not isinstance(error.__cause__, SchemaMismatchError):
+                    raise
+                raise AirflowFailException(f"{self._what} returned rows that do not fit: {error}") from error.__cause__
 
     def _call(self, context: Context, path: Path) -> None:
         """Call the function and keep its rows for as long as the task runs."""
@@ -73,7 +78,12 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
         arguments = determine_kwargs(self.python_callable, self.op_args, {**context, **self.op_kwargs})
         rows = self.python_callable(*self.op_args, **arguments)
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
-            write_rows(rows, path, what=f"the function {self.python_callable.__name__} of task {self.task_id}")
+            write_rows(rows, path, what=self._what)
+
+    @property
+    def _what(self) -> str:
+        """For messages."""
+        return f"the function {self.python_callable.__name__} of task {self.task_id}"
 
     def _is_done(self, context: Context) -> bool:
         from lance_core.jobs import api

@@ -66,16 +66,37 @@ class _Called:
         self._function = load_function(name)
         self._name, self._kwargs = name, dict(kwargs)
         schema = getattr(self._function, "output_schema", None)
+        self._columns: list[str] | None = None if schema is None else sorted(schema.names)
         if schema is not None:
             self.output_schema = schema
 
     def __call__(self, batch: pa.RecordBatch) -> object:
         try:
-            return self._function(batch, **self._kwargs)
+            made: object = self._function(batch, **self._kwargs)
         except LanceError:
             raise
         except TypeError as error:
             raise InputError(f"add_columns: {self._name} failed: {error}") from error
+        self._check(made, num_rows=batch.num_rows)
+        return made
+
+    def _check(self, made: object, *, num_rows: int) -> None:
+        """InputError that names the function when it gave another number of rows, or other columns than before."""
+        if not isinstance(made, (pa.RecordBatch, pa.Table)):
+            return  # refused where it is used
+        if made.num_rows != num_rows:
+            raise InputError(
+                f"add_columns: {self._name} gave {made.num_rows} rows for a batch of {num_rows}",
+                cure="Return one row for each row of the batch, in its order; deleted rows are among them.",
+            )
+        expected = self._columns
+        if expected is not None and sorted(made.schema.names) != expected:
+            raise InputError(
+                f"add_columns: {self._name} gave the columns {', '.join(made.schema.names)} where {', '.join(expected)} "
+                "were expected",
+                cure="Return the same columns for every batch, also for one without rows.",
+            )
+        self._columns = sorted(made.schema.names)
 
 
 def columns_of(spec: AddColumnsSpec) -> Columns:
