@@ -75,13 +75,19 @@ def _empty_below(node: Node) -> Iterator[InputError]:
         yield from _empty_below(child)
 
 
+_FIXED_WIDTH = (pa.types.is_primitive, pa.types.is_decimal, pa.types.is_fixed_size_binary, pa.types.is_null)
+
+
 def _lists_of_texts(node: Node) -> Iterator[InputError]:
     """Fixed-size lists of values of any length: neither library reads those of 2.0 back."""
     if isinstance(node, LeafNode) and pa.types.is_fixed_size_list(node.type):
         item = node.type.value_type
         while pa.types.is_fixed_size_list(item):
             item = item.value_type
-        if not (pa.types.is_primitive(item) or pa.types.is_decimal(item) or pa.types.is_fixed_size_binary(item)):
+        types = pa.types
+        if not (
+            types.is_primitive(item) or types.is_decimal(item) or types.is_fixed_size_binary(item) or types.is_null(item)
+        ):
             yield _refused(node, "the items of a fixed-size list must have a fixed width", _FLATTEN)
     for child in _children(node):
         yield from _lists_of_texts(child)

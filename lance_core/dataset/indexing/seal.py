@@ -11,15 +11,17 @@ Sealing makes no new version: the file lies beside the others, and counts becaus
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 from lance_core.arrow.to_arrow import value_type_of
 from lance_core.dataset.indexing.folder import folder_of, segments_named
+from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.scalar_search import usable_segments
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import is_usable
 from lance_core.dataset.indexing.verify import Comparable, Progress, compare, forget
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError, LanceError
+from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -36,14 +38,17 @@ def check_indices(
 ) -> int:
     """Compare segments with the rows they cover; all of them are read. Returns how many there were.
 
-    Left out are segments `without` names by uuid, and indices of kinds this release does not search.
+    Left out are segments `without` names by uuid, and indices of kinds and layouts this release does not search.
     `progress(rows read, rows to read)` starts again with each segment.
     Raises CorruptFileError, naming the first that is wrong; InputError for a name no index has.
     """
     chosen = [(index, coverage) for index, coverage in _segments(snapshot, names) if index.uuid not in without]
+    compared = 0
     for index, coverage in chosen:
-        _compared(snapshot, index, coverage, progress)
-    return len(chosen)
+        with suppress(UnsupportedFeatureError):
+            _compared(snapshot, index, coverage, progress)
+            compared += 1
+    return compared
 
 
 def seal_indices(
@@ -51,12 +56,16 @@ def seal_indices(
 ) -> list[str]:
     """Write checksums for segments that have none, each after it was compared with its rows. Returns their uuids.
 
-    Segments that lie in another table are left out. Raises as `check_indices`; what was sealed before stays so.
+    Segments that lie in another table, or have a layout that is not read, are left out. Raises as `check_indices`; what was
+    sealed before stays so.
     """
     sealed = []
     for index, coverage in _segments(snapshot, names):
         if index.base_id is None and not folder_of(snapshot, index).is_sealed:
-            folder = _compared(snapshot, index, coverage, progress)
+            try:
+                folder = _compared(snapshot, index, coverage, progress)
+            except UnsupportedFeatureError:
+                continue
             folder.write_pinned_checksums()
             forget(folder)
             sealed.append(index.uuid)
@@ -82,6 +91,8 @@ def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]
         if not folder.is_sealed:
             folder.hold()
         compare(snapshot, index, coverage, _open(snapshot, index, folder), progress=progress)
+    except UnsupportedFeatureError:
+        raise
     except LanceError as error:
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri}: {error}",
@@ -92,7 +103,8 @@ def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]
 
 
 def _open(snapshot: Snapshot, index: IndexMetadata, folder: IndexFolder) -> Comparable:
-    if index.details is not None and index.details.kind == VECTOR_DETAILS:
+    details = with_details(snapshot, index).details
+    if details is not None and details.kind == VECTOR_DETAILS:
         return OpenVectorIndex(folder)
     schema = snapshot.manifest.schema
     column = column_of(schema, index.fields[0])

@@ -88,17 +88,18 @@ def _flat(quantizer: Flat, columns: Columns, facts: Facts) -> Any:
 
 
 def _scalar(quantizer: Scalar, columns: Columns, facts: Facts) -> Any:
-    """Numbers lie where their bytes say."""
+    """Numbers lie where their bytes say: above them, or, in rows of releases up to 0.39, nearest to them."""
     have = columns[SCALAR_COLUMN].astype(np.float32)
     scale = np.float32(1 / quantizer.step)
     scaled = (facts.rows - np.float32(quantizer.start)) * scale
     np.clip(scaled, 0, np.float32(255.5), out=scaled)
+    nearest = np.abs(np.minimum(scaled, np.float32(255)) - have).max(axis=1)
     scaled -= have + np.float32(0.5)
     largest = max(abs(quantizer.start), abs(quantizer.end))
     allowed = 0.002 + 1e-6 * largest / quantizer.step
     if facts.is_rounded:
         allowed += 1e-3 * largest / quantizer.step
-    return (np.abs(scaled).max(axis=1) - 0.5) / np.float32(allowed)
+    return (np.minimum(np.abs(scaled).max(axis=1), nearest) - 0.5) / np.float32(allowed)
 
 
 def _product(quantizer: Product, columns: Columns, facts: Facts) -> Any:
