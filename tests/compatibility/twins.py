@@ -118,7 +118,6 @@ SHAPES: dict[str, tuple[pa.Field[Any], Make]] = {
     "null": (pa.field("c", pa.null()), lambda _rng: None),
     "bfloat16": _plain(BFloat16Type(), lambda rng: rng.randbytes(2)),
     "uuid": _plain(pa.uuid(), lambda rng: rng.randbytes(16)),
-    "empty_struct": (required("c", pa.struct([])), lambda _rng: {}),
     "fixed_structs": _plain(pa.list_(_TIGHT, 2), lambda rng: [_tight(rng), _tight(rng)]),
     "old_blob": (pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"}), maybe(_bytes)),
     "blob": (lance.blob_field("c"), maybe(_bytes)),
@@ -239,7 +238,9 @@ def judge(case: Case, folder: Path) -> str | None:
     ours, theirs = folder / "ours", folder / "theirs"
     try:
         lance.write_dataset(rows(case, 0, 40), theirs, **options)
-        _content(lance, theirs)
+        kept = _content(lance, theirs)["main"]
+        if case.version != "0.1" and [*files.differences(kept, rows(case, 0, 40))]:
+            return None  # it does not keep such columns itself
     except BaseException as error:  # panics are no Exceptions
         if isinstance(error, KeyboardInterrupt):
             raise
