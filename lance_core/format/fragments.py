@@ -43,7 +43,7 @@ class FragmentDecoder(Protocol):
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence of fragments, each decoded on first use."""
 
-    __slots__ = ("_decoded", "_decoder", "_ids", "_raw")
+    __slots__ = ("_decoded", "_decoder", "_ids", "_raw", "_row_counts")
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class FragmentList(Sequence[Fragment]):
         self._raw = raw
         self._decoder = decoder
         self._ids = ids
+        self._row_counts: Sequence[int] | None = None
 
     @classmethod
     def of(cls, fragments: Iterable[Fragment]) -> FragmentList:
@@ -124,12 +125,13 @@ class FragmentList(Sequence[Fragment]):
     @property
     def row_counts(self) -> Sequence[int]:
         """Visible rows of each fragment, in the order of the list."""
-        raws = self._undecoded()
-        peeked = self._decoder.peek_num_rows(raws) if raws and self._decoder is not None else ()
-        if len(raws) == len(self._decoded):
-            return peeked
-        rest = iter(peeked)
-        return [next(rest) if found is None else found.num_rows for found in self._decoded]
+        if self._row_counts is None:
+            raws = self._undecoded()
+            peeked = self._decoder.peek_num_rows(raws) if raws and self._decoder is not None else ()
+            rest = iter(peeked)
+            is_all = len(raws) == len(self._decoded)
+            self._row_counts = peeked if is_all else [next(rest) if it is None else it.num_rows for it in self._decoded]
+        return self._row_counts
 
     @property
     def all_have_row_ids(self) -> bool:
@@ -185,11 +187,25 @@ class FragmentList(Sequence[Fragment]):
 
     def get(self, fragment_id: int) -> Fragment | None:
         """The fragment with that id, or None."""
+        found = self._searched(fragment_id) if self._ids is None else None
+        if found is not None:
+            return found
         try:
             place = self.ids.index(fragment_id)
         except ValueError:
             return None
         return self[place]
+
+    def _searched(self, fragment_id: int) -> Fragment | None:
+        """A look among few fragments, as if ids ascended: they nearly always do, though nothing says that they must."""
+        low, high = 0, min(len(self), fragment_id + 1)
+        while low < high:
+            middle = (low + high) // 2
+            found = self[middle]
+            if found.id == fragment_id:
+                return found
+            low, high = (middle + 1, high) if found.id < fragment_id else (low, middle)
+        return None
 
     def pick(self, fragment_ids: Set[int]) -> dict[int, Fragment]:
         """The fragments with those ids, keyed by id; ids that are not here are left out."""

@@ -28,14 +28,31 @@ def test_rows_of_many_fragments(count: int) -> None:
     rng = random.Random(count)
     for _ in range(10):
         fragments = [_fragment(number, rng) for number in range(count)]
-        listed = FragmentList.of_bytes([encode_fragment(item) for item in fragments], WireFragments())
+        entries = [encode_fragment(item) for item in fragments]
+        listed = FragmentList.of_bytes(entries, WireFragments())
         expected = sum(item.num_rows for item in fragments)
         assert list(listed.ids) == [item.id for item in fragments]
         assert listed.num_rows == expected
         assert list(listed.row_counts) == [item.num_rows for item in fragments]
+        listed = FragmentList.of_bytes(entries, WireFragments())
         _ = listed[0], listed[count // 2]  # decoded ones are counted as well
         assert listed.num_rows == expected
         assert list(listed.row_counts) == [item.num_rows for item in fragments]
+
+
+@pytest.mark.parametrize("order", ["ascending", "gaps", "shuffled"])
+def test_a_fragment_is_found_by_its_id(order: str) -> None:
+    rng = random.Random(7)
+    numbers = list(range(300)) if order == "ascending" else sorted(rng.sample(range(5000), 300))
+    if order == "shuffled":
+        rng.shuffle(numbers)
+    entries = [encode_fragment(_fragment(number, rng)) for number in numbers]
+    for number in [*numbers[::17], -1, 5001, 1 << 40, next(it for it in range(5000) if it not in numbers)]:
+        listed = FragmentList.of_bytes(entries, WireFragments())
+        found = listed.get(number)
+        assert (None if found is None else found.id) == (number if number in numbers else None)
+        if order != "shuffled" and found is not None:
+            assert 300 - listed._decoded.count(None) <= 10  # the others were not looked at
 
 
 def test_the_last_of_a_repeated_field_counts() -> None:

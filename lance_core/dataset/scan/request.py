@@ -20,6 +20,7 @@ from lance_core.dataset.scan.statistics import StatsCallback
 from lance_core.errors import InputError
 from lance_core.expr import Expr, from_pyarrow, parse_filter
 from lance_core.format.fragment import Fragment
+from lance_core.io.cache import shared_cache
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,25 @@ class ScanRequest:
     scan_stats_callback: StatsCallback | None = None
 
 
+_PARSED_BYTES = 4096
+
+
 def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
     """A filter given as SQL text or as a pyarrow expression. Raises FilterError, InputError for anything else."""
     if value is None:
         return None
     if isinstance(value, str):
-        return parse_filter(value, schema)
+        return _parsed(value, schema)
     if type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression":
         return from_pyarrow(value, schema)
     raise InputError(f"a filter is SQL text or a pyarrow expression, got {type(value).__name__}")
+
+
+def _parsed(text: str, schema: pa.Schema) -> Expr:
+    """A filter of a version's schema: asked again and again, it is parsed once."""
+    key = ("filter", text, id(schema))
+    found: tuple[pa.Schema, Expr] | None = shared_cache().get(key)
+    if found is None or found[0] is not schema:  # an id may be that of another one only while nobody holds the first
+        found = schema, parse_filter(text, schema)
+        shared_cache().put(key, found, _PARSED_BYTES + 64 * len(text))
+    return found[1]

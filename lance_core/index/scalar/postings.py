@@ -26,6 +26,7 @@ from lance_core.index.scalar.id_lookup import STEP
 from lance_core.index.scalar.order import is_change
 from lance_core.index.scalar.row_sets import RowSets
 from lance_core.index.scalar.verify import expanded, require
+from lance_core.io.cache import shared_cache
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -33,6 +34,8 @@ LOOKUP = "bitmap_page_lookup.lance"
 _WRITTEN_KEYS = 4096
 _WRITTEN_BYTES = 8 << 20
 _SETS_AT_ONCE = 512
+_CACHED_SETS = 16
+_SET_BYTES = 256
 
 
 def write_postings(
@@ -125,6 +128,7 @@ class Postings:
     """The open file: keys are in memory, sets are read when asked for."""
 
     def __init__(self, folder: IndexFolder, path: tuple[str, ...]) -> None:
+        self._folder = folder
         self.file = folder.open(LOOKUP)
         schema = self.file.schema
         names = [item.name for item in schema.top_level]
@@ -156,13 +160,30 @@ class Postings:
         return np.concatenate(found)
 
     def rows(self, positions: Any) -> AddressSet:
-        """All rows that have one of the keys."""
+        """All rows that have one of the keys. Sets of few keys are kept in the shared cache."""
+        if len(positions) <= _CACHED_SETS:
+            return self._cached_rows(positions)
         rows = AddressSet()
         for start in range(0, len(positions), _WRITTEN_KEYS):
             batch = self.file.take(self._sets_schema, positions[start : start + _WRITTEN_KEYS])
             for data in batch.column(0):
                 rows = rows | decode_address_set(data.as_buffer() or b"", what=f"a bitmap of {self.file.path}")
         return rows
+
+    def _cached_rows(self, positions: Any) -> AddressSet:
+        cache, key = shared_cache(), (*self._folder.key, "set")
+        known: dict[int, AddressSet] = {
+            place: held for place in positions.tolist() if (held := cache.get((*key, place))) is not None
+        }
+        wanted = [place for place in positions.tolist() if place not in known]
+        if wanted:
+            batch = self.file.take(self._sets_schema, np.array(wanted, np.int64))
+            for place, data in zip(wanted, batch.column(0), strict=True):
+                buffer = data.as_buffer() or b""
+                known[place] = decode_address_set(buffer, what=f"a bitmap of {self.file.path}")
+                cache.put((*key, place), known[place], 2 * len(buffer) + _SET_BYTES)
+        sets = [*known.values()]
+        return sets[0] if len(sets) == 1 else _union(sets) if sets else AddressSet()
 
     def keys(self) -> Any:
         """All keys, in their order."""
