@@ -38,6 +38,7 @@ WITHDRAWN = "withdrawn"
 _FINISHED = "finished"
 _MAX_INLINE = 64 << 10
 """Bytes of a finished record's spec and transaction; larger ones are read from their own files."""
+_OF_ONE_ATTEMPT = 4
 _FEW = 4
 """So many marks are looked for one by one; for more, the folder is listed."""
 
@@ -126,6 +127,18 @@ def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
 def is_given_up(store: Store, identity: str, attempt: str) -> bool:
     """For the attempt itself: whether it should stop, also when nothing is left of it but the memory."""
     return is_withdrawn(store, identity, attempt) or is_remembered(store, identity, attempt)
+
+
+def is_over(store: Store, identity: str, attempt: str) -> bool:
+    """For a task of the attempt: whether it was given up, or nothing is left of it. One request where it is at work."""
+    names_after = getattr(store, "names_after", None)
+    if names_after is not None:
+        # The fence goes up before the record of the start goes, so that record alone says that nobody is at it.
+        stem = f"{identity}.{attempt}."
+        records = [name for name in names_after(f"{naming.STAGED}/", stem, most=_OF_ONE_ATTEMPT) if name.startswith(stem)]
+        if records == [record_path(identity, attempt, STARTED).rpartition("/")[2]]:
+            return False
+    return is_given_up(store, identity, attempt) or read_started(store, identity, attempt) is None
 
 
 def marked_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -8,7 +8,7 @@ from lance_core.commit.identities import identities_of
 from lance_core.commit.log.manifests import version_numbers
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.records import FORMAT, write_record
-from lance_core.commit.registry.incarnation import incarnation_of, keep_incarnation
+from lance_core.commit.registry.incarnation import keep_incarnation
 from lance_core.commit.registry.ledger import COMPLETE_PATH, complete_version, record_fold
 from lance_core.errors import NotFoundError
 from lance_core.io.store import Store
@@ -27,8 +27,7 @@ def record_history(
     """
     if not versions:
         return
-    keep_incarnation(store, present=version_numbers(store), doomed=versions)
-    incarnation = incarnation_of(store)
+    incarnation = keep_incarnation(store, present=version_numbers(store), doomed=versions, load=load)
     newest = max(versions)
     complete = complete_version(store)
     certain = set(range(complete + 1, newest + 1)) <= set(versions)

@@ -14,7 +14,7 @@ known; two incarnations of which one is empty say nothing about each other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from lance_core.commit import naming
 from lance_core.commit.log.manifests import open_path
@@ -30,11 +30,16 @@ log = logging.getLogger(__name__)
 INCARNATION_PATH = f"{naming.PRIVATE}/incarnation.json"
 _FIRST = 1
 
+Load = Callable[[Store, int], "Transaction | None"]
 
-def incarnation_of(store: Store, *, present: Collection[int] | None = None) -> str:
-    """The table's incarnation; "" when nobody knows. `present`: the version numbers, for a caller that has listed them."""
+
+def incarnation_of(store: Store, *, present: Collection[int] | None = None, load: Load | None = None) -> str:
+    """The table's incarnation; "" when nobody knows. `present`: the version numbers, for a caller that has listed them;
+    `load`: the transaction of a version that has been read; None, or one without uuid, where it has not."""
     if present is None or _FIRST in present:
-        first = _transaction(store, _FIRST)
+        first = None if load is None else load(store, _FIRST)
+        if first is None or not first.uuid:
+            first = _transaction(store, _FIRST)
         if first is not None:
             return first.uuid
     record = _record(store)
@@ -46,19 +51,20 @@ def is_other(one: str, other: str) -> bool:
     return bool(one and other and one != other)
 
 
-def keep_incarnation(store: Store, *, present: Collection[int], doomed: Collection[int]) -> None:
-    """Before versions are pruned: note the incarnation, where one of them is what shows it."""
+def keep_incarnation(store: Store, *, present: Collection[int], doomed: Collection[int], load: Load | None = None) -> str:
+    """Before versions are pruned: note the incarnation, where one of them is what shows it. Returns it."""
     left = sorted(set(present) - set(doomed))
     record = _record(store)
     is_witness = _FIRST in doomed or (record is not None and record.version in doomed)
-    incarnation = incarnation_of(store, present=present) if is_witness and left else ""
-    if not incarnation:
-        return
+    incarnation = incarnation_of(store, present=present, load=load)
+    if not incarnation or not is_witness or not left:
+        return incarnation
     # The newest stays longest.
     witness = _transaction(store, left[-1])
     if witness is not None:
         plain = {"incarnation": incarnation, "version": left[-1], "transaction": witness.uuid}
         write_record(store, INCARNATION_PATH, {"format": FORMAT, **plain})
+    return incarnation
 
 
 def _record(store: Store) -> IncarnationRecord | None:

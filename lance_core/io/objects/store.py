@@ -178,9 +178,11 @@ class ObjectStore:
         found = [*islice(entries, PAGE)] if self._is_sorted else [*entries]
         return found, not self._is_sorted or len(found) < PAGE
 
-    def names_after(self, folder: str, name: str) -> Sequence[str]:
-        """The names of a folder without sub-folders behind `name`."""
-        return [*self._names(folder, name)] if self._is_sorted else [item for item in self.list_names(folder) if item > name]
+    def names_after(self, folder: str, name: str, *, most: int | None = None) -> Sequence[str]:
+        """The names of a folder without sub-folders behind `name`; the first `most` of them."""
+        if not self._is_sorted:
+            return sorted(item for item in self.list_names(folder) if item > name)[:most]
+        return [*islice(self._names(folder, name), most)]
 
     def delete(self, path: str) -> None:
         """Remove an object."""

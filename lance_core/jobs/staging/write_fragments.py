@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from lance_core.commit.log.beside import beside
 from lance_core.commit.model import Attempt
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths
-from lance_core.commit.registry.attempts import is_given_up, read_started
+from lance_core.commit.registry.attempts import is_over
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
@@ -83,26 +84,22 @@ class WriteWork:
             size=sum(size_of(fragment) for fragment in fragments),
             fragments=tuple(encode_fragment(fragment) for fragment in fragments),
         )
-        self._give_back_if_given_up(store, fragments)
-        report.finish(result.rows, len(fragments), result.size)
+        with beside(store, lambda: report.finish(result.rows, len(fragments), result.size)):
+            self._give_back_if_given_up(store, fragments)
         return result
 
     def _give_back_if_given_up(self, store: Store, fragments: Sequence[Fragment]) -> None:
         # Looked at after the files are there: an abort that marked the attempt earlier is seen here, a later one sees them.
         # The result still goes to the driver, which refuses to finish such an attempt or has the reference of its retry.
-        if not fragments or not self.identity or not _is_over(store, self.identity, self.attempt):
+        # Should only the attempt's record be lost, the commit misses the files that are taken away here, and says so; a task
+        # that outlived its driver would leave files that nobody finds.
+        if not fragments or not self.identity or not is_over(store, self.identity, self.attempt):
             return
         each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
         log.warning("attempt %s of %s was given up: what its task wrote is taken away again", self.attempt, self.identity)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
-
-
-def _is_over(store: Store, identity: str, attempt: str) -> bool:
-    """Whether an attempt was given up, or nothing is left of it. Should only its record be lost, the commit misses the files
-    that are taken away here, and says so; a task that outlived its driver would leave files that nobody finds."""
-    return is_given_up(store, identity, attempt) or read_started(store, identity, attempt) is None
 
 
 def make_work(
