@@ -7,7 +7,7 @@ from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.dataset.refs.clones import places_of
 from lance_core.io.store import Store
 
-_RECORDS = ("_refs/", "_lance_core/ledger/", "_lance_core/clones/")
+_RECORDS = ("_refs/", "_lance_core/ledger/", "_lance_core/clones/", "_lance_core/incarnation.json")
 
 
 def strangers(root: Store) -> list[str]:

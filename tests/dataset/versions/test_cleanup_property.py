@@ -112,7 +112,7 @@ class Table:
             try:
                 commit_staged(store, [work])
             except IncompatibleConflictError:  # the table was overwritten meanwhile
-                abort_attempt(store, work.uuid, work.attempt, certain=True)
+                abort_attempt(store, work.identity, work.attempt, certain=True)
                 return
             self.note(None, self.open(None))
             assert value in self.known[None, self.open(None).version]
