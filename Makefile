@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far
+.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far growth large
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -110,6 +110,14 @@ far: setup ## side by side with pylance on an object store that is 30 ms away
 
 driver: setup ## the end of a write job of 100,000 tasks, without Spark, on a store 30 ms away
 	$(BIN)/python -m bench.many_tasks --tasks $(TASKS) --commit
+
+growth: setup ## cost curves: ten and a hundred times as many fragments, versions, rows, columns, staged appends, tags
+	$(BIN)/python -m bench.growth --figure docs/figures/growth.svg
+
+ROWS ?= 100000000
+LARGE ?= /tmp
+large: setup ## ROWS rows on this machine: write, scan, index, merge, compact, clean up; 20 GB of disk in LARGE
+	$(BIN)/python -m bench.large --rows $(ROWS) --folder $(LARGE)
 
 bench: setup ## side by side with pylance and Parquet; results in bench/results
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt matplotlib
