@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 WIDE = (1440, 1000)
 NARROW = (390, 844)
-PATIENCE = 30.0
+PATIENCE = 90.0
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--force-color-profile=srgb",
@@ -143,6 +143,6 @@ def start(folder: Path) -> Any:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = Service(found[1], log_output=str(folder / "chromedriver.log"))
     driver = webdriver.Chrome(options=options, service=service)
-    driver.set_page_load_timeout(60)
+    driver.set_page_load_timeout(150)
     driver.set_script_timeout(60)
     return driver

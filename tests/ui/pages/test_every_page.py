@@ -202,6 +202,16 @@ def test_five_hundred_tables(visit: Visit, many: int) -> None:
     page.wait(lambda: len(page.all(rows)) == 1, "one table")
 
 
+def test_ten_thousand_fragments_in_time(visit: Visit, server: Server) -> None:
+    server.get(f"api/tables/{server.tables['big.lance']}")
+    page = visit("#/")
+    page.see("table tbody tr")
+    began = time.monotonic()
+    page.open(f"lance/#/table/{server.tables['big.lance']}")
+    page.see("#sizes .bar-row")
+    assert time.monotonic() - began < 10, "2 s on a quiet machine"
+
+
 def until_rows_are_read(server: Server, name: str) -> None:
     """The first read of rows loads compiled code; on a busy machine that takes longer than a page waits."""
     limit = time.monotonic() + 120
