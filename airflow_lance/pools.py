@@ -8,7 +8,7 @@
 
 Tasks may not touch the metadata database, so a pool is made by an operator of the deployment: by the commands above, or
 by calling `ensure_pool` from a script that can reach the database. A missing pool leaves its tasks in state `scheduled`;
-the commit's correctness never depends on the lane, only its speed does.
+the commit's correctness never depends on the pool, only its speed does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def explain_pool(pool: str, uri: str = "") -> str:
 
 
 def main() -> None:
-    """`python -m airflow_lance.pools s3://lake/flights.lance [--pool NAME]`: create or check a table's lane."""
+    """`python -m airflow_lance.pools s3://lake/flights.lance [--pool NAME]`: create or check a table's commit pool."""
     parser = argparse.ArgumentParser(prog="python -m airflow_lance.pools", description="The one-slot pool of a table.")
     parser.add_argument("uri", help="the table's uri")
     parser.add_argument("--pool", help="the pool's name; by default the conventional one")

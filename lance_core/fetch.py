@@ -77,7 +77,7 @@ class ManyRanges(Sequence[ByteRange]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Together(Sequence[Buffer]):
-    """Buffers that lie in one: number i is `data[starts[i] : starts[i] + sizes[i]]` (int64)."""
+    """Buffers that are in one: number i is `data[starts[i] : starts[i] + sizes[i]]` (int64)."""
 
     data: memoryview
     starts: Ints

@@ -49,7 +49,7 @@ class SparkSettings:
         """Whether the provider can let go of a submitted job and find it again."""
         if self.deploy_mode != "cluster":
             return False
-        if self.is_wrapped:  # a jar of our own making lies in a temporary folder until the job is done
+        if self.is_wrapped:  # a jar of our own making is in a temporary folder until the job is done
             return bool(self.arguments.get("application"))
         return bool(self.arguments.get("yarn_track_via_rm_api" if self.is_yarn else "track_driver_via_k8s_api"))
 

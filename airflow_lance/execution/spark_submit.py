@@ -6,7 +6,7 @@
     spark-submit --master spark://... --deploy-mode cluster --class org.apache.spark.deploy.PythonRunner
                  lance_job.jar lance_job.jar "" '{"spec": 1, ...}'
 
-The driver's output is the task's log. Its result is not read from there: it lies in the table's staged registry.
+The driver's output is the task's log. Its result is not read from there: it is in the table's staged registry.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _for_a_standalone_cluster(
 
 
 def _before_spec(arguments: Mapping[str, Any]) -> list[str]:
-    """The wrapper's own arguments: the Python program, which lies in the driver's folder, and no further files."""
+    """The wrapper's own arguments: the Python program, which is in the driver's folder, and no further files."""
     return [Path(arguments["application"]).name, ""] if arguments.get("java_class") == _WRAPPER else []
 
 

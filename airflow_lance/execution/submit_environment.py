@@ -39,7 +39,7 @@ os.execve({binary!r}, [{binary!r}, *sys.argv[1:]], passed_on)
 
 
 def client_environment(options: str, runs_here: bool) -> dict[str, str]:
-    """What the driver's process needs: our options, this interpreter, and the spark-submit that lies beside it."""
+    """What the driver's process needs: our options, this interpreter, and the spark-submit that is beside it."""
     # Only where executors run on this machine may they be told its interpreter; elsewhere the cluster knows its own.
     pythons = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if runs_here else ("PYSPARK_DRIVER_PYTHON",)
     chosen = {name: os.environ.get(name, sys.executable) for name in pythons}
@@ -68,7 +68,7 @@ def _path() -> str:
 
 
 def _spark_home(binary: str) -> dict[str, str]:
-    """Where Spark lies when it is the pyspark of this environment: its spark-submit asks the driver's Python for that, and
+    """Where Spark is when it is the pyspark of this environment: its spark-submit asks the driver's Python for that, and
     which Python a driver on the cluster has is not for us to say."""
     found = importlib.util.find_spec("pyspark")
     if "SPARK_HOME" in os.environ or found is None or found.origin is None:

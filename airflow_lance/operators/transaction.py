@@ -30,7 +30,7 @@ class LanceTransaction(TaskGroup):
     :param uri: the table; may be left out, because the staged references name it.
     :param lance_conn_id: the `lance` connection; by default the one that the staging tasks inside share.
     :param storage_options: as for an operator; by default those that the staging tasks inside share.
-    :param pool: the one-slot pool that is the table's lane (`airflow_lance.pools.pool_of` has the conventional name).
+    :param pool: the one-slot pool that is the table's commit pool (`airflow_lance.pools.pool_of` has the conventional name).
     :param outlets: assets that the commit updates (`airflow_lance.assets.create_asset` makes one of a table's uri).
     :param commit_task_id: the commit task's id inside the group.
     :param commit_args: further arguments of the commit task, such as `retries` or `trigger_rule`.

@@ -122,7 +122,7 @@ def blob_field(
 ) -> pa.Field[Any]:
     """The field of a blob column. The thresholds, in bytes, say where values go when a file is written.
 
-    Up to `inline_size_threshold` (64 KiB) they lie in the data file; above `dedicated_size_threshold` (4 MiB) each has a
+    Up to `inline_size_threshold` (64 KiB) they are in the data file; above `dedicated_size_threshold` (4 MiB) each has a
     file of its own; in between they share files of at most `pack_file_size_threshold` (1 GiB). InputError when negative, or
     when one of the last two is 0.
     """

@@ -1,7 +1,7 @@
 """What codecs take and give: decoded values as blocks, encoded values as pieces.
 
 A *block* is a run of decoded values without nulls (nulls are levels, which belong to the page). A *piece list* names
-where one value buffer of many chunks lies inside one larger buffer, so that a codec decodes all chunks of a read in one
+where one value buffer of many chunks is inside one larger buffer, so that a codec decodes all chunks of a read in one
 call instead of one Python call for each chunk:
 
     data    |hdr|....chunk 0....|hdr|....chunk 1....|
@@ -80,7 +80,7 @@ Block = FixedBlock | VariableBlock | ListBlock | StructBlock | DictionaryBlock
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Where one value buffer of each of several chunks lies in `data` (byte positions, int64, one entry per chunk)."""
+    """Where one value buffer of each of several chunks is in `data` (byte positions, int64, one entry per chunk)."""
 
     data: Bytes
     starts: Ints

@@ -1,4 +1,4 @@
-"""FSST: strings as codes of a symbol table that lies in the description (2,312 bytes).
+"""FSST: strings as codes of a symbol table that is in the description (2,312 bytes).
 
 ::
 

@@ -36,7 +36,7 @@ def check_pieces(pieces: Pieces, counts: Ints) -> None:
     if bad.any():
         chunk = int(np.argmax(bad))
         raise CorruptFileError(
-            f"chunk {chunk} lies at byte {int(pieces.starts[chunk])} with {int(pieces.sizes[chunk])} bytes, "
+            f"chunk {chunk} is at byte {int(pieces.starts[chunk])} with {int(pieces.sizes[chunk])} bytes, "
             f"outside its buffer of {size} bytes"
         )
     if int(counts.min()) < 0:
@@ -56,7 +56,7 @@ def require_sizes(pieces: Pieces, needed: Ints, what: str) -> None:
 def gather(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
     """The bytes `data[start : start + size]` of all pieces, joined (uint8, contiguous, maybe a view).
 
-    The caller has checked that the pieces lie inside `data`.
+    The caller has checked that the pieces are inside `data`.
     """
     if len(starts) == 0:
         return np.empty(0, np.uint8)
@@ -70,7 +70,7 @@ def gather(data: Bytes, starts: Ints, sizes: Ints) -> Bytes:
 
 
 def pick_even(data: Bytes, starts: Ints, size: int) -> Bytes:
-    """`size` bytes at each of the starts, joined: for many short ones. The caller has checked that they lie inside."""
+    """`size` bytes at each of the starts, joined: for many short ones. The caller has checked that they are inside."""
     if size in _WORDS and not (starts % size).any():
         return words(data, f"u{size}")[starts // size].view(np.uint8)
     picked: Bytes = data[starts[:, None] + np.arange(size, dtype=np.int64)].reshape(-1)

@@ -75,7 +75,7 @@ def number_variable(block: VariableBlock, limit: int) -> tuple[npt.NDArray[np.ui
 
 
 def pick(block: FixedBlock | VariableBlock, numbers: Ints) -> FixedBlock | VariableBlock:
-    """Some values of a block, in the order of `numbers` (which lie inside it)."""
+    """Some values of a block, in the order of `numbers` (which are inside it)."""
     if isinstance(block, FixedBlock):
         size = block.bits // 8
         rows = block.data[: block.count * size].reshape(block.count, size)

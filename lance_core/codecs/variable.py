@@ -166,7 +166,7 @@ def _check_offsets(stored: npt.NDArray[Any], lasts: Ints, last: Ints, limits: In
 
 
 def _shift(stored: npt.NDArray[Any], counts: Ints, shifts: Ints, num_bytes: int) -> Offsets:
-    """All offsets but the last of each chunk, moved to where the chunk's bytes will lie, then the end."""
+    """All offsets but the last of each chunk, moved to where the chunk's bytes will be, then the end."""
     dtype: type[np.int32] | type[np.int64] = np.int64
     if stored.dtype.itemsize == 4 and num_bytes <= _INT32_MAX:
         dtype = np.int32

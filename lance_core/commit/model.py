@@ -5,7 +5,7 @@
     {"uri": "/t", "identity": "5d2c…", "attempt": "00ff…", "read_version": 4, "operation": "append", "num_rows": 25000,
      "num_bytes": 812345, "num_fragments": 1, "transaction_path": "_transactions/4-5d2c….txn", "creates": false}
 
-Never row data, never fragment lists: those lie in the transaction file.
+Never row data, never fragment lists: those are in the transaction file.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from lance_core.table.transaction import Transaction
 
 
 def fragment_paths(fragments: Iterable[Fragment]) -> Iterator[str]:
-    """Data and deletion files of fragments, below the root of the table they lie in."""
+    """Data and deletion files of fragments, below the root of the table they are in."""
     for fragment in fragments:
         for file in fragment.files:
             yield naming.data_path(file.path)

@@ -111,7 +111,7 @@ def _has_nan(value: Value) -> bool:
 
 
 def _floats(value: Value) -> np.ndarray[Any, np.dtype[Any]]:
-    """The values buffer, whatever lies under nulls included; no copy."""
+    """The values buffer, whatever is under nulls included; no copy."""
     dtype = np.dtype(f"f{value.type.bit_width // 8}")
     buffer = value.buffers()[1]
     if buffer is None or len(value) == 0:

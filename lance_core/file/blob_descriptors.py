@@ -1,4 +1,4 @@
-"""Blob columns: pages hold descriptors, the values lie elsewhere in the file or in files beside it.
+"""Blob columns: pages hold descriptors, the values are elsewhere in the file or in files beside it.
 
     2.0, 2.1   position u64, size u64                           bytes of this file
     2.2        kind u8, position u64, size u64, blob_id u32, blob_uri utf8
@@ -55,7 +55,7 @@ def descriptors(values: LeafValues) -> tuple[Numbers, Numbers]:
 def fetch_values(positions: Numbers, sizes: Numbers, *, file_size: int) -> Fetch[VariableBlock]:
     """The bytes of all blobs of one file, in order; sizes of nulls are 0."""
     if len(sizes) and (int(sizes.max()) > file_size or bool((positions[sizes > 0] > file_size - sizes[sizes > 0]).any())):
-        raise CorruptFileError(f"a blob lies outside its file of {file_size} bytes")
+        raise CorruptFileError(f"a blob is outside its file of {file_size} bytes")
     pairs = [(position, size) for position, size in zip(positions.tolist(), sizes.tolist(), strict=True) if size]
     buffers = (yield [ByteRange(position, position + size) for position, size in pairs]) if pairs else []
     parts = [np.frombuffer(buffer, np.uint8) for buffer in buffers]

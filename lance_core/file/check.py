@@ -96,7 +96,7 @@ def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None
 
 
 def _check_places(opened: OpenFile, column: pa.Array[Any]) -> None:
-    """Whether blobs of files before 2.2 lie in their file."""
+    """Whether blobs of files before 2.2 are in their file."""
     if not pa.types.is_struct(column.type) or tuple(column.type.names) != _OLD_BLOB:
         return
     start, size = as_struct(column).flatten()

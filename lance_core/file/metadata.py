@@ -36,7 +36,7 @@ class Tail:
     data: memoryview
 
     def get(self, wanted: ByteRange) -> memoryview | None:
-        """The bytes of a range that lies in the tail, else None."""
+        """The bytes of a range that is in the tail, else None."""
         if wanted.start < self.start:
             return None
         return self.data[wanted.start - self.start : wanted.end - self.start]

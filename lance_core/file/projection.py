@@ -98,7 +98,7 @@ class FileProjection:
         self._store = store
         self._path = path
         self._readers = readers
-        # Worth looking at only when it is the whole file: otherwise hardly a page lies in it, and many ranges pass by.
+        # Worth looking at only when it is the whole file: otherwise hardly a page is in it, and many ranges pass by.
         self._tail = tail if tail is not None and tail.start == 0 else None
         self._row_size = sum(reader.row_size() for reader in readers)
         self._num_columns = sum(reader.num_columns for reader in readers)

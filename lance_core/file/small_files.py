@@ -113,7 +113,7 @@ def _get_all(store: Store, files: Sequence[SmallFile]) -> Sequence[Any]:
 def _column_tables(
     data: npt.NDArray[np.uint8], starts: Ints, sizes: Ints, columns: npt.NDArray[np.int64]
 ) -> tuple[Ints, npt.NDArray[np.int64]]:
-    """Positions of files whose footer and column table make sense; where in `data` each wanted column's metadata lies."""
+    """Positions of files whose footer and column table make sense; where in `data` each wanted column's metadata is."""
     kept = np.flatnonzero(sizes >= FOOTER.size)
     tails = data[(starts + sizes - FOOTER.size)[kept, None] + np.arange(FOOTER.size)]
     places = np.ascontiguousarray(tails[:, 8:24]).view("<u8")
@@ -202,5 +202,5 @@ def _decode(
 def _placed(places: npt.NDArray[np.int64], starts: Ints, sizes: Ints, num_rows: Ints) -> AlikePages:
     words, word_sizes, chunks, chunk_sizes = places.T
     if (places < 0).any() or (words + word_sizes > sizes).any() or (chunks + chunk_sizes > sizes).any():
-        raise CorruptFileError("a buffer lies outside of its file")
+        raise CorruptFileError("a buffer is outside of its file")
     return AlikePages(words + starts, word_sizes, chunks + starts, chunk_sizes, num_rows)

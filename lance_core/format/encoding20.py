@@ -60,7 +60,7 @@ class AllNulls:
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeList:
-    """Lists of `dimension` items each; the items lie one after the other."""
+    """Lists of `dimension` items each; the items are one after the other."""
 
     dimension: int
     items: ArrayEncoding
@@ -170,4 +170,4 @@ ArrayEncoding = (
 
 @dataclass(frozen=True, slots=True)
 class BlobColumn:
-    """A column of (position, size) descriptors whose values lie out of line in the file (`ColumnEncoding.blob`)."""
+    """A column of (position, size) descriptors whose values are out of line in the file (`ColumnEncoding.blob`)."""

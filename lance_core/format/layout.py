@@ -95,7 +95,7 @@ class ConstantLayout:
 
 @dataclass(frozen=True, slots=True)
 class BlobLayout:
-    """Descriptors (position, size) of values that lie out of line."""
+    """Descriptors (position, size) of values that are out of line."""
 
     inner_layout: PageLayout
     layers: tuple[RepDefLayer, ...]
@@ -158,7 +158,7 @@ PageLayout = MiniBlockLayout | FullZipLayout | ConstantLayout | BlobLayout
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a column: its description, where its buffers lie, its rows.
+    """One page of a column: its description, where its buffers are, its rows.
 
     `priority` is the number of the page's first row in the file.
     """

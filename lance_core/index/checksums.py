@@ -1,4 +1,4 @@
-"""Checksums of the files of an index segment, so that one flipped bit is found and not believed.
+"""Checksums of the files of an index segment, so that one flipped bit is found and not trusted.
 
 ::
 
@@ -108,7 +108,7 @@ class CheckedStore(WrappedStore):
         fresh = [not self._known.issuperset(self._chunks(item)) for item in ranges]
         if not any(fresh):
             return self.inner.get_ranges(path, ranges)
-        # Each chunk is read once, however many of the ranges lie in it.
+        # Each chunk is read once, however many of the ranges are in it.
         wide = _joined(self._widened(path, item) for item, is_fresh in zip(ranges, fresh, strict=True) if is_fresh)
         known = [item for item, is_fresh in zip(ranges, fresh, strict=True) if not is_fresh]
         parts = [memoryview(data).cast("B") for data in self.inner.get_ranges(path, [*wide, *known])]

@@ -152,7 +152,7 @@ OSS_OPTIONS = frozenset({"oss_endpoint", "oss_access_key_id", "oss_secret_access
 HDFS_OPTIONS = frozenset({"hdfs_user", "user", "kerb_ticket"})
 
 MANIFEST_STORE_URL = "manifest_store_url"
-"""Ours: the SQLAlchemy url of a database that manifests are published through, on whatever store the table lies."""
+"""Ours: the SQLAlchemy url of a database that manifests are published through, on whatever store the table is."""
 
 STORE_ENGINE = "store_engine"
 """Ours: what speaks to a remote store, `obstore` or `fsspec`; without it obstore where it has the scheme."""

@@ -31,7 +31,7 @@ MAX_READ_SIZE = 16 << 20
 
 
 class Slice(NamedTuple):
-    """Where one asked range lies: in which read, from where to where."""
+    """Where one asked range is: in which read, from where to where."""
 
     read: int
     start: int

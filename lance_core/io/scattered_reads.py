@@ -34,7 +34,7 @@ _LOCAL = threading.local()
 
 
 class ScatterPlan(NamedTuple):
-    """The reads (int64, ascending), and where each range begins once they lie back to back."""
+    """The reads (int64, ascending), and where each range begins once they are back to back."""
 
     starts: Ints
     ends: Ints
@@ -47,7 +47,7 @@ def is_ascending(ranges: ManyRanges) -> bool:
 
 
 def plan_scatter(ranges: ManyRanges, *, gap: int = SCATTER_GAP) -> ScatterPlan:
-    """Join ascending ranges that lie at most `gap` bytes apart."""
+    """Join ascending ranges that are at most `gap` bytes apart."""
     starts, ends = ranges.starts, ranges.ends
     opens = np.ones(len(starts), np.bool_)
     np.greater(starts[1:] - ends[:-1], gap, out=opens[1:])

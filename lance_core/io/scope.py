@@ -57,7 +57,7 @@ def is_same_scope(uri: str, other: str, options: Mapping[str, str] | None = None
 
 
 def is_allowed(uri: str, options: Mapping[str, str] | None) -> bool:
-    """Whether the caller's `allowed_bases` name this uri or a place that it lies below."""
+    """Whether the caller's `allowed_bases` name this uri or a place that it is below."""
     wanted = uri.rstrip("/")
     for prefix in re.split(r"[,\s]+", str((options or {}).get(ALLOWED_BASES, ""))):
         bare = prefix.rstrip("/")

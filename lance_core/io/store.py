@@ -57,7 +57,7 @@ class Store(Protocol):
         """A whole object. NotFoundError when there is none."""
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
-        """One buffer per range, in order. CorruptFileError when a range lies beyond the end."""
+        """One buffer per range, in order. CorruptFileError when a range is beyond the end."""
 
     def size(self, path: str) -> int:
         """Bytes in an object. NotFoundError when there is none."""

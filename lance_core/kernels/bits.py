@@ -1,7 +1,7 @@
 """FastLanes bit packing: 1,024 numbers of T bits as W-bit numbers, in an order that suits vector registers.
 
 The logical position of row r (0..T-1) and lane l (0..1024/T-1) is `ORDER[r // 8] * 16 + (r % 8) * 128 + l`. Lane l
-packs its T numbers, lowest bits first, into W words; word w of lane l lies at index `w * lanes + l`:
+packs its T numbers, lowest bits first, into W words; word w of lane l is at index `w * lanes + l`:
 
     T = 32: 32 lanes, W = 3: 3 * 32 words; row 0 of lane 0 is bits 0-2 of word 0, row 10 straddles words 0 and 1
 """
@@ -118,7 +118,7 @@ def _unpack_even(packed: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
 def unpack_one(data: memoryview, start: int, width: int, bits: int, position: int) -> int:
     """One of the 1,024 numbers of a block whose words begin at byte `start`: plain Python, for reads of single rows.
 
-    The caller has checked that the block lies inside `data` (uint8) and that the width is 1 to `bits`.
+    The caller has checked that the block is inside `data` (uint8) and that the width is 1 to `bits`.
     """
     lanes, size = BLOCK // bits, bits // 8
     group, rest = divmod(position, 128)
@@ -138,7 +138,7 @@ def unpack_some(
 ) -> npt.NDArray[Any]:
     """Number `positions[i]` of the block whose words begin at `starts[i]`, with numpy alone: for a few of many blocks.
 
-    A width of T + 1 means plain words. The caller has checked that the blocks lie inside `words`.
+    A width of T + 1 means plain words. The caller has checked that the blocks are inside `words`.
     """
     bits = words.itemsize * 8
     lanes = BLOCK // bits

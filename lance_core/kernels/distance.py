@@ -4,7 +4,7 @@
 
     query [1, 2]   rows [1, 2], [0, 0], [4, 6]      squared L2  ->  0, 5, 25
 
-Rows lie one after the other in one array; `dim` numbers are a row.
+Rows are one after the other in one array; `dim` numbers are a row.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def decode_chunks(
 ) -> Any:
     """Spell out the strings of many chunks in one pass; returns the bytes in all, -1 - i for a damaged chunk i.
 
-    Chunk i lies at `starts[i]` (a multiple of the word) with `sizes[i]` bytes: `counts[i]` + 1 offsets from its start, then
+    Chunk i is at `starts[i]` (a multiple of the word) with `sizes[i]` bytes: `counts[i]` + 1 offsets from its start, then
     codes. `words` is `data` as offset words. `out` has 8 bytes for each byte behind the offsets and 8 to spare.
     """
     width = words.itemsize

@@ -20,7 +20,7 @@ def walk_zipped(data: Any, facts: Any, rep: Any, def_: Any, starts: Any, sizes: 
     """Read entries until the bytes end.
 
     `facts`: bytes of a control word, bits_def, max_visible, bytes of a fixed value or -1, bytes of a length word. Fills
-    rep, def, and where the value's bytes lie (size -1: the entry owns no slot; 0: a slot without bytes). Returns the
+    rep, def, and where the value's bytes are (size -1: the entry owns no slot; 0: a slot without bytes). Returns the
     number of entries, -1 when an entry leaves the bytes, -2 when there are more entries than room.
     """
     word_size, bits_def, max_visible, value_size, length_size = facts[0], facts[1], facts[2], facts[3], facts[4]

@@ -5,7 +5,7 @@
     full block   f32 best score, u32 first, u8 width, deltas (0 first), u8 width, counts          4 lanes, LSB first
     last block   f32 best score, varint deltas (the first absolute), varint counts
 
-128 values of `width` bits lie in four lanes: value i in lane i % 4, word w of lane j at the u32 of number 4 w + j.
+128 values of `width` bits are in four lanes: value i in lane i % 4, word w of lane j at the u32 of number 4 w + j.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def encode_postings(
 
 @kernel("in:u1 in:i8 in:i8 out:u4 out:u4 -> i8", plain=plain_postings.decode_postings, weight=2)
 def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> Any:
-    """Blocks of one list or more: block b lies at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
+    """Blocks of one list or more: block b is at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
     `firsts[b + 1]`, 1 to 128. 0, or less for damaged bytes."""
     for block in range(len(starts) - 1):
         at, end = starts[block] + 4, starts[block + 1]

@@ -2,7 +2,7 @@
 
 ::
 
-    product codes lie by sub-vector: all first codes of a partition, then all second codes (FORMAT E.5)
+    product codes are by sub-vector: all first codes of a partition, then all second codes (FORMAT E.5)
     distance of row r = table[0][code 0 of r] + table[1][code 1 of r] + ...
 """
 

@@ -1,4 +1,4 @@
-"""Many sets of rows as they lie in a file, one roaring bitmap per fragment in each: found, checked, and read where they lie.
+"""Many sets of rows as they are in a file, one roaring bitmap per fragment in each: found, checked, and read where they are.
 
 ::
 
@@ -23,7 +23,7 @@ ARRAY, BITS, RUNS = 1, 2, 3
 def find_containers(
     data: Any, ends: Any, has_sizes: Any, blocks: Any, kinds: Any, counts: Any, places: Any, firsts: Any
 ) -> Any:
-    """The containers of set s, which lies in data[ends[s]:ends[s + 1]], are numbers firsts[s] to firsts[s + 1].
+    """The containers of set s, which is in data[ends[s]:ends[s + 1]], are numbers firsts[s] to firsts[s + 1].
 
     `has_sizes`: an address map (u32 number of parts, each u32 fragment, u32 bytes), else a treemap (u64 number of parts,
     each u32 fragment). `counts` are their rows; the number of runs stands before these. Returns how many containers there

@@ -51,7 +51,7 @@ def request(ranges: Sequence[ByteRange]) -> Request:
 
 
 def request_many(page: Page, number: int, starts: Ints, ends: Ints) -> Many:
-    """Fetch many ranges of a buffer: (their bytes, where each range begins in them). What lies between is anything."""
+    """Fetch many ranges of a buffer: (their bytes, where each range begins in them). What is between is anything."""
     check_part(page, number, starts, ends)
     first = page.buffers[number].start
     return (yield from request_ranges(starts + first, ends + first))

@@ -1,4 +1,4 @@
-"""The chunk table of a mini-block page: where each chunk lies, how many values it has, which rows end in it.
+"""The chunk table of a mini-block page: where each chunk is, how many values it has, which rows end in it.
 
 ::
 
@@ -115,7 +115,7 @@ def chunks_of_rows(layout: MiniBlockLayout, table: ChunkTable, rows: RowSelectio
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkParts:
-    """Where the parts of some chunks lie in one buffer: levels per chunk, rep, def, value buffers."""
+    """Where the parts of some chunks are in one buffer: levels per chunk, rep, def, value buffers."""
 
     num_levels: Ints
     rep: Pieces | None
@@ -124,7 +124,7 @@ class ChunkParts:
 
 
 def read_headers(layout: MiniBlockLayout, data: Bytes, starts: Ints, ends: Ints) -> ChunkParts:
-    """Parse the headers of chunks that lie at `starts`..`ends` (inside `data`)."""
+    """Parse the headers of chunks that are at `starts`..`ends` (inside `data`)."""
     has_levels = [layout.rep_compression is not None, layout.def_compression is not None]
     num_small = 1 + sum(has_levels)
     size_type = np.dtype("<u4" if layout.has_large_chunk else "<u2")

@@ -1,4 +1,4 @@
-"""What the page writers give back: a description and buffers. The file aligns the buffers and says where they lie."""
+"""What the page writers give back: a description and buffers. The file aligns the buffers and says where they are."""
 
 from __future__ import annotations
 

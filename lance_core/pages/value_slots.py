@@ -89,7 +89,7 @@ def _take_variable(block: VariableBlock, indices: Ints) -> VariableBlock:
 
 
 def pick_bytes(data: Bytes, starts: Ints, sizes: Ints, offset_bits: int) -> VariableBlock:
-    """Values that lie at `starts` with `sizes` bytes, as a block; offsets are as wide as asked, or wider if needed."""
+    """Values that are at `starts` with `sizes` bytes, as a block; offsets are as wide as asked, or wider if needed."""
     ends = np.cumsum(sizes, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
     offsets: Any = np.zeros(len(sizes) + 1, np.int32 if offset_bits == 32 and total <= _LARGE else np.int64)

@@ -106,7 +106,7 @@ def _decode_holes(data: memoryview) -> Segment:
     start, end = _span(fields)
     holes = np.sort(_decode_array(_bytes(fields.get(3, memoryview(b"")))))
     if len(holes) and (int(holes[0]) < start or int(holes[-1]) >= end or bool(np.any(holes[1:] == holes[:-1]))):
-        raise CorruptFileError(f"the holes of a row id segment lie outside {start}..{end} or repeat")
+        raise CorruptFileError(f"the holes of a row id segment are outside {start}..{end} or repeat")
     return RangeWithHoles(start, end, holes)
 
 

@@ -75,7 +75,7 @@ class AddressSet:
         return AddressSet(resolved)
 
     def restricted(self, fragment_ids: Iterable[int]) -> AddressSet:
-        """The rows that lie in these fragments."""
+        """The rows that are in these fragments."""
         keep = set(fragment_ids)
         return AddressSet({fragment: rows for fragment, rows in self.fragments.items() if fragment in keep})
 

@@ -68,7 +68,7 @@ def sequence_of(values: UInt64Array | Sequence[int]) -> RowIdSequence:
 
 
 def _segments(array: UInt64Array) -> Iterable[Segment]:
-    """Long consecutive runs become ranges; what lies between them is encoded as it is cheapest."""
+    """Long consecutive runs become ranges; what is between them is encoded as it is cheapest."""
     breaks = np.flatnonzero(array[1:] != array[:-1] + np.uint64(1)) + 1
     bounds = np.concatenate([[0], breaks, [len(array)]])
     long_runs = np.flatnonzero(np.diff(bounds) >= _MIN_RUN)

@@ -3,7 +3,7 @@
     08 96 01          field 1, varint 150
     12 02 61 62       field 2, two bytes
 
-Only what the fast paths need: varints and where length-delimited fields lie. Everything is checked against the end of the
+Only what the fast paths need: varints and where length-delimited fields are. Everything is checked against the end of the
 buffer, so damaged bytes end in CorruptFileError.
 """
 

@@ -99,7 +99,7 @@ def group_pieces(pieces: Sequence[Piece], *, most: float) -> tuple[tuple[Piece, 
 
 
 def _local_paths(frame: Any) -> list[str] | None:
-    """The files of a frame, in order; None when one lies elsewhere than on a shared file system."""
+    """The files of a frame, in order; None when one is elsewhere than on a shared file system."""
     paths: list[str] = []
     for uri in sorted(frame.inputFiles()):
         parts = urlsplit(uri)

@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _mend_path() -> None:
     """Run as a script, Python puts this folder first on its path, where `types.py` would hide the standard library's;
-    and lance_core need not be installed, when this file lies in it."""
+    and lance_core need not be installed, when this file is in it."""
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib imports `types`
     root = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != here]  # noqa: PTH100

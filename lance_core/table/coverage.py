@@ -123,7 +123,7 @@ def _moved(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozen
         missing = sorted(old_ids - bitmap)
         raise InputError(
             f"a rewrite group mixes fragments that index {index.name!r} covers with {missing}, which it does not",
-            cure="Plan groups so that each lies inside or outside of every index.",
+            cure="Plan groups so that each is inside or outside of every index.",
         )
     return (bitmap - old_ids) | new_ids
 

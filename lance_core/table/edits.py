@@ -72,7 +72,7 @@ def renamed(index: IndexMetadata, change: RewrittenIndex | None) -> IndexMetadat
 
 
 def rebased(fragment: Fragment, base_id: int) -> Fragment:
-    """The fragment as another table sees it: files without a base of their own lie below `base_id`."""
+    """The fragment as another table sees it: files without a base of their own are below `base_id`."""
     files = tuple(file if file.base_id is not None else replace(file, base_id=base_id) for file in fragment.files)
     deletion = fragment.deletion_file
     if deletion is not None and deletion.base_id is None:

@@ -22,7 +22,7 @@ from lance_core.rowids.versions import constant_versions, versions_of
 
 
 def num_row_ids(fragment: Fragment) -> int:
-    """How many row ids the fragment carries inline; -1 when they lie in a file of their own."""
+    """How many row ids the fragment carries inline; -1 when they are in a file of their own."""
     if isinstance(fragment.row_ids, ExternalFile):
         return -1
     return 0 if fragment.row_ids is None else len(decode_row_ids(fragment.row_ids))

@@ -37,7 +37,7 @@ class ManifestFile:
 
 
 def manifest_start(tail: bytes, file_size: int) -> int:
-    """Where the Manifest's size word lies, from the last bytes (at least 16) of a file of `file_size` bytes."""
+    """Where the Manifest's size word is, from the last bytes (at least 16) of a file of `file_size` bytes."""
     if len(tail) < FOOTER.size or file_size < FOOTER.size:
         raise CorruptFileError(
             f"a manifest file has a footer of {FOOTER.size} bytes, there are {min(len(tail), file_size)} bytes"

@@ -24,7 +24,7 @@ _MAX_VARINT = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peeked:
-    """Of each message: a varint field (0 where absent), where a length-delimited field lies (-1 where absent), and whether
+    """Of each message: a varint field (0 where absent), where a length-delimited field is (-1 where absent), and whether
     the message has to be walked by itself."""
 
     values: Ints
@@ -71,7 +71,7 @@ def peek(
 
 
 def peek_each(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, inner: int) -> tuple[Ints, Ints, Bools]:
-    """Where every length-delimited field `inner` (below 16) of the messages lies, however often it occurs in one, and which
+    """Where every length-delimited field `inner` (below 16) of the messages is, however often it occurs in one, and which
     messages have to be walked by themselves (their fields may be among those found, too)."""
     is_odd = np.zeros(len(starts), np.bool_)
     found_starts, found_ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -22,7 +22,7 @@ _Message = table_pb2.FragmentReuseIndexDetails
 
 
 def decode_reuse(data: bytes) -> ReuseDetails:
-    """The content of a reuse index, or where it lies. Raises CorruptFileError."""
+    """The content of a reuse index, or where it is. Raises CorruptFileError."""
     message = parse_message(_Message, data, what="fragment reuse details")
     if message.WhichOneof("content") == "external":
         file = message.external

@@ -5,7 +5,7 @@
 
 Fragments are taken out of the bytes before the rest is parsed and stay bytes until somebody looks (`FragmentList`), so a
 manifest of 100,000 fragments opens in the time it takes to walk over it. What this release does not know is kept as bytes
-and written back. Where index section and transaction lie is a matter of the file: `lance_core.wire.manifest_file`.
+and written back. Where the index section and the transaction are is a matter of the file: `lance_core.wire.manifest_file`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DecodedManifest:
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """The manifest in a serialized Manifest message, without indices (they lie beside it).
+    """The manifest in a serialized Manifest message, without indices (they are beside it).
 
     Raises CorruptFileError when the bytes are not such a message.
     """

@@ -48,7 +48,7 @@ STORE = MemoryStore("byte-damage")
 
 @dataclass(frozen=True)
 class Sample:
-    """A sound file; `regions` says what lies where: (kind, start, end)."""
+    """A sound file; `regions` says what is where: (kind, start, end)."""
 
     name: str
     data: bytes

@@ -43,7 +43,7 @@ def plain(block: Block) -> list:
 
 
 def spread(pieces: Pieces, gap: int) -> Pieces:
-    """The same pieces laid out with `gap` bytes of rubbish before each, as chunks lie in a page."""
+    """The same pieces laid out with `gap` bytes of rubbish before each, as chunks are in a page."""
     parts, starts, at = [], [], 0
     for start, size in zip(pieces.starts.tolist(), pieces.sizes.tolist(), strict=True):
         parts += [np.full(gap, 0xFE, np.uint8), pieces.data[start : start + size]]

@@ -1,4 +1,4 @@
-"""General: both compressors in each form, damage, sizes that lie."""
+"""General: both compressors in each form, damage, sizes that are."""
 
 import lz4.block
 import numpy as np

@@ -54,7 +54,7 @@ CONTENT = Content()
 
 
 def write_fragment(store: Store, values: Sequence[int], *, attempt: str | None = None) -> Fragment:
-    """A fragment without an id whose one file lies in the store."""
+    """A fragment without an id whose one file is in the store."""
     name = naming.data_file_name(attempt)
     data = CONTENT.of(values)
     writer = store.open_writer(naming.data_path(name))

@@ -84,7 +84,7 @@ def test_letters_are_folded_the_same_way(tmp_path: Path) -> None:
 
 
 def test_deferred_compaction_is_not_misread(tmp_path: Path) -> None:
-    """Rows moved and the index was not told: its addresses must not be believed."""
+    """Rows moved and the index was not told: its addresses must not be trusted."""
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(400), uri, max_rows_per_file=100)
     dataset(uri).create_scalar_index("i", "BTREE")

@@ -41,7 +41,7 @@ def missing(root: Store) -> list[str]:
     for place in places:
         for item in list_versions(place):
             manifest = load_manifest(place, item.version)
-            # A reuse index may lie in the manifest alone.
+            # A reuse index may be in the manifest alone.
             inline = {f"_indices/{index.uuid}/" for index in manifest.indices if not index.files}
             needed.update(set(referenced_files(manifest)) - inline)
     return sorted(needed - held)

@@ -9,7 +9,7 @@
     task append               a task's `execute` has returned; nobody has been told yet
 
 Reads change nothing, so a kill before one is a kill after the step before it. Ids in paths are shortened, for names that
-mean the same from run to run. The plan lies in the environment for a process that is started by others (Airflow, Spark)::
+mean the same from run to run. The plan is in the environment for a process that is started by others (Airflow, Spark)::
 
     LANCE_KILL_PLAN='{"at": 17, "once": "/tmp/x/killed", "names": "/tmp/x/steps"}'
 """

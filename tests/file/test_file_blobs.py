@@ -1,4 +1,4 @@
-"""Blob columns of every version, both ways; descriptors, and values that lie beside the file."""
+"""Blob columns of every version, both ways; descriptors, and values that are beside the file."""
 
 from __future__ import annotations
 

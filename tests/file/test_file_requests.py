@@ -1,7 +1,7 @@
 """Golden numbers: how many requests a column costs in each version and encoding, and what a writer of many columns holds.
 
 A file whose end (64 KiB) does not hold all of it: one request for the end, which has the tables and the column's metadata;
-then one for each range of pages, ranges that lie together being one. No column takes a second request before its pages.
+then one for each range of pages, ranges that are together being one. No column takes a second request before its pages.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SINCE_2_1 = {
     "nothing": (0, 0, 0),
 }
 # Whole column; one row with an empty cache; another with a warm one. The end of the file is one more, once.
-# 0.1: 20 batches lie between those of other columns; offsets are read before what they point at (2.0 too). From 2.1 on a
+# 0.1: 20 batches are between those of other columns; offsets are read before what they point at (2.0 too). From 2.1 on a
 # first row costs the chunk table (with the dictionary or the repetition index: two ranges at once), then its chunk; a
 # struct is two columns. Values of a full-zip page that vary in length are found by offsets, nulls cost nothing.
 GOLDEN = {
@@ -109,7 +109,7 @@ def test_one_column_costs_the_end_and_its_ranges(name: str, version: str) -> Non
     schema = full.project([full.find("c").id])
     got = pa.Table.from_batches(list(opened.read(schema, batch_size=ROWS)), schema_to_arrow(schema))
     assert got.column("c").to_pylist() == table.column("c").to_pylist()
-    # Pages of a column lie one behind the other, a struct's columns too: one range each, joined where they touch.
+    # Pages of a column are one behind the other, a struct's columns too: one range each, joined where they touch.
     most = 2 if version == "2.0" and name in ("dictionary", "lists", "struct", "long", "repeated") else 1
     assert store.counts.requests <= 1 + most
     if version == "2.2" and name in LAYOUTS:

@@ -1,4 +1,4 @@
-"""Sets of rows read where they lie in a file: the same rows as the decoders find, and no damage they would refuse."""
+"""Sets of rows read where they are in a file: the same rows as the decoders find, and no damage they would refuse."""
 
 from __future__ import annotations
 

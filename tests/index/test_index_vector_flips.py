@@ -60,7 +60,7 @@ def flip(uri: str, metric: str, count: int, seed: str) -> tuple[int, int]:
     rng, noticed, wrong = random.Random(seed), 0, 0
     shared_cache().clear()
     intact, scanned = ask(uri), ask(uri, use_index=False, metric=metric)
-    # Codes stand for vectors with an error; who believes the codes of an intact index must live with as much.
+    # Codes stand for vectors with an error; who trusts the codes of an intact index must live with as much.
     own = max(apart(mine, theirs) for mine, theirs in zip(intact, scanned, strict=True))
     files = sorted(Path(uri, "_indices").glob("*/*.idx"))
     for number in range(count):

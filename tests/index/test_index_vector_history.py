@@ -160,7 +160,7 @@ def rewrite(uri: str, fragment: int, column: pa.ChunkedArray) -> None:
 
 @pytest.mark.parametrize("merged", [False, True])
 def test_pieces_cover_what_is_as_it_was(tmp_path: Path, *, merged: bool) -> None:
-    """Fragment 1 gets other vectors between the build of its segment and the commit: it is no longer believed for them."""
+    """Fragment 1 gets other vectors between the build of its segment and the commit: it is no longer trusted for them."""
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows(600, seed=1), uri, max_rows_per_file=300)
     table = dataset(uri)

@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where everything of this session lies."""
+    """Where everything of this session is."""
     return tmp_path_factory.mktemp("integration")
 
 

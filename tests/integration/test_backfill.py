@@ -54,7 +54,7 @@ class Poller:
 
 
 def checksum(uri: Path) -> str:
-    """Of the rows, in whatever order they lie."""
+    """Of the rows, in whatever order they are."""
     table = lance.dataset(uri).to_table()
     keys = [(name, "ascending") for name in ("month", "day", "carrier", "flight", "origin", "sched_dep_time", "tailnum")]
     digest = hashlib.sha256()

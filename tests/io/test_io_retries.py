@@ -1,4 +1,4 @@
-"""Requests that are repeated, how often and with what waits; those that are not; sizes that are lies; secrets in errors."""
+"""Requests that are repeated, how often and with what waits; those that are not; sizes that are wrong; secrets in errors."""
 
 from __future__ import annotations
 

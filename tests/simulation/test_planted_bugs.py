@@ -135,7 +135,7 @@ BUGS = {
     "no ledger record: not landed": Bug(_absence_of_a_ledger_record_proves, "abort-meets-commit", 600),
     "a vanished manifest refers to nothing": Bug(_vanished_manifests_refer_to_nothing, "outside-prune-and-gc", 6000),
     "rows are judged once": Bug(_commit_judges_rows_once, "two-merges", 100),
-    "a put is believed": Bug(_commit_believes_its_put, "pruned-number", 600),
+    "a put is trusted": Bug(_commit_believes_its_put, "pruned-number", 600),
     "the ledger comes last": Bug(_ledger_is_told_after_all_is_cleared, "ledger-and-prune", 2000),
     "the fence goes first": Bug(_fence_is_lifted_before_the_files_go, "abort-meets-commit", 2000),
 }

@@ -17,7 +17,7 @@ BATCH = 1
 
 
 def main(uri: str, feed: str, checkpoint: str, step: str, marker: str) -> None:
-    """Run the query to the end of what lies in `feed`."""
+    """Run the query to the end of what is in `feed`."""
     from pyspark.sql import SparkSession
 
     from lance_core.spark.streaming import batches_into

@@ -1,4 +1,4 @@
-"""Base paths: other places where files of a table lie, named by its manifest; and which of them are opened.
+"""Base paths: other places where files of a table are, named by its manifest; and which of them are opened.
 
 ::
 

@@ -71,7 +71,7 @@ def encode_deletions(offsets: Offsets, *, file_type: str) -> bytes:
 
 
 def read_deletions(store: Store, fragment: Fragment) -> Offsets:
-    """The deleted offsets of a fragment whose deletion file lies in `store`. Raises CorruptFileError, NotFoundError."""
+    """The deleted offsets of a fragment whose deletion file is in `store`. Raises CorruptFileError, NotFoundError."""
     file = fragment.deletion_file
     if file is None or file.num_deleted_rows == 0:
         return np.empty(0, np.int64)
@@ -108,5 +108,5 @@ def write_deletions(
 
 
 def deletion_file_path(fragment_id: int, file: DeletionFile) -> str:
-    """Where a deletion file lies below the root it belongs to."""
+    """Where a deletion file is below the root it belongs to."""
     return naming.deletion_path(fragment_id, file.read_version, file.id, file.file_type)

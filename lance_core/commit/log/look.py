@@ -79,7 +79,7 @@ def complete_paths(store: Store) -> list[tuple[int, str]]:
 
 
 def branch_stores(store: Store) -> Sequence[Store]:
-    """The branches that lie below a table, named or not."""
+    """The branches that are below a table, named or not."""
     marker = f"/{naming.VERSIONS}/"
     paths = [entry.path for entry in store.list(f"{_BRANCHES}/")]
     return [store.child(folder) for folder in sorted({path.split(marker, 1)[0] for path in paths if marker in path})]

@@ -204,7 +204,7 @@ class _CommitLoop:
             f"{self._store.uri}: lost the race for the next version {max_retries + 1} times",
             uri=self._store.uri,
             operation=self._planned.operation.name,
-            cure="Many writers commit at once; commit again, or let one commit task hold the table's lane.",
+            cure="Many writers commit at once; commit again, or let one commit task hold the table's commit pool.",
         )
 
     def rebased(self, newest: OpenVersion) -> Rebased:
@@ -254,7 +254,7 @@ class _CommitLoop:
         return None
 
     def _committed(self, opened: OpenVersion, *, already: bool = False) -> Committed:
-        """What lies in the log as ours: an earlier try may have written it, with other files than the latest one."""
+        """What is in the log as ours: an earlier try may have written it, with other files than the latest one."""
         found = transaction_of(self._store, opened) or self._planned
         return Committed(opened.manifest, found, len(self._to_rebase), already)
 

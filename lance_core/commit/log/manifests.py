@@ -4,7 +4,7 @@
 
     _versions/18446744073709551613.manifest      version 2      latest_version -> 2
     _versions/18446744073709551614.manifest      version 1      list_versions  -> 1, 2
-    _versions/latest_version_hint.json           advisory: written after a commit, believed by nobody here
+    _versions/latest_version_hint.json           advisory: written after a commit, which nobody here relies on
 
 The listing decides what the latest version is: hints go stale, and a listing of one folder is one request.
 """

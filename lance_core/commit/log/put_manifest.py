@@ -2,8 +2,8 @@
 
 ::
 
-    put_manifest(store, manifest 7)     -> OURS     it lies there, and it is ours; perhaps as an earlier try wrote it
-                                        -> LOST     somebody else's version 7 lies there
+    put_manifest(store, manifest 7)     -> OURS     it is there, and it is ours; perhaps as an earlier try wrote it
+                                        -> LOST     somebody else's version 7 is there
                                         -> NOT_THERE  the store failed, and looking shows that nothing came of it
 
 A failed put says little: the request may have been lost, or only its answer. So the target is read before anything is said;
@@ -42,7 +42,7 @@ class PutOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """What became of a put; `found` is what lies there as ours when an earlier try of the same transaction wrote it."""
+    """What became of a put; `found` is what is there as ours when an earlier try of the same transaction wrote it."""
 
     outcome: PutOutcome
     found: OpenVersion | None = None

@@ -70,7 +70,7 @@ def affected_rows(before: Offsets, after: Offsets | None, *, physical_rows: int)
 
 
 def deletion_store(store: Store, manifest: Manifest, fragment: Fragment) -> Store:
-    """Where the deletion file of a fragment lies: here, or below a base path of the table."""
+    """Where the deletion file of a fragment is: here, or below a base path of the table."""
     base_id = None if fragment.deletion_file is None else fragment.deletion_file.base_id
     if base_id is None:
         return store

@@ -207,12 +207,12 @@ def finished_path(identity: str) -> str:
 
 
 def record_path(identity: str, attempt: str, kind: str) -> str:
-    """Where an attempt's own records lie."""
+    """Where an attempt's own records are."""
     return naming.staged_path(identity, kind, attempt=attempt)
 
 
 def staged_transaction_path(attempt: Attempt) -> str:
-    """Where an attempt's transaction lies: the name says identity and attempt, so that two attempts never share a file."""
+    """Where an attempt's transaction is: the name says identity and attempt, so that two attempts never share a file."""
     uuid = f"{attempt.identity}.{attempt.attempt}"
     return naming.transaction_path(naming.transaction_name(attempt.read_version, uuid))
 

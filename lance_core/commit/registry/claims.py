@@ -4,7 +4,7 @@
 
     _lance_core/commits/{commit}.json   {"commit": "9c…", "uuids": ["…"], "attempts": {"5d2c…": "00ff…"}, "since": 1.7e9}
 
-Whether a commit may publish an attempt is decided by the attempt's fence, not here, and no lease of a claim is believed; but
+Whether a commit may publish an attempt is decided by the attempt's fence, not here, and no lease of a claim is trusted; but
 claims of releases before this one (without `format`) come from commits that know no fence: those count until their lease is
 over. A claim goes with the end of its commit, or later by `collect_garbage`, when all its identities are settled.
 """
@@ -49,7 +49,7 @@ class Claim:
 
     @property
     def path(self) -> str:
-        """Where the claim lies."""
+        """Where the claim is."""
         return f"{naming.COMMITS}/{self.commit}.json"
 
     def is_alive(self, now: float) -> bool:

@@ -36,7 +36,7 @@ _DAMAGED = Fence(PUBLISH, by="damaged record")
 
 
 def fence_path(identity: str, attempt: str) -> str:
-    """Where the fence of an attempt lies."""
+    """Where the fence of an attempt is."""
     return naming.staged_path(identity, _KIND, attempt=attempt)
 
 
@@ -74,7 +74,7 @@ def publishers(store: Store, identity: str, attempt: str) -> list[str] | None:
 
 
 def chain_paths(identity: str, attempt: str) -> list[str]:
-    """Where the fence of an attempt and the records of further commits may lie, in the order in which they are removed."""
+    """Where the fence of an attempt and the records of further commits may be, in the order in which they are removed."""
     return [naming.staged_path(identity, kind, attempt=attempt) for kind in reversed(_CHAIN)]
 
 

@@ -7,7 +7,7 @@
     _lance_core/ledger/_complete.json  {"version": 5}: every identity that landed at or before version 5 has its record
 
 A record follows the manifest and precedes every removal of staged records, so it is forced to the disk. What it says is
-believed by `registry.landings` only, which compares it with the log.
+trusted by `registry.landings` only, which compares it with the log.
 """
 
 from __future__ import annotations

@@ -56,5 +56,5 @@ def too_many_rounds(store: Store, rounds: int) -> RetryableConflictError:
     return RetryableConflictError(
         f"{store.uri}: other writers were faster {rounds} times",
         uri=store.uri,
-        cure="Commit again, or let one commit task hold the table's lane.",
+        cure="Commit again, or let one commit task hold the table's commit pool.",
     )

@@ -178,7 +178,7 @@ def replace_staged(
 ) -> StagedTransaction:
     """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
 
-    For the commit that holds the table's lane and has seen that the identity has not landed. Files that both transactions
+    For the commit whose turn it is and that has seen that the identity has not landed. Files that both transactions
     name stay; those of the former one that the new one does not name are removed after the landing, for a
     commit that was thought dead may still publish the former.
     """

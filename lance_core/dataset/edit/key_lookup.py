@@ -4,7 +4,7 @@
 
     on id    source ids 7, 9, 7 -> table rows with 7 or 9: (address, row of the source) for every pair that agrees
 
-One whole-number key that lies close together is looked up in an array, without hashing anything; the rest is a hash join.
+One whole-number key that is close together is looked up in an array, without hashing anything; the rest is a hash join.
 Of the table a few fragments' keys are in memory at a time.
 """
 
@@ -88,7 +88,7 @@ def _look_up_table(keys: pa.ChunkedArray[Any], target: pa.DataType) -> tuple[int
     low, high = int(numbers.min()), int(numbers.max())
     if high - low >= min(_MOST_SLOTS, 64 * len(numbers) + 4096):
         return None
-    # The last one stands for every key that lies outside.
+    # The last one stands for every key that is outside.
     slots = np.full(high - low + 2, -1, np.int32)
     rows = np.arange(len(numbers), dtype=np.int32)
     at = numbers.astype(np.int64) - low

@@ -127,7 +127,7 @@ class ExploringVerbs:
         migrate_manifest_names(self._snapshot.store)
 
     def base_paths(self) -> Mapping[int, BasePath]:
-        """Other places where files of this table lie, by id."""
+        """Other places where files of this table are, by id."""
         return {base.id: base for base in self._snapshot.manifest.base_paths}
 
     def add_bases(self, new_bases: Sequence[BasePath], transaction_properties: Mapping[str, str] | None = None) -> None:

@@ -5,7 +5,7 @@
     create_scalar_index(snapshot, "id", "BTREE")                         -> a new version with the index `id_idx`
     build_segment(snapshot, "id", "BTREE", fragment_ids=[0, 1])          -> a segment's entry, published by nobody yet
 
-A segment's files lie in `_indices/{uuid}/`; nobody sees them before the commit.
+A segment's files are in `_indices/{uuid}/`; nobody sees them before the commit.
 """
 
 from __future__ import annotations

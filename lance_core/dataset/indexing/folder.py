@@ -21,7 +21,7 @@ INDICES = "_indices"
 
 
 def folder_of(snapshot: Snapshot, index: IndexMetadata) -> IndexFolder:
-    """The folder of a segment, which may lie in another table."""
+    """The folder of a segment, which may be in another table."""
     store, _ = snapshot.store_of(index.base_id)
     sizes = {file.path: file.size_bytes for file in index.files}
     return IndexFolder(store, f"{INDICES}/{index.uuid}", sizes, index.details)

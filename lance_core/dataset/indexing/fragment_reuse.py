@@ -101,7 +101,7 @@ def reuse_index(snapshot: Snapshot) -> IndexMetadata | None:
 
 
 def reuse_details(snapshot: Snapshot) -> ReuseDetails | None:
-    """What the reuse index says; None when there is none, or it lies in a file or a form this release does not read."""
+    """What the reuse index says; None when there is none, or it is in a file or a form this release does not read."""
     index = reuse_index(snapshot)
     details = decode_details(index.details) if index is not None and index.details is not None else None
     if not isinstance(details, ReuseDetails) or details.external is not None or details.transitions:

@@ -6,7 +6,7 @@
     fragment 0   rows {17} may match, b > 1 is left to test       fragment 1   nothing, it is not read
     fragment 2   not covered: scanned with the whole filter
 
-Only what lies in a segment's fragment bitmap is believed, and only of fragments that live; deleted rows are masked by the
+Only what is in a segment's fragment bitmap is trusted, and only of fragments that live; deleted rows are masked by the
 scan. A segment that cannot be read is left out with a warning, or is an error when that is asked for (`IndexPolicy.strict`).
 """
 
@@ -206,7 +206,7 @@ class _Search:
             return None
 
     def _check_fragments(self, rows: AddressSet, index: IndexMetadata) -> None:
-        """No row lies in a fragment that there never was; row ids have no fragments."""
+        """No row is in a fragment that there never was; row ids have no fragments."""
         manifest = self.snapshot.manifest
         most = max(rows.fragments, default=0)
         by_address = not manifest.uses_stable_row_ids or is_address_based(index)

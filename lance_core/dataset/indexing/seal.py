@@ -5,7 +5,7 @@
     check_indices(snapshot)      every segment says what its column says, or CorruptFileError
     seal_indices(snapshot)       the same, then `_indices/{uuid}/checksums` is written: later damage is found at any size
 
-Sealing makes no new version: the file lies beside the others, and counts because it is there. (ADR 034.)
+Sealing makes no new version: the file is beside the others, and counts because it is there. (ADR 034.)
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def seal_indices(
 ) -> list[str]:
     """Write checksums for segments that have none, each after it was compared with its rows. Returns their uuids.
 
-    Segments that lie in another table, or have a layout that is not read, are left out. Raises as `check_indices`; what was
+    Segments that are in another table, or have a layout that is not read, are left out. Raises as `check_indices`; what was
     sealed before stays so.
     """
     sealed = []

@@ -1,4 +1,4 @@
-"""Which vector indices may be asked, which of their rows may be believed, and asking them.
+"""Which vector indices may be asked, which of their rows may be trusted, and asking them.
 
 ::
 
@@ -177,7 +177,7 @@ def row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray[
 
 def _row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray[np.uint64] | None) -> RowMask:
     fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in coverage]
-    # One entry more than there are fragments: what lies beyond falls on it, and is in no answer.
+    # One entry more than there are fragments: what is beyond falls on it, and is in no answer.
     length = max((fragment.id for fragment in fragments), default=-1) + 2
     starts, sizes = np.full(length, -2, np.int64), np.zeros(length, np.int64)
     pieces: list[npt.NDArray[np.bool_]] = []

@@ -5,7 +5,7 @@
     page_damages(reader, schema)     Damage("price", "data/a.lance: column 'price', page 2: chunk 7 ends behind its page")
                                      Damage("id", "fragment 3 has no file with the column 'id', which is not nullable")
 
-One damage for each column of each file at most. What lies outside of data files is checked in `validate`.
+One damage for each column of each file at most. What is outside of data files is checked in `validate`.
 """
 
 from __future__ import annotations

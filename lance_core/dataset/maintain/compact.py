@@ -87,7 +87,7 @@ def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionG
             pinned |= everything if index.fragment_bitmap is None else index.fragment_bitmap
 
     def coverage(fragment: Fragment) -> frozenset[str]:
-        # A group must lie inside or outside of every index, so that its bitmap can follow.
+        # A group must be inside or outside of every index, so that its bitmap can follow.
         return frozenset(index.uuid for index in manifest.indices if fragment.id in (index.fragment_bitmap or ()))
 
     return plan_compaction(manifest.fragments, options, read_version=snapshot.version, pinned=pinned, coverage=coverage)

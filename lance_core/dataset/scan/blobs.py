@@ -5,7 +5,7 @@
     open_blobs(snapshot, "video", addresses)    -> [BlobFile(size 5000000), None, ...]
     file.seek(4_000_000); file.read(16)          one request for 16 bytes (and a little ahead)
 
-Descriptors are read from the blob column's pages; where the bytes lie depends on their kind. (Spec: blob columns.)
+Descriptors are read from the blob column's pages; where the bytes are depends on their kind. (Spec: blob columns.)
 """
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ def _place(snapshot: Snapshot, file: DataFile, value: Mapping[str, Any]) -> Blob
         return _external(snapshot, value)
     if kind == KIND_INLINE:
         if size and file.file_size_bytes and start + size > file.file_size_bytes:
-            raise CorruptFileError(f"{store.uri}: {path}: a blob of {size} bytes at {start} lies outside the file")
+            raise CorruptFileError(f"{store.uri}: {path}: a blob of {size} bytes at {start} is outside the file")
         return BlobPlace(store, path, start, size)
     if kind in (KIND_PACKED, KIND_DEDICATED):
         return BlobPlace(store, sidecar_path(path, value["blob_id"]), start if kind == KIND_PACKED else 0, size)

@@ -224,7 +224,7 @@ def _late(
 def read_offsets(
     reader: FragmentReader, schema: Schema, offsets: Ints, *, batch_size: int, system: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Rows at sorted physical offsets. Where they lie close together all between them is read too and dropped again."""
+    """Rows at sorted physical offsets. Where they are close together all between them is read too and dropped again."""
     first, last = int(offsets[0]), int(offsets[-1]) + 1
     share = len(offsets) / (last - first)
     if share == 1 or share < (SPARSE_SHARE_NARROW if is_narrow(schema) else SPARSE_SHARE):
@@ -334,7 +334,7 @@ def _output(batch: pa.RecordBatch, output: Output) -> Any:
 
 
 def _clip(batches: Iterator[pa.RecordBatch], offset: int, limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Skip `offset` rows, then stop after `limit`; what lies behind is never read."""
+    """Skip `offset` rows, then stop after `limit`; what is behind is never read."""
     skip, left = offset, limit
     for batch in batches:
         start = min(skip, batch.num_rows)

@@ -3,8 +3,8 @@
 ::
 
     include_deleted_rows=True                       deleted rows come too, their _rowid is null
-    blob_handling="all_binary"                      blobs as plain bytes, wherever they lie
-    blob_handling="blobs_descriptions"              where they lie; no blob is read
+    blob_handling="all_binary"                      blobs as plain bytes, wherever they are
+    blob_handling="blobs_descriptions"              where they are; no blob is read
 
 Without `blob_handling` blobs come as they were written, which the official library does not do: it describes them.
 """

@@ -151,7 +151,7 @@ def snapshot_of(
 
 
 def resolve_version(root: Store, version: Version | None) -> tuple[Store, int | None]:
-    """Where a version lies and its number (None: the newest). Tags and branches are looked up below `root`.
+    """Where a version is and its number (None: the newest). Tags and branches are looked up below `root`.
 
     Raises NotFoundError for an unknown tag, InputError for what is no version.
     """

@@ -6,7 +6,7 @@
                   target_bases=["one", "two"])
     -> file 1 to /disk1, file 2 to s3://b/x, file 3 to /disk1, …      each DataFile says which: base_id = 1, 2, 1
 
-Files lie directly in a base; in `data/` below one that is the root of a table (`is_dataset_root`).
+Files are directly in a base; in `data/` below one that is the root of a table (`is_dataset_root`).
 """
 
 from __future__ import annotations

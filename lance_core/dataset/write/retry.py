@@ -39,7 +39,7 @@ DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
 class StagedEdit:
     """A planned edit: its transaction, the files written for it (paths below the table), and what to tell the user.
 
-    `elsewhere` are fragments whose files lie in other places (base paths).
+    `elsewhere` are fragments whose files are in other places (base paths).
     """
 
     transaction: Transaction
@@ -97,7 +97,7 @@ def _moved(error: CommitError) -> RetryableConflictError:
 
 
 def undo(snapshot: Snapshot, edit: StagedEdit) -> None:
-    """Remove what an edit wrote, wherever it lies. Never fails: what stays is garbage."""
+    """Remove what an edit wrote, wherever it is. Never fails: what stays is garbage."""
     remove_files(snapshot, edit.files)
     discard_fragments(snapshot.store, edit.elsewhere, edit.places)
 

@@ -114,7 +114,7 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment], places: Seque
             place = by_base.get(file.base_id, own)
             with suppress(LanceError, OSError):
                 place.store.delete(place.path_of(file.path))
-                # Blobs lie in a folder named like the file.
+                # Blobs are in a folder named like the file.
                 folder = place.path_of(file.path.removesuffix(".lance"))
                 for name in place.store.list_names(folder):
                     place.store.delete(f"{folder}/{name}")

@@ -55,7 +55,7 @@ KEEP = ExternalUris(allow_outside=True)
 
 
 def find_base(uri: str, bases: Sequence[BasePath]) -> tuple[int, str] | None:
-    """The base that a uri lies below, and its path there; None when there is none. A dataset's root is no such base."""
+    """The base that a uri is below, and its path there; None when there is none. A dataset's root is no such base."""
     wanted = _bare(uri)
     if ".." in wanted.split("/"):
         return None

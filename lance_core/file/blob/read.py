@@ -223,7 +223,7 @@ def _value(item: Mapping[str, Any], data: bytes | None) -> dict[str, Any]:
     if item["kind"] == KIND_EXTERNAL:
         if item["blob_id"]:
             raise UnsupportedFeatureError(
-                f"a blob lies at {item['blob_uri']!r} below base path {item['blob_id']}, which its value cannot say",
+                f"a blob is at {item['blob_uri']!r} below base path {item['blob_id']}, which its value cannot say",
                 cure="Read it with `take_blobs`.",
             )
         return {"data": None, "uri": item["blob_uri"], "position": item["position"], "size": item["size"]}

@@ -28,7 +28,7 @@ Add = Callable[[Buffer], ByteRange]
 
 
 class Spot(NamedTuple):
-    """Where a blob lies, as its descriptor says it."""
+    """Where a blob is, as its descriptor says it."""
 
     kind: int
     position: int

@@ -5,7 +5,7 @@
 2.1   b"abc"                       position 4096, size 3; a null is size 0 at position 1 << 16 (its level)
 2.0   b"abc"                       position 4096, size 3; a null is size 0 at position 1
 
-Blobs may lie below structs and lists; there, too, only the blobs are replaced.
+Blobs may be below structs and lists; there, too, only the blobs are replaced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading the pages of legacy files: parts of one field, batch by batch, joined into one Arrow array.
 
     plain       values as Arrow has them, booleans as bits        int32 page of 3: 12 bytes
-    binary      absolute i64 offsets (n + 1); the bytes lie where they point
+    binary      absolute i64 offsets (n + 1); the bytes are where they point
     list        i32 or i64 offsets (n + 1) from 0, items in the page of the child field
     dictionary  keys as a plain page; the values once per file, where the field says
 

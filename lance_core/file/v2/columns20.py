@@ -206,7 +206,7 @@ def _validity(parts: Sequence[ListRows]) -> pa.Buffer | None:
 
 
 def _item_ranges(parts: Sequence[ListRows], bases: Sequence[int]) -> RowSelection:
-    """Where the items of several pages' lists lie in the item column; ranges that touch are merged."""
+    """Where the items of several pages' lists are in the item column; ranges that touch are merged."""
     starts = np.concatenate([np.empty(0, np.int64), *(part.starts + base for part, base in zip(parts, bases, strict=True))])
     ends = np.concatenate([np.empty(0, np.int64), *(part.ends + base for part, base in zip(parts, bases, strict=True))])
     kept = ends > starts

@@ -29,7 +29,7 @@ class ContainerWriter:
         self.position = 0
 
     def add_buffer(self, data: Buffer) -> ByteRange:
-        """Write one buffer, aligned; says where it lies."""
+        """Write one buffer, aligned; says where it is."""
         gap = -self.position % ALIGNMENT
         if gap:
             self._write(_FILLER[:gap])

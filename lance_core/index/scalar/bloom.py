@@ -172,7 +172,7 @@ class BloomFilter:
     streams: ClassVar[bool] = True
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Each row lies in a zone whose filter has its value; the rows told to be null are."""
+        """Each row is in a zone whose filter has its value; the rows told to be null are."""
         zones_of_rows, told = Zones(self._places), NullCheck(self._nulls)
         for values, ids in in_pieces(batches, self._type):
             zones, is_null = zones_of_rows.of(ids), null_mask(values)

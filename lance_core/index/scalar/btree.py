@@ -176,7 +176,7 @@ class BTree:
         values, ids = gather(batches, self._type)
         rows, once = Places(ids), Once(len(ids))
         pages = PageEnds(self._pages, self._page_rows)
-        # Whole pages, so that each lies in one batch.
+        # Whole pages, so that each is in one batch.
         most = min(STEP, _READ_BYTES // (values.nbytes // max(1, len(values)) + 1))
         step = max(1, most // self._page_rows) * self._page_rows
         for batch in self._data.read(batch_size=min(step, max(1, self._num_rows))):

@@ -96,7 +96,7 @@ def _merged(runs: list[_Run], most: int) -> Iterator[Part]:
 
 
 def _borders(runs: list[_Run], most: int) -> Iterator[Any]:
-    """Distinct values, ascending, between which about `most` bytes lie; as arrays of one value."""
+    """Distinct values, ascending, between which about `most` bytes are; as arrays of one value."""
     num_bytes = sum(run.values.nbytes + run.ids.nbytes for run in runs)
     num_ranges = -(-num_bytes // most)
     samples = []

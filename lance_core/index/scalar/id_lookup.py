@@ -4,8 +4,8 @@
 
     rows of the part [7, 3, 5]      ids of the index [3, 9, 7]  ->  places [1, -1, 0]; 9 is of no row of the part
 
-Where the ids are a few runs without a gap, subtracting does. Else the ids of one fragment lie close together, and a table of
-all offsets between the smallest and the largest tells their places. Ids that lie far apart are searched for.
+Where the ids are a few runs without a gap, subtracting does. Else the ids of one fragment are close together, and a table of
+all offsets between the smallest and the largest tells their places. Ids that are far apart are searched for.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def is_change(ordered: Any) -> Any:
 
 
 def float_keys(values: Any) -> npt.NDArray[np.int64]:
-    """Integers that order as the bits of floats do (what lies under nulls is anything)."""
+    """Integers that order as the bits of floats do (what is under nulls is anything)."""
     width = values.type.bit_width // 8
     floats = np.frombuffer(values.buffers()[1], f"f{width}", len(values), values.offset * width) if len(values) else ()
     bits = np.asarray(floats, f"f{width}").view(f"i{width}")

@@ -74,7 +74,7 @@ class NullCheck:
 
 
 def expanded(rows: AddressSet, ids: UInt64s) -> UInt64s:
-    """The addresses of a set; where it stands for a whole fragment, those of `ids` that lie there."""
+    """The addresses of a set; where it stands for a whole fragment, those of `ids` that are there."""
     parts = [
         ids[ids >> _SHIFT == owner]
         if offsets is None
@@ -107,7 +107,7 @@ def require_bounds(summaries: pa.RecordBatch, numbers: Any, lows: Any, highs: An
 
 
 def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: Any) -> None:
-    """The same of each value, which lies in the stretch of its number; none is null or not a number."""
+    """The same of each value, which is in the stretch of its number; none is null or not a number."""
     if len(values) == 0:
         return
     if integer_keys(values.slice(0, 1)) is None:
@@ -126,24 +126,24 @@ def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: An
 
 
 class Zones:
-    """Which zone of a table of zones (fragment_id, zone_start, zone_length) each row lies in."""
+    """Which zone of a table of zones (fragment_id, zone_start, zone_length) each row is in."""
 
     def __init__(self, places: pa.RecordBatch) -> None:
         names = ("fragment_id", "zone_start", "zone_length")
         owners, starts, self._lengths = (places.column(name).to_numpy() for name in names)
-        require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone lies outside of the table")
+        require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone is outside of the table")
         self._firsts = (owners << _SHIFT) | starts
         self._order = np.argsort(self._firsts, kind="stable")
         self._ascending = self._firsts[self._order]
 
     def of(self, ids: UInt64s) -> Int64s:
-        """The number of the zone of each row. CorruptFileError: a row lies in none."""
+        """The number of the zone of each row. CorruptFileError: a row is in none."""
         if len(ids) == 0:
             return np.empty(0, np.int64)
         at = np.searchsorted(self._ascending, ids, side="right") - 1
-        require(len(self._order) and int(at.min()) >= 0, "a row lies in no zone")
+        require(len(self._order) and int(at.min()) >= 0, "a row is in no zone")
         zones: Int64s = self._order[at]
-        require(((ids - self._firsts[zones]) < self._lengths[zones]).all(), "a row lies in no zone")
+        require(((ids - self._firsts[zones]) < self._lengths[zones]).all(), "a row is in no zone")
         return zones
 
 

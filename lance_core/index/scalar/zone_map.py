@@ -134,7 +134,7 @@ class ZoneMap:
     streams: ClassVar[bool] = True
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Each row lies in a zone that allows for its value; the rows told to be null are."""
+        """Each row is in a zone that allows for its value; the rows told to be null are."""
         zones_of_rows, told = Zones(self._zones), NullCheck(self._nulls)
         nulls, nans = (self._zones.column(name).to_numpy() for name in ("null_count", "nan_count"))
         counted = np.zeros(len(nulls), np.int64)

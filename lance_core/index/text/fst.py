@@ -5,7 +5,7 @@
     u64 version 3, u64 type 0, nodes (children before parents), u64 keys, u64 root address, u32 masked crc32c
     "ab" -> 7, "abc" -> 9        root -a(7)-> . -b-> final -c(2)-> final; the numbers along a path add up
 
-A node's address is that of its last byte, its state byte; what belongs to the node lies before it. Address 0 is the final
+A node's address is that of its last byte, its state byte; what belongs to the node is before it. Address 0 is the final
 node without transitions. Written here: one chain for each key behind what it shares with the one before, and equal tails
 are shared. (Spec: FORMAT E.4.)
 """
@@ -100,7 +100,7 @@ def find_in_fst(data: bytes, key: bytes, *, what: str = "the token map") -> int 
             address, total = target, total + add
         is_final, output, _ = _node(data, address, version)
     except IndexError as error:
-        raise CorruptFileError(f"{what}: a node lies outside of it") from error
+        raise CorruptFileError(f"{what}: a node is outside of it") from error
     return total + output if is_final else None
 
 
@@ -215,7 +215,7 @@ class _Open:
 
 
 class _Builder:
-    """Keeps open the nodes that the next key shares; what lies behind them is written."""
+    """Keeps open the nodes that the next key shares; what is behind them is written."""
 
     def __init__(self) -> None:
         self._data = bytearray(_VERSION.to_bytes(8, "little") + bytes(8))

@@ -201,7 +201,7 @@ def _streams_of(rows: pa.RecordBatch, num_blocks: Any) -> tuple[Any, Any, bool]:
         return nothing
     values: Any = as_list(begins).values.slice(int(ends[0]), int(ends[-1] - ends[0])).to_numpy()
     starts = values.astype(np.int64) + np.repeat(offsets[:-1], num_blocks)
-    # What lies before the first block of a list belongs to none.
+    # What is before the first block of a list belongs to none.
     has_gaps = bool((values[(ends[:-1] - ends[0])[num_blocks > 0]] != 0).any())
     return data, np.append(starts, len(data)), not has_gaps
 

@@ -3,7 +3,7 @@
 ::
 
     quantizer.encode(rows, residuals)     {"__pq_code": uint8[n, 96]}          row by row
-    quantizer.arrange("__pq_code", rows)  as a partition lies in the file      (product codes are turned)
+    quantizer.arrange("__pq_code", rows)  as a partition is in the file      (product codes are turned)
     quantizer.score(...)                  float32[n]                           smaller is nearer
 
 Rows given are ready: scaled to length one for cosine. `residuals` are rows less the centroid of their partition.
@@ -23,7 +23,7 @@ from lance_core.format.index_details import Metric
 from lance_core.index.vector.graph import Access
 
 Columns = Mapping[str, npt.NDArray[Any]]
-"""Columns of a partition as they lie in the file: [n, width], or [n] for plain numbers."""
+"""Columns of a partition as they are in the file: [n, width], or [n] for plain numbers."""
 
 
 class Quantizer(Protocol):

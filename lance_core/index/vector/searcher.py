@@ -55,7 +55,7 @@ _NOTHING: tuple[Ids, Floats] = (np.empty(0, np.uint64), np.empty(0, np.float32))
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Rows of one partition: ids, and columns as they lie in the file."""
+    """Rows of one partition: ids, and columns as they are in the file."""
 
     ids: Ids
     columns: Mapping[str, npt.NDArray[Any]]
@@ -255,7 +255,7 @@ class OpenVectorIndex:
             yield Codes(ids, np.repeat(numbers, ends - starts).astype(np.uint32), columns)
 
     def _stretches(self) -> Iterator[list[tuple[int, int, int]]]:
-        """(partition, first row, end) that are read at once; only rows that lie one by one are read a part of at a time."""
+        """(partition, first row, end) that are read at once; only rows that are one by one are read a part of at a time."""
         row = 8 + sum(_bytes_of(item.type) for item in self.quantizer.fields())
         most = max(1, STRETCH_BYTES // row)
         stretch: list[tuple[int, int, int]] = []
@@ -275,7 +275,7 @@ class OpenVectorIndex:
 
     @property
     def _is_by_row(self) -> bool:
-        """Whether a partition's codes lie row by row."""
+        """Whether a partition's codes are row by row."""
         return isinstance(self.quantizer, (Flat, Scalar))
 
     def _open_quantizer(self) -> Quantizer:

@@ -1,4 +1,4 @@
-"""Staging again what other writers made invalid, while the commit holds the table's lane.
+"""Staging again what other writers made invalid, while the commit holds the table's commit pool.
 
 ::
 

@@ -46,5 +46,5 @@ def clear_failure(store: Store, identity: str) -> None:
 
 
 def failure_path(identity: str) -> str:
-    """Where it lies."""
+    """Where it is."""
     return f"{staged_folder(identity)}/failure.json"

@@ -76,7 +76,7 @@ class BuiltLevels:
 def build_levels(steps: Sequence[Step], num_rows: int) -> BuiltLevels:
     """Levels of `num_rows` rows of one column; `steps` run from the outermost inwards and end with the leaf's ItemStep.
 
-    What lies under a null (values of a null list, children of a null struct) is ignored. Raises InputError when an array
+    What is under a null (values of a null list, children of a null struct) is ignored. Raises InputError when an array
     is too short for its slots.
     """
     if not steps or not isinstance(steps[-1], ItemStep) or steps[-1].dimension != 1 or len(steps) > _MAX_STEPS:
@@ -164,7 +164,7 @@ class _Walk:
         num_cut = int(np.count_nonzero(self.cut))
         if num_cut in (0, len(self.cut)):
             return self.slot[: len(self.cut) - num_cut]
-        # Slots ascend, so those that lie side by side need not be picked one by one.
+        # Slots ascend, so those that are side by side need not be picked one by one.
         first, last = int(np.argmin(self.cut)), len(self.cut) - 1 - int(np.argmin(self.cut[::-1]))
         low, high = int(self.slot[first]), int(self.slot[last])
         if high - low + 1 == len(self.cut) - num_cut:

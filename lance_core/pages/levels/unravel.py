@@ -163,7 +163,7 @@ def _spans(layers: tuple[RepDefLayer, ...], sizes: Sequence[int]) -> list[int]:
 
 
 def _offsets(is_slot: Bools, is_item: Bools | None) -> Ints:
-    """How many items lie before each slot, and in all."""
+    """How many items are before each slot, and in all."""
     starts = np.flatnonzero(is_slot)
     if is_item is None:
         before, total = starts.astype(np.int64), len(is_slot)

@@ -1,4 +1,4 @@
-"""Reading blob pages (2.1): where each value lies in the file, instead of the value.
+"""Reading blob pages (2.1): where each value is in the file, instead of the value.
 
 ::
 

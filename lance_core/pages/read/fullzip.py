@@ -93,7 +93,7 @@ def read(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection,
     _check_rows(begins, ends, page.buffers[0].size)
     data, at = yield from request_many(page, 0, offsets[firsts], offsets[lasts])
     if max_rep(layout.layers):
-        # Rows with lists are walked through, so nothing may lie between them.
+        # Rows with lists are walked through, so nothing may be between them.
         data = gather(data, at, offsets[lasts] - offsets[firsts])
         ends = np.cumsum(ends - begins)
         return _decode(layout, index, np.append(0, ends[:-1]), ends, data, rows, codecs)
@@ -146,7 +146,7 @@ def _check_rows(begins: Ints, ends: Ints, size: int) -> None:
 def _decode(
     layout: FullZipLayout, facts: ZipFacts, begins: Ints, ends: Ints, data: Bytes, rows: RowSelection, codecs: Codecs
 ) -> Leaf:
-    """`begins`, `ends`: where each row lies in `data`; rows with lists lie back to back."""
+    """`begins`, `ends`: where each row is in `data`; rows with lists are back to back."""
     rep: Levels | None = None
     def_: Levels | None
     if max_rep(layout.layers):

@@ -6,7 +6,7 @@
     page 1   rows 12           chunk  4                |  one request, one decode of the levels of 4 chunks, one walk that
     page 2   rows 0, 1         chunk  0               /   finds entries and slots of 5 rows; only their values are decoded
 
-Writers cut columns with lists into pages of some ten thousand levels each, so rows far apart lie in as many pages, and
+Writers cut columns with lists into pages of some ten thousand levels each, so rows far apart are in as many pages, and
 what a page costs beside its bytes is what a read costs. Pages are read together when their descriptions are the same.
 """
 

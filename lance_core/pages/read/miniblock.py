@@ -29,7 +29,7 @@ from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
 
 _FEW = 16
-"""One row among this many values of the chunks it lies in is looked up; of more, all values are decoded."""
+"""One row among this many values of the chunks it is in is looked up; of more, all values are decoded."""
 
 
 def load(layout: MiniBlockLayout, page: Page, codecs: Codecs) -> Fetch[ChunkTable]:
@@ -206,7 +206,7 @@ def with_dictionary(indices: object, items: Block) -> Block:
 
 
 def _entries(table: ChunkTable, chunks: Ints, counts: Ints, rows: Ints) -> Ints:
-    """Where rows lie among the decoded entries, for pages without lists."""
+    """Where rows are among the decoded entries, for pages without lists."""
     if len(rows) == 0:
         return rows
     first_values = table.values[chunks]

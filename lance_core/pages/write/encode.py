@@ -45,7 +45,7 @@ __all__ = ["EncodedPage", "encode_pages", "split_rows"]
 def encode_pages(leaf: Leaf, options: EncodingOptions) -> list[EncodedPage]:
     """One leaf (about 8 MiB of values) as pages, in order; several only for lists. No rows give no page.
 
-    `leaf.values` has one slot per visible entry; what lies under a null does not matter, but should be zeros or empty to
+    `leaf.values` has one slot per visible entry; what is under a null does not matter, but should be zeros or empty to
     compress well. Raises CorruptFileError when levels and values disagree, UnsupportedEncodingError for blocks that the
     version cannot hold.
     """

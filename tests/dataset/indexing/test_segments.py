@@ -1,4 +1,4 @@
-"""Scalar segments that executors built, published later: they are believed for what is as it was when they were built."""
+"""Scalar segments that executors built, published later: they are trusted for what is as it was when they were built."""
 
 from __future__ import annotations
 

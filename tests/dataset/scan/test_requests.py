@@ -73,7 +73,7 @@ def test_a_scan_reads_the_end_of_the_file_and_the_pages_it_needs(uri: str, optio
     store, ds = counted(uri)
     store.reset()
     ds.to_table(**options)
-    # A call may ask for several ranges of one file: those of a column that do not lie side by side.
+    # A call may ask for several ranges of one file: those of a column that do not be side by side.
     assert store.counts.calls <= calls
     assert store.counts.requests <= calls + columns
     first = store.counts.requests

@@ -130,7 +130,7 @@ def test_a_merge_writes_to_the_places_it_is_told(tmp_path: Path) -> None:
         merge.target_all_bases()
     with pytest.raises(InputError, match="not implemented"):
         merge.write_mode("rewrite_columns")
-    # A merge that loses takes its files away, wherever they lie.
+    # A merge that loses takes its files away, wherever they are.
     stale = lance_core.dataset(ours.uri)
     ours.update({"b": "9"}, where="a = 1")
     files = sorted(tmp_path.rglob("*.lance"))

@@ -222,7 +222,7 @@ def test_centroids_that_moved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("shape", ["normal", "clustered"])
 def test_centroids_that_the_official_library_does_not_find(tmp_path: Path, shape: str, metric: str) -> None:
-    """With a million numbers of centroids it looks for the nearest along a graph: half of the rows lie elsewhere."""
+    """With a million numbers of centroids it looks for the nearest along a graph: half of the rows are elsewhere."""
     rows = shaped(shape, 24_000, 256, "f4", np.random.default_rng(1))
     uri = built(tmp_path, rows, "IVF_SQ", metric, num_partitions=4500, sample_rate=5, max_iters=3)
     ((segment, batches),) = opened(uri)

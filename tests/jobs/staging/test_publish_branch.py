@@ -80,7 +80,7 @@ def test_all_kinds_of_changes_become_one_version(table: str, tmp_path: Path) -> 
     found = lance.dataset(table)
     found.validate()
     assert found.to_table().sort_by("id").to_pylist() == expected.to_pylist()
-    # Once: a retry finds that it landed, also when the branch is gone, and nothing of the main line lies below it.
+    # Once: a retry finds that it landed, also when the branch is gone, and nothing of the main line is below it.
     run_job(BranchSpec(uri=table, name="audit", action="delete"))
     again = _do(spec)
     assert set(again["identities"].values()) == {"already_landed"}

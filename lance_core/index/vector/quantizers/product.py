@@ -3,8 +3,8 @@
 ::
 
     column __pq_code   8 bits: [parts] bytes a row    4 bits: [parts / 2], the low half of a byte is the even sub-vector
-    in the file a partition's codes lie turned: byte s * n + r is sub-vector s of row r
-    global buffer 2    the codebook: a tensor of shape [256, dim] whose data lies [parts][256][dim / parts]
+    in the file a partition's codes are turned: byte s * n + r is sub-vector s of row r
+    global buffer 2    the codebook: a tensor of shape [256, dim] whose data is [parts][256][dim / parts]
 
 L2 and cosine store what is left of a vector after its centroid; dot stores the vector. (Spec: FORMAT E.5.)
 """

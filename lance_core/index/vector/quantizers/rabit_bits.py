@@ -1,9 +1,9 @@
-"""Where the bits of one-bit-and-more codes lie in a file: signs by 32 rows, further bits by 64 numbers.
+"""Where the bits of one-bit-and-more codes are in a file: signs by 32 rows, further bits by 64 numbers.
 
 ::
 
     signs    32 rows at a time, for each byte column 16 bytes of low halves, 16 of high halves, rows in the order 0 8 1 9 ...
-             (low half of a byte: rows 0 to 15, high half: 16 to 31); rows that are left over lie turned at the end
+             (low half of a byte: rows 0 to 15, high half: 16 to 31); rows that are left over are turned at the end
     levels   blocks of 64 numbers (the last one filled with zeros), in the layouts of `pack_levels`
 """
 

@@ -88,7 +88,7 @@ def _flat(quantizer: Flat, columns: Columns, facts: Facts) -> Any:
 
 
 def _scalar(quantizer: Scalar, columns: Columns, facts: Facts) -> Any:
-    """Numbers lie where their bytes say: above them, or, in rows of releases up to 0.39, nearest to them."""
+    """Numbers are where their bytes say: above them, or, in rows of releases up to 0.39, nearest to them."""
     have = columns[SCALAR_COLUMN].astype(np.float32)
     scale = np.float32(1 / quantizer.step)
     scaled = (facts.rows - np.float32(quantizer.start)) * scale

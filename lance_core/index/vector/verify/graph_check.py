@@ -1,4 +1,4 @@
-"""Is a graph what was built? Its levels lie one in the other, its entry on top, and edges are as long as they say.
+"""Is a graph what was built? Its levels are one in the other, its entry on top, and edges are as long as they say.
 
 ::
 
