@@ -13,7 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lance_core.errors import CorruptFileError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
@@ -23,6 +25,8 @@ from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import checked_schema, decode_fields, encode_fields, parse_message, unknown_bytes
 
 _NS = 1_000_000_000
+_BLOB_TABLE = 17
+"""The field that once held the version of the table of blobs; later releases leave the number unused."""
 _YEAR_10000 = 253_402_300_800
 # Carried, never interpreted: they travel in `Manifest.unknown` beside what is truly unknown.
 _CARRIED = ("fragment_tree", "clustering", "max_clustering_id")
@@ -49,6 +53,7 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
     """Like `decode_manifest`, with the positions of the index section and of the inline transaction."""
     fields, raw, rest = split_manifest(data)
     message = parse_message(table_pb2.Manifest, rest, what="manifest")
+    _refuse_blob_table(message)
     fragments = FragmentList.of_bytes(raw, WireFragments())
     if not 0 <= message.timestamp.seconds < _YEAR_10000 or not 0 <= message.timestamp.nanos < _NS:
         raise CorruptFileError(f"the manifest is said to be of second {message.timestamp.seconds}, which no clock shows")
@@ -110,6 +115,15 @@ def _decode_writer(message: Any) -> WriterVersion | None:
         prerelease=writer.prerelease if writer.HasField("prerelease") else None,
         build_metadata=writer.build_metadata if writer.HasField("build_metadata") else None,
     )
+
+
+def _refuse_blob_table(message: Any) -> None:
+    """Tables whose large values lie in a table of their own: their rows would be read without them."""
+    if any(item.field_number == _BLOB_TABLE and item.data for item in UnknownFieldSet(message)):
+        raise UnsupportedFeatureError(
+            "the table keeps columns in a table beside it (`_blobs`), as drafts of old releases did",
+            cure="Read it with the release that wrote it, and write it anew.",
+        )
 
 
 def _carried(message: Any) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lance_core.errors import CorruptFileError, FormatError, UnsupportedVersionError
+from lance_core.errors import CorruptFileError, FormatError, UnsupportedFeatureError, UnsupportedVersionError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
@@ -337,3 +337,11 @@ def test_fields_in_any_order_of_bytes_are_decoded() -> None:
                 decode_fields([plain, data])
         else:
             assert decode_fields([plain, data])[1] == expected
+
+
+def test_tables_with_a_table_of_blobs_are_refused() -> None:
+    """Field 17, which only drafts of old releases wrote: the version of the table beside it, 0 for none."""
+    message = table_pb2.Manifest(version=3).SerializeToString()
+    assert decode_manifest(message + b"\x88\x01\x00").version == 3
+    with pytest.raises(UnsupportedFeatureError, match="_blobs"):
+        decode_manifest(message + b"\x88\x01\x05")
