@@ -119,7 +119,9 @@ def _decode_writer(message: Any) -> WriterVersion | None:
 
 def _refuse_blob_table(message: Any) -> None:
     """Tables whose large values lie in a table of their own: their rows would be read without them."""
-    if any(item.field_number == _BLOB_TABLE and item.data for item in UnknownFieldSet(message)):
+    found = UnknownFieldSet(message)
+    unknown = [found[number] for number in range(len(found))]
+    if any(item.field_number == _BLOB_TABLE and item.data for item in unknown):
         raise UnsupportedFeatureError(
             "the table keeps columns in a table beside it (`_blobs`), as drafts of old releases did",
             cure="Read it with the release that wrote it, and write it anew.",
