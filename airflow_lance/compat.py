@@ -22,6 +22,7 @@ from airflow.providers.common.compat.sdk import (
     Asset,
     BaseHook,
     BaseOperator,
+    BaseOperatorLink,
     BaseSensorOperator,
     DecoratedOperator,
     TaskGroup,
@@ -83,6 +84,11 @@ def configured(name: str) -> str:
     return str(_conf().get("lance", name, fallback="") or "")
 
 
+def api_base_url() -> str:
+    """Where the API server says that it is: `[api] base_url`; empty when nobody said so."""
+    return str(_conf().get("api", "base_url", fallback="") or "")
+
+
 def _conf() -> Any:
     return import_module("airflow.providers.common.compat.sdk").conf
 
@@ -97,12 +103,14 @@ __all__ = [
     "BaseEventTrigger",
     "BaseHook",
     "BaseOperator",
+    "BaseOperatorLink",
     "BaseSensorOperator",
     "BaseTrigger",
     "Context",
     "DecoratedOperator",
     "TaskGroup",
     "TriggerEvent",
+    "api_base_url",
     "configured",
     "count",
     "deferrable_by_default",

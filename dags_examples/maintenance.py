@@ -1,54 +1,38 @@
-"""Upkeep of a table when it needs it: compact, bring the indices up to date, remove what is old.
+"""Upkeep by policy: every table below a folder is looked after when it needs it, within a budget.
 
 ::
 
-    needs_work (sensor, in the triggerer) -> compact -> indices -> clean -> check
+    lance_maintenance   maintenance.plan -> maintenance.look_after [one for each table] and maintenance.alarms
+    lance_actions       act: one thing to one table, when a button of the pages or a person asks for it
 
-Each hour a run begins and waits, without holding a worker, until a bound is exceeded: more than 20 small fragments, or a
-tenth of the rows deleted. A run that sees nothing for 50 minutes is skipped. The place comes from the environment:
-MAINTAINED_TABLE. Needs the pool `lance_maintained` with one slot: compactions and appends then never meet at the commit.
+Each hour a run observes the tables (manifests and listings, no data), plans what is due, prices it with the rates of earlier
+runs, and does what the budget of the day allows: compactions by size tiers, indices, old versions, files of attempts that
+died. A table that was written to a moment ago waits. Every step leaves a row in `{folder}/_maintenance`. The place is in the
+environment: MAINTAINED_FOLDER.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import datetime, timedelta, timezone
 
-from airflow.sdk import DAG
+from airflow_lance.maintenance import lance_actions_dags, maintenance_dags
+from lance_core.maintenance.policy import Budget, Policy, ServiceLevels, TableRule
 
-from airflow_lance.operators.cleanup import LanceCleanupOperator
-from airflow_lance.operators.compact import LanceCompactOperator
-from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
-from airflow_lance.operators.transaction import LanceTransaction
-from airflow_lance.operators.validate import LanceValidateOperator
-from airflow_lance.sensors.health import LanceFragmentHealthSensor
-
-TABLE = os.environ.get("MAINTAINED_TABLE", "/tmp/lance/flights.lance")
-POOL = "lance_maintained"
+FOLDER = os.environ.get("MAINTAINED_FOLDER", "/tmp/lance")
 KEEP_DAYS = float(os.environ.get("MAINTAINED_KEEP_DAYS", "7"))
+BACKOFF_SECONDS = float(os.environ.get("MAINTAINED_BACKOFF_SECONDS", "30"))
 
-with DAG(
-    dag_id="lance_maintenance",
-    schedule="@hourly",
-    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
-    catchup=False,
-    max_active_runs=1,
-    doc_md=__doc__,
-) as dag:
-    needs_work = LanceFragmentHealthSensor(
-        task_id="needs_work",
-        uri=TABLE,
-        max_small_fragments=20,
-        max_deleted_ratio=0.1,
-        deferrable=True,
-        poke_interval=60,
-        timeout=timedelta(minutes=50),
-        soft_fail=True,
-    )
-    with LanceTransaction(group_id="compact", uri=TABLE, pool=POOL) as compact:
-        LanceCompactOperator(task_id="stage", uri=TABLE, execution="local", max_source_rows=50_000_000)
-    with LanceTransaction(group_id="indices", uri=TABLE, pool=POOL) as indices:
-        LanceOptimizeIndicesOperator(task_id="stage", uri=TABLE, execution="local")
-    clean = LanceCleanupOperator(task_id="clean", uri=TABLE, older_than_days=KEEP_DAYS, retain_versions=3, pool=POOL)
-    check = LanceValidateOperator(task_id="check", uri=TABLE)
-    needs_work >> compact >> indices >> clean >> check
+POLICY = Policy(
+    base_uri=FOLDER,
+    levels=ServiceLevels(max_deleted_share=0.1, max_unindexed_share=0.1, keep_seconds=KEEP_DAYS * 86400, keep_versions=3),
+    budget=Budget(bytes_per_day=500 * 10**9, seconds_per_day=4 * 3600.0, backoff_seconds=BACKOFF_SECONDS),
+    tables=(
+        TableRule(match="*"),
+        # Tables that are searched all day: fewer fragments, and versions go earlier.
+        TableRule(match="*flights.lance", levels={"min_fragments": 8, "max_versions": 4}),
+        TableRule(match="scratch/*", paused=True),
+    ),
+)
+
+globals().update(maintenance_dags(POLICY, schedule="@hourly", dag_args={"doc_md": __doc__}))
+globals().update(lance_actions_dags())

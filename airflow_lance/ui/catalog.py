@@ -9,11 +9,11 @@ A page is asked for by a table's id, never by its uri: the API server opens noth
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_lance.hooks.lance import LanceHook
+from airflow_lance.links import table_id
 from lance_core.jobs.specs.secret import reveal_all
 
 MAX_TABLES = 5000
@@ -37,11 +37,6 @@ class Source:
     base_uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
-
-
-def table_id(conn_id: str, uri: str) -> str:
-    """Return the id of a table, as it stands in links."""
-    return hashlib.sha256(f"{conn_id}\n{uri.rstrip('/')}".encode()).hexdigest()[:16]
 
 
 def connection_ids(named: Sequence[str]) -> list[str]:

@@ -11,20 +11,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any
 
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import (
-    AccessView,
-    ConnectionDetails,
-    DagAccessEntity,
-    DagDetails,
-)
-from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, Request
 
 from airflow_lance.ui.errors import PageError
 from airflow_lance.ui.settings import RowsRight
+
+# Only the API server of Airflow 3 imports this module; a name that moves makes the app fail, and then nothing is served.
+get_user: Any = import_module("airflow.api_fastapi.core_api.security").get_user
+_details: Any = import_module("airflow.api_fastapi.auth.managers.models.resource_details")
 
 ROWS_VIEW = "Lance rows"
 REQUEST_HEADER = "X-Lance-Request"
@@ -32,8 +29,8 @@ REQUEST_HEADER = "X-Lance-Request"
 
 def require_reader(user: Annotated[Any, Depends(get_user)]) -> Any:
     """The user of a request. PageError "forbidden" without the right to see plugins' views and assets."""
-    manager = get_auth_manager()
-    may = manager.is_authorized_view(access_view=AccessView.PLUGINS, user=user)
+    manager = _auth_manager()
+    may = manager.is_authorized_view(access_view=_details.AccessView.PLUGINS, user=user)
     if not may or not manager.is_authorized_asset(method="GET", user=user):
         raise PageError(
             "forbidden", "You may not see the Lance pages.", cure="Ask for the view PLUGINS and for reading assets."
@@ -53,10 +50,10 @@ def require_same_site(request: Request) -> None:
 def may_see_rows(user: Any, right: RowsRight, conn_id: str) -> bool:
     """Whether a user may see rows of tables of a connection."""
     if right == "connection":
-        details = ConnectionDetails(conn_id=conn_id)
-        return bool(get_auth_manager().is_authorized_connection(method="GET", details=details, user=user))
+        details = _details.ConnectionDetails(conn_id=conn_id)
+        return bool(_auth_manager().is_authorized_connection(method="GET", details=details, user=user))
     if right == "view":
-        return bool(get_auth_manager().is_authorized_custom_view(method="GET", resource_name=ROWS_VIEW, user=user))
+        return bool(_auth_manager().is_authorized_custom_view(method="GET", resource_name=ROWS_VIEW, user=user))
     return False
 
 
@@ -74,12 +71,16 @@ def _may(user: Any, dag_id: str, method: Any) -> bool:
     from airflow.models.dag import DagModel
 
     team = getattr(DagModel, "get_team_name", lambda dag_id: None)(dag_id)
-    details = DagDetails(id=dag_id, **({"team_name": team} if team else {}))
-    entity = DagAccessEntity.RUN
-    return bool(get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=user))
+    details = _details.DagDetails(id=dag_id, **({"team_name": team} if team else {}))
+    entity = _details.DagAccessEntity.RUN
+    return bool(_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=user))
 
 
 def readable_dags(user: Any, dag_ids: Iterable[str]) -> frozenset[str]:
     """Those of some DAGs that a user may read. A DAG that Airflow no longer knows may be read by who may read all."""
     wanted = frozenset(dag_ids)
     return frozenset(dag_id for dag_id in wanted if _may(user, dag_id, "GET"))
+
+
+def _auth_manager() -> Any:
+    return import_module("airflow.api_fastapi.app").get_auth_manager()

@@ -17,7 +17,7 @@ from airflow_lance.get_provider_info import get_provider_info
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "tests" / "matrix" / "dags"
-SAME_EVERYWHERE = ("airflow.providers.common.compat.sdk", "airflow.triggers.base")
+SAME_EVERYWHERE = ("airflow.providers.common.compat.sdk", "airflow.triggers.base", "airflow.plugins_manager")
 """What Airflow 2.11 to 3.3 all have under one name."""
 
 

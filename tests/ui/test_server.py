@@ -230,3 +230,11 @@ def test_airflow_knows_the_plugin_from_its_entry_point(server: Server) -> None:
     assert {app["destination"] for app in plugin["react_apps"]} == {"nav", "dag", "dag_run", "task", "task_instance"}
     assert {app["name"] for app in plugin["react_apps"]} == {"Lance"}
     assert not server.call("GET", "/api/v2/plugins/importErrors", user="admin").json()["import_errors"]
+
+
+def test_a_task_has_a_link_to_its_table(server: Server) -> None:
+    (work,) = server.get("api/work?dag_id=shop&task_id=forget", "viewer").json()["work"]
+    run_id = work["commit"]["run_id"].replace("+", "%2B")
+    path = f"/api/v2/dags/shop/dagRuns/{run_id}/taskInstances/forget/links"
+    links = server.call("GET", path, user="viewer").json()["extra_links"]
+    assert links["Lance table"] == f"/plugin/lance#/table/{server.tables[ORDERS]}"

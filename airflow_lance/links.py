@@ -1,0 +1,28 @@
+"""A link from a task to the page of its table. Light: every operator imports it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow_lance.compat import BaseOperatorLink, api_base_url
+
+
+def table_id(conn_id: str, uri: str) -> str:
+    """Return the id of a table, as it stands in links to its page."""
+    return hashlib.sha256(f"{conn_id}\n{uri.rstrip('/')}".encode()).hexdigest()[:16]
+
+
+class LancePageLink(BaseOperatorLink):
+    """The table's page among Airflow's, on the page of each task that knows its table."""
+
+    name = "Lance table"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """Return where the page is; empty when the task did not find its table."""
+        uri = str(getattr(operator, "resolved_uri", "") or "")
+        if not uri:
+            return ""
+        root = urlsplit(api_base_url()).path.rstrip("/")
+        return f"{root}/plugin/lance#/table/{table_id(str(operator.lance_conn_id), uri)}"
