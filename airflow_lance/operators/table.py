@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from airflow_lance.compat import BaseOperator, Context
 from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.hooks.lance import LanceHook
+from airflow_lance.links import LancePageLink
 
 
 class LanceTableOperator(BaseOperator):
@@ -23,6 +24,9 @@ class LanceTableOperator(BaseOperator):
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
     template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
     ui_color = "#e3f0ec"
+    operator_extra_links = (LancePageLink(),)
+    resolved_uri = ""
+    """The table's full uri, once the task has looked it up; the link to its page needs it."""
 
     def __init__(
         self,
@@ -52,7 +56,8 @@ class LanceTableOperator(BaseOperator):
 
     def table_uri(self) -> str:
         """The table's full uri."""
-        return self.lance_hook.get_uri(self.uri)
+        self.resolved_uri = self.lance_hook.get_uri(self.uri)
+        return self.resolved_uri
 
     def store_options(self) -> dict[str, Any]:
         """The connection's options and over them this operator's; values are text or references."""
