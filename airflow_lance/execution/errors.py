@@ -6,12 +6,16 @@
     SourceMissingError                        as `on_missing` says: a retry, a skipped task, or a failure without a retry
     CommitStateUnknownError                   AirflowFailException that names the command which settles it
     every other LanceError                    AirflowFailException; the library's message already ends with the cure
+    KeyError, RecursionError, ... of ours     AirflowFailException: the same table gives the same error again
+    errors of sources and other libraries     raised as they are: a source that fails today may work in the next try
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Literal
 
 from airflow_lance.compat import AirflowFailException, AirflowSkipException
@@ -35,6 +39,46 @@ def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Itera
         if error.retryable:
             raise
         raise AirflowFailException(explain(error, uri=uri)) from error
+    except _DEFECTS as error:
+        if not is_defect(error):
+            raise
+        raise AirflowFailException(
+            f"{type(error).__name__}: {error}: this library did not expect what it found at {uri or 'the table'}, and would "
+            "find it again, so the task is not retried. Check the table with `lance validate`, and report the traceback above."
+        ) from error
+
+
+_DEFECTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    NotImplementedError,
+)
+_OWN = ("airflow_lance", "lance_core")
+_LIBRARIES = ("google", "llvmlite", "lz4", "numba", "numpy", "pyarrow", "pyroaring", "sqlglot", "zstandard")
+"""What decodes bytes or reads filters for us: an error that leaves them leaves us."""
+
+
+def is_defect(error: BaseException) -> bool:
+    """Whether an error that is not a LanceError was raised by the library's code, not by a source that it called."""
+    raiser = ""
+    for name in _modules(error.__traceback__):
+        top = name.partition(".")[0]
+        if top in _OWN or (top not in sys.stdlib_module_names and top not in _LIBRARIES):
+            raiser = top
+    return isinstance(error, _DEFECTS) and raiser in _OWN
+
+
+def _modules(traceback: TracebackType | None) -> Iterator[str]:
+    """The modules that an error went through, the one that raised it last; not the block that guards the call."""
+    traceback = None if traceback is None else traceback.tb_next
+    while traceback is not None:
+        yield str(traceback.tb_frame.f_globals.get("__name__", ""))
+        traceback = traceback.tb_next
 
 
 def explain(error: LanceError, *, uri: str = "") -> str:

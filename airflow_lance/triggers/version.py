@@ -134,8 +134,12 @@ class LanceVersionTrigger(BaseEventTrigger):
     async def _remember(self, seen: Seen) -> None:
         store: Any = getattr(self, "asset_state_store", None)
         if store is not None:
-            await store.aset(INCARNATION, seen.incarnation)
-            await store.aset(WATERMARK, seen.version)
+            try:
+                await store.aset(INCARNATION, seen.incarnation)
+                await store.aset(WATERMARK, seen.version)
+            except Exception:
+                # The next version is told and remembered; only a triggerer that starts anew tells this one twice.
+                self.log.exception("The watermark of %s is not kept this time", self.uri)
 
     async def _ask(self) -> TableFacts:
         question = question_of("version", self.uri, self.lance_conn_id, self.storage_options, None)

@@ -134,3 +134,28 @@ def test_a_table_made_again_is_told_from_its_first_version(
         [(2, 3, 30), (0, 4, 40)] if known else [(2, 3, 30), (0, 1, 10)]
     )
     assert [event["incarnation"] for event in found] == (["first", "second"] if known else ["", ""])
+
+
+@pytest.mark.parametrize("error", [RecursionError("deep"), KeyError(0), OverflowError("large"), AttributeError("rows")])
+def test_no_error_ends_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    trigger = _trigger(uri, States(), min_version=1)
+    real, failures = trigger._look, iter([error])
+
+    def look() -> Any:
+        for failure in failures:
+            raise failure
+        return real()
+
+    monkeypatch.setattr(trigger, "_look", look)
+    assert [event["version"] for event in _events(trigger, 1)] == [1]
+
+
+def test_a_watermark_that_cannot_be_kept_ends_no_watch(tmp_path: Path) -> None:
+    class Broken(States):
+        async def aset(self, key: str, value: Any) -> None:
+            raise OSError("the database is away")
+
+    uri = make_table(tmp_path / "t.lance", 0)
+    found = _events(_trigger(uri, Broken(), min_version=1), 2, lambda: _append(uri))
+    assert [event["version"] for event in found] == [1, 2]
