@@ -106,6 +106,10 @@ class RunningServer:
         place = uri.removeprefix("s3://")
         self._ask("objects", {"keys": [f"{place}/{name}" for name in names], "text": text})
 
+    def copy(self, uri: str, target: str) -> None:
+        """Copy every object below an s3:// uri to another at once; they are not counted."""
+        self._ask("copy", {"from": uri.removeprefix("s3://") + "/", "to": target.removeprefix("s3://") + "/"})
+
     def fail(self, *faults: Mapping[str, Any]) -> None:
         """Answer the next matching requests with an error: see the server."""
         self._ask("faults", faults)

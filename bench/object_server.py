@@ -9,10 +9,12 @@ It holds everything in memory.
     POST /-/settings                    {"latency_ms": 30, "megabytes_per_second": 50}
     POST /-/faults                      [{"operation": "PUT", "contains": "_versions/", "status": 503, "times": 1}]
     POST /-/objects                     {"keys": ["b/t/a", "b/t/b"], "text": ""}, put without a request for each
+    POST /-/copy                        {"from": "b/t/", "to": "b/u/"}, every object, without a request for each
     POST /-/forget                      the requests so far are forgotten
 
 Buckets exist as soon as they are named; signatures are not looked at. Conditional puts are real: one loop answers one
-request at a time. A fault with `"after": true` does what was asked and then fails, as a lost reply does.
+request at a time. A fault with `"after": true` does what was asked and then fails, as a lost reply does. One with
+`"skip": 3` lets three matching requests pass first, one with `"times": -1` never ends, and status 0 closes the connection.
 """
 
 from __future__ import annotations
@@ -85,6 +87,7 @@ class _Fault:
     times: int
     after: bool = False
     code: str = "SlowDown"
+    skip: int = 0
 
 
 @dataclass
@@ -123,6 +126,9 @@ class ObjectServer:
     def _fault(self, operation: str, key: str) -> _Fault | None:
         for fault in self.faults:
             if fault.times and fault.operation in ("", operation) and fault.contains in key:
+                if fault.skip > 0:
+                    fault.skip -= 1
+                    continue
                 fault.times -= 1
                 return fault
         return None
@@ -242,6 +248,9 @@ class ObjectServer:
         elif what == "objects":
             for key in given["keys"]:
                 self.put(key, given.get("text", "").encode())
+        elif what == "copy":
+            for key in [name for name in self.names if name.startswith(given["from"])]:
+                self.put(given["to"] + key.removeprefix(given["from"]), self.objects[key].data)
         elif what == "faults":
             self.faults = [_Fault(**{"contains": "", "times": 1, **item}) for item in given]
         self.seen.clear()
@@ -323,6 +332,8 @@ class Connection:
         if wait:
             await asyncio.sleep(wait)
         reply = server.answer(operation, request)
+        if not reply.status:
+            raise ConnectionResetError
         await self._send(reply, request, paced=True)
         sent = 0 if request.method == "HEAD" else len(reply.body)
         asked = request.headers.get("range", "")

@@ -44,7 +44,7 @@ def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Itera
             raise
         raise AirflowFailException(
             f"{type(error).__name__}: {error}: this library did not expect what it found at {uri or 'the table'}, and would "
-            "find it again, so the task is not retried. Check the table with `lance validate`, and report the traceback above."
+            "find it again, so the task is not retried. Run `lance validate`, and report the traceback above."
         ) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
+from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError, StoreRefusedError
 from lance_core.fetch import ByteRange
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import Redactor, TransientError, as_store_error, retrying
@@ -75,7 +75,7 @@ class _ServerError(Exception):
         (_ServerError("SlowDown", 503), TransientError),
         (_ServerError("NoSuchKey", 404), NotFoundError),
         (_ServerError("PreconditionFailed", 412), AlreadyExistsError),
-        (_ServerError("AccessDenied", 403), StoreError),
+        (_ServerError("AccessDenied", 403), StoreRefusedError),
         (FileExistsError("x"), AlreadyExistsError),
         (FileNotFoundError("x"), NotFoundError),
         (ConnectionResetError("x"), TransientError),

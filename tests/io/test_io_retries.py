@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import pickle
 import random
@@ -13,7 +14,7 @@ import fsspec
 import pytest
 
 from lance_core import errors
-from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
+from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError, StoreRefusedError
 from lance_core.fetch import ByteRange
 from lance_core.io.remote import errors as remote_errors
 from lance_core.io.remote.errors import Redactor, Retries, TransientError, retrying
@@ -154,15 +155,17 @@ def test_throttled_for_good(error: Callable[[], Exception], clock: Clock) -> Non
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (lambda: s3_error("AccessDenied", 403), StoreError),
-        (lambda: s3_error("InvalidAccessKeyId", 403), StoreError),
+        (lambda: s3_error("AccessDenied", 403), StoreRefusedError),
+        (lambda: s3_error("InvalidAccessKeyId", 403), StoreRefusedError),
         (lambda: s3_error("NoSuchKey", 404), NotFoundError),
         (lambda: s3_error("NoSuchBucket", 404), NotFoundError),
-        (lambda: gcs_error(403), StoreError),
+        (lambda: gcs_error(403), StoreRefusedError),
         (lambda: gcs_error(404), NotFoundError),
-        (lambda: azure_error("AuthorizationFailure", 403), StoreError),
+        (lambda: azure_error("AuthorizationFailure", 403), StoreRefusedError),
         (lambda: azure_error("ContainerNotFound", 404), NotFoundError),
-        (lambda: PermissionError("no"), StoreError),
+        (lambda: PermissionError("no"), StoreRefusedError),
+        (lambda: OSError(errno.EDQUOT, "quota"), StoreRefusedError),
+        (lambda: s3_error("InvalidRequest", 400), StoreError),
     ],
 )
 def test_refusals_are_not_repeated(error: Callable[[], Exception], kind: type[Exception], clock: Clock) -> None:

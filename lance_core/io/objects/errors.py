@@ -5,6 +5,7 @@
     FileNotFoundError                            -> NotFoundError
     AlreadyExistsError, PreconditionError        -> AlreadyExistsError
     a status of 429 or 5xx, no answer at all     -> TransientError, a StoreError
+    a status of 401, 403 or 507                  -> StoreRefusedError: a retry cannot help
     whatever else                                -> StoreError
 
 A 409 of S3 (`ConditionalRequestConflict`) means that another conditional put is under way, not that an object exists.
@@ -18,8 +19,8 @@ from collections.abc import Callable, Iterator
 
 import obstore.exceptions as theirs
 
-from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError
-from lance_core.io.remote.errors import TransientError
+from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError, StoreRefusedError
+from lance_core.io.remote.errors import REFUSED_CURE, REFUSED_STATUSES, TransientError
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _DEBUG = re.compile(r"\n+Debug source:.*", re.DOTALL)
@@ -58,4 +59,6 @@ def as_store_error(error: Exception, path: str, *, uri: str, redact: Callable[[s
     is_cut_off = not status and any(word in message.lower() for word in _CUT_OFF)
     if status in _TRANSIENT or is_cut_off or (status == 409 and any(word in message for word in _CONFLICT)):
         return TransientError(text, uri=uri)
+    if status in REFUSED_STATUSES or isinstance(error, (theirs.PermissionDeniedError, theirs.UnauthenticatedError)):
+        return StoreRefusedError(text, uri=uri, cure=REFUSED_CURE)
     return StoreError(text, uri=uri)

@@ -4,20 +4,22 @@
 
     FileNotFoundError, 404                    -> NotFoundError
     FileExistsError, 412 PreconditionFailed   -> AlreadyExistsError
-    403, 400, whatever else                   -> StoreError, at once
+    403, 401, AccessDenied, a quota, a full disk -> StoreRefusedError, at once: a retry cannot help
+    400, whatever else                        -> StoreError, at once
     503 SlowDown, 429, timeouts, resets       -> StoreError, after a few tries with growing waits
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError
+from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError, StoreRefusedError
 from lance_core.io.options import PLAIN_OPTIONS
 
 T = TypeVar("T")
@@ -36,6 +38,13 @@ _CUT_OFF = frozenset(
 )
 """Of botocore, aiohttp, azure-core, http.client and requests."""
 _EXISTS_CODES = frozenset({"PreconditionFailed", "BlobAlreadyExists", "ConditionNotMet"})
+REFUSED_STATUSES = frozenset({401, 403, 507})
+_REFUSED_CODES = frozenset(
+    {"AccessDenied", "AccountProblem", "AuthorizationFailure", "AuthorizationPermissionMismatch", "InvalidAccessKeyId"}
+    | {"QuotaExceeded", "SignatureDoesNotMatch", "XMinioStorageFull"}
+)
+_REFUSED_NUMBERS = frozenset({errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+REFUSED_CURE = "Check what the credentials may do there, and the quota; a retry cannot help."
 _MIN_SECRET_SIZE = 6
 
 
@@ -94,7 +103,13 @@ def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor) -
     text = redact(f"{uri}: {path}: {type(error).__name__}: {error}")
     if code in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES or (not status and _is_cut_off(error)):
         return TransientError(text, uri=uri)
+    if status in REFUSED_STATUSES or code in _REFUSED_CODES or _is_refusal(error):
+        return StoreRefusedError(text, uri=uri, cure=REFUSED_CURE)
     return StoreError(text, uri=uri)
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, PermissionError) or getattr(error, "errno", None) in _REFUSED_NUMBERS
 
 
 def retrying(action: Callable[[], T], retries: Retries = DEFAULT_RETRIES) -> T:
