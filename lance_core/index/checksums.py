@@ -187,9 +187,21 @@ def decode_sums(data: Buffer, *, what: str) -> FolderSums:
     body = raw[9:]
     if raw[:9] != b"%08x\n" % zlib.crc32(body):
         raise CorruptFileError(f"{what} is damaged", cure="Build the index anew.")
-    value = json.loads(body)
-    files = {
-        name: FileSums(size, tuple(int(sums[at : at + 8], 16) for at in range(0, len(sums), 8)))
-        for name, (size, sums) in value["files"].items()
-    }
-    return FolderSums(files, int(value["chunk"]), is_written=True)
+    # A CRC is no signature: whoever can write the file can write one that fits.
+    try:
+        value = json.loads(body)
+        chunk = value["chunk"]
+        if type(chunk) is not int or not 0 < chunk <= _PIECE:
+            raise ValueError(f"chunks of {chunk!r}")
+        files = {str(name): _file_sums(size, sums, chunk) for name, (size, sums) in value["files"].items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(f"{what} does not say what checksums say: {error}", cure="Build the index anew.") from error
+    return FolderSums(files, chunk, is_written=True)
+
+
+def _file_sums(size: int, sums: str, chunk: int) -> FileSums:
+    if type(size) is not int or size < 0:
+        raise ValueError(f"a file of {size!r} bytes")
+    if len(sums) != -(-size // chunk) * 8:
+        raise ValueError(f"{len(sums) // 8} checksums of {size} bytes in chunks of {chunk}")
+    return FileSums(size, tuple(int(sums[at : at + 8], 16) for at in range(0, len(sums), 8)))

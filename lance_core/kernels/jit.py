@@ -43,6 +43,9 @@ _REGISTRY: list[Kernel] = []
 _REORDERING = ("reassoc", "contract", "nsz", "arcp")
 _SPARED = 8 << 20
 _SPARED_LATER = 64 << 10
+CHECKED_VARIABLE = "LANCE_KERNELS_CHECKED"
+"""Set to 1, kernels are compiled with bounds checks (an index beyond an array is an IndexError), and small inputs go through
+them as well. That build is for fuzzers, which must not miss a read out of bounds."""
 _COMPILED = "numba kernel %s[%s] compiled in %.1f s (once per machine: it is cached)"
 
 
@@ -108,6 +111,8 @@ class Kernel:
 
     def _is_due(self, work: int, key: tuple[str, ...]) -> bool:
         """Whether the caller should wait for the variant; one that takes long is begun in the background instead."""
+        if is_checked():
+            return True
         # Two threads may count at once and lose a little: no harm.
         self._spared += work
         if key not in self._is_kept:
@@ -136,7 +141,7 @@ class Kernel:
         return len(keys)
 
     def _file_name(self, key: tuple[str, ...]) -> str:
-        return "-".join((self.name, *key))
+        return "-".join((self.name, *key, *(["checked"] if is_checked() else [])))
 
     def _compile(self, key: tuple[str, ...]) -> Callable[..., Any]:
         with _LOCK:
@@ -176,6 +181,11 @@ def kernel(
         return made
 
     return decorate
+
+
+def is_checked() -> bool:
+    """Whether this process compiles kernels with bounds checks."""
+    return os.environ.get(CHECKED_VARIABLE, "") not in ("", "0")
 
 
 def registered() -> tuple[Kernel, ...]:
@@ -239,11 +249,11 @@ def _numba_compile(
 
     def digest(processor: object) -> str:
         code = function.__code__
-        told = (name, arguments, result, sorted(flags or ()), code.co_code, code.co_names)
+        told = (name, arguments, result, sorted(flags or ()), is_checked(), code.co_code, code.co_names)
         return digest_of(numba.__version__, llvmlite.__version__, processor, *told)
 
     signature = of("", result)(*(of(kind, name) for kind, name in arguments))
-    dispatcher: Any = numba.njit(nogil=True, boundscheck=False, fastmath=flags)(_with_intrinsics(function))
+    dispatcher: Any = numba.njit(nogil=True, boundscheck=is_checked(), fastmath=flags)(_with_intrinsics(function))
     kept = KernelCache(
         name,
         digest,
@@ -274,8 +284,28 @@ _MOVES: dict[str, Any] = {}
 
 def _intrinsics() -> dict[str, Any]:
     if not _MOVES:
-        _MOVES.update(_make_intrinsics())
+        _MOVES.update(_checked_moves() if is_checked() else _make_intrinsics())
     return _MOVES
+
+
+def _checked_moves() -> dict[str, Any]:
+    import numba
+
+    def load(array: Any, position: int) -> Any:
+        if position < 0 or position + 8 > len(array):
+            raise IndexError("eight bytes beyond an array are read")
+        value = np.uint64(0)
+        for place in range(8):
+            value |= np.uint64(array[position + place]) << np.uint64(8 * place)
+        return value
+
+    def store(array: Any, position: int, value: Any) -> None:
+        if position < 0 or position + 8 > len(array):
+            raise IndexError("eight bytes beyond an array are written")
+        for place in range(8):
+            array[position + place] = np.uint8((np.uint64(value) >> np.uint64(8 * place)) & np.uint64(255))
+
+    return {"load_u64": numba.njit(load, boundscheck=True), "store_u64": numba.njit(store, boundscheck=True)}
 
 
 def _make_intrinsics() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import random
 import resource
@@ -146,9 +147,9 @@ def change_one(rng: random.Random, table: Path) -> str:
     where = str(path.relative_to(table))
     path.unlink()  # never through a hard link
     try:
-        found, note = _CHANGES.get(path.suffix, _changed_bytes)(rng, data)
+        found, note = _CHANGES.get(path.suffix, changed_bytes)(rng, data)
     except (LanceError, DecodeError, struct.error):
-        found, note = _changed_bytes(rng, data)  # what an earlier change damaged
+        found, note = changed_bytes(rng, data)  # what an earlier change damaged
     path.write_bytes(found)
     return f"{where}: {note}"
 
@@ -158,7 +159,7 @@ def _changed_manifest(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     message = table_pb2.Manifest.FromString(section_bytes(data, position, what="manifest"))
     turn = rng.random()
     if turn < 0.1:
-        return _changed_bytes(rng, data)
+        return changed_bytes(rng, data)
     if turn < 0.2 and message.HasField("index_section"):
         section = table_pb2.IndexSection.FromString(section_bytes(data, message.index_section, what="indices"))
         note = mutate(rng, section)
@@ -197,7 +198,7 @@ def _framed(before: bytes, message: Message) -> bytes:
 def _changed_transaction(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     message = transaction_pb2.Transaction()
     if rng.random() < 0.1:
-        return _changed_bytes(rng, data)
+        return changed_bytes(rng, data)
     message.ParseFromString(data)
     note = mutate(rng, message)
     return bytes(message.SerializeToString()), note
@@ -289,14 +290,14 @@ def _extreme(rng: random.Random, field: Any) -> Any:
 _TYPE_NAMES = {getattr(FieldDescriptor, name): name[5:].lower() for name in dir(FieldDescriptor) if name.startswith("TYPE_")}
 
 
-def _changed_json(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+def changed_json(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     try:
         plain = json.loads(data)
     except ValueError:
-        return _changed_bytes(rng, data)
+        return changed_bytes(rng, data)
     turn = rng.random()
     if turn < 0.1:
-        return _changed_bytes(rng, data)
+        return changed_bytes(rng, data)
     if turn < 0.15:
         return b'{"a":' * 5000 + b"1" + b"}" * 5000, "5000 objects inside each other"
     if turn < 0.2:
@@ -321,7 +322,7 @@ def _places(plain: Any) -> Iterator[tuple[Any, Any]]:
         yield from _places(value)
 
 
-def _changed_bytes(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+def changed_bytes(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     found = bytearray(data)
     turn = rng.choice(("flip", "flip", "cut", "long", "zero", "number"))
     at = rng.randrange(len(found)) if found else 0
@@ -339,7 +340,7 @@ def _changed_bytes(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     return bytes(found), f"{turn} at byte {at} of {len(data)}"
 
 
-_CHANGES = {".manifest": _changed_manifest, ".txn": _changed_transaction, ".json": _changed_json}
+_CHANGES = {".manifest": _changed_manifest, ".txn": _changed_transaction, ".json": changed_json}
 
 
 def verbs(uri: str) -> dict[str, Callable[[], object]]:
@@ -416,7 +417,7 @@ def change_bytes(rng: random.Random, table: Path) -> str:
     """Change some bytes of a data, index or deletion file."""
     files = [path for folder in ("data", "_indices", "_deletions") for path in sorted((table / folder).rglob("*"))]
     path = rng.choice([path for path in files if path.is_file()])
-    data, note = _changed_bytes(rng, path.read_bytes())
+    data, note = changed_bytes(rng, path.read_bytes())
     path.unlink()
     path.write_bytes(data)
     return f"{path.relative_to(table)}: {note}"
@@ -432,7 +433,7 @@ def run_file_case(seed: int, good: Path, work: Path, watch: Watch | None = None)
     found = []
     for verb, action in verbs(str(work / name)).items():
         if verb in _READING:
-            what = _run(action, watch, work)
+            what = guarded(action, watch, work)
             if what:
                 found.append(Escape(seed, f"{name}/{change}", verb, what))
     return found
@@ -450,13 +451,13 @@ def run_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> l
     change = "; ".join(change_one(rng, work / name) for _ in range(rng.choice((1, 1, 1, 2))))
     found = []
     for verb, action in verbs(str(work / name)).items():
-        what = _run(action, watch, work)
+        what = guarded(action, watch, work)
         if what:
             found.append(Escape(seed, f"{name}/{change}", verb, what))
     return found
 
 
-def _run(action: Callable[[], object], watch: Watch | None, work: Path) -> str:
+def guarded(action: Callable[[], object], watch: Watch | None, work: Path) -> str:
     if watch is not None:
         watch.found, watch.root = [], str(work)
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
@@ -481,41 +482,44 @@ def _too_long(*_: object) -> None:
     raise TooLongError
 
 
-def run(seeds: range, *, limit_memory: bool = True, files: bool = False) -> list[Escape]:
-    """Many cases in this process, under the budgets; `files`: bytes of files, and only what reads."""
-    one = run_file_case if files else run_case
+Case = Callable[[int, Path, Path, Watch | None], list[Escape]]
+
+
+def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, limit_memory: bool = True) -> list[Escape]:
+    """Many cases in this process, under the budgets; what escaped is printed at once."""
     signal.signal(signal.SIGALRM, _too_long)
     signal.signal(signal.SIGPROF, _too_long)
     warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
     # In memory where there is such a folder: every commit waits for the disk otherwise.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     place = Path(tempfile.mkdtemp(prefix="hostile-", dir=memory))
     escapes: list[Escape] = []
     try:
-        build(place / "good")
-        for seed in (seeds.start, seeds.start):  # compile and import everything first
-            run_case(seed, place / "good", place / "warm")
+        make(place / "good")
+        for seed in range(seeds.start, seeds.start + 2):  # compile and import everything first
+            case(seed, place / "good", place / "warm", None)
         if limit_memory:
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
         watch = Watch()
         for seed in seeds:
-            escapes += one(seed, place / "good", place / "work", watch)
-            for escape in [item for item in escapes[-len(verbs("")) :] if item.seed == seed]:
+            found = case(seed, place / "good", place / "work", watch)
+            escapes += found
+            for escape in found:
                 print(str(escape).replace("\n", " "), flush=True)
             if (seed - seeds.start) % 500 == 499:
-                print(f"{seed - seeds.start + 1} tables, {len(escapes)} escapes", flush=True)
+                print(f"{seed - seeds.start + 1} of {len(seeds)}, {len(escapes)} escapes", flush=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return escapes
 
 
-def run_shares(seed: int, count: int, processes: int, *, files: bool) -> int:
+def run_shares(command: list[str], seed: int, count: int, processes: int) -> int:
     """The same in several processes, each with its own share of the seeds; the worst exit status."""
     bounds = [seed + count * number // processes for number in range(processes + 1)]
-    own = [sys.executable, __file__, *(["--files"] if files else [])]
     shares = [
-        subprocess.Popen([*own, "--seed", str(first), "--count", str(last - first)]) for first, last in pairwise(bounds)
+        subprocess.Popen([*command, "--seed", str(first), "--count", str(last - first)]) for first, last in pairwise(bounds)
     ]
     try:
         return max(share.wait() for share in shares)
@@ -532,8 +536,10 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     if given.processes > 1:
-        return run_shares(given.seed, given.count, given.processes, files=given.files)
-    escapes = run(range(given.seed, given.seed + given.count), files=given.files)
+        own = [sys.executable, __file__, *(["--files"] if given.files else [])]
+        return run_shares(own, given.seed, given.count, given.processes)
+    seeds = range(given.seed, given.seed + given.count)
+    escapes = run_many(seeds, build, run_file_case if given.files else run_case)
     print(f"{given.count} {'mutated files' if given.files else 'hostile tables'}, {len(escapes)} escapes")
     return 1 if escapes else 0
 

@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -194,6 +195,10 @@ def build_all(one: Callable[[int], Graph], numbers: Iterable[int]) -> list[Graph
     return [*work_pool().map(one, numbers)]
 
 
+_MAX_LEVELS = 64
+"""One node in m rises a level (m is 2 or more): the 64th has nodes of more rows than there are."""
+
+
 def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num_rows: int) -> Graph:
     """The graph in rows `start` to `end` of an index file. Raises CorruptFileError when its numbers do not fit."""
     where = opened.path
@@ -208,6 +213,10 @@ def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num
         cuts = tuple(cut + max(0, level - 1) for level, cut in enumerate(cuts))
     if cuts[0] != 0 or cuts[1] != num_rows or cuts[-1] != end - start:
         raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not fit {num_rows} rows, {end - start} nodes")
+    levels = sum(high > low for low, high in pairwise(cuts))
+    if levels > _MAX_LEVELS:
+        # A search notes where each row is on each level, however little the file says about it.
+        raise CorruptFileError(f"{where}: {levels} levels with nodes, a graph has at most {_MAX_LEVELS}")
     batches = [*opened.read(ranges=[(start, end)], batch_size=max(1, end - start))] if end > start else []
     table = pa.Table.from_batches(batches).combine_chunks() if batches else SCHEMA.empty_table().combine_chunks()
     ids, neighbours, apart = (_chunk(table.column(name)) for name in SCHEMA.names)

@@ -1,0 +1,229 @@
+"""Index files by somebody who computes their checksums anew: values, columns, metadata and bytes at their extremes.
+
+::
+
+    python tests/security/hostile_indices.py --count 16000      exit status 1 when something escaped
+
+A CRC finds damage, not forgery. A case takes one file of one index, changes it by its structure (columns and their values,
+the JSON of its metadata, its global buffers) or by its bytes, writes the checksums that fit, and then searches, describes
+and checks. Allowed are an answer and a LanceError, within a time and a memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import lance_core
+from lance_core.arrow import schema_from_arrow
+from lance_core.commit.naming import INDEX_CHECKSUMS
+from lance_core.file.open import open_file
+from lance_core.file.writer import FileWriter
+from lance_core.format.version import FileVersion
+from lance_core.index.checksums import encode_sums, sums_of_file
+from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
+from lance_core.io.cache import shared_cache
+from lance_core.io.resolve import resolve_store
+
+if __package__:
+    from tests.security.hostile_tables import NUMBERS, TEXTS, Escape, changed_bytes, changed_json, guarded
+else:
+    from hostile_tables import NUMBERS, TEXTS, Escape, changed_bytes, changed_json, guarded
+
+ROWS, DIMENSION = 256, 8
+SCALAR: Mapping[str, tuple[str, str]] = {
+    "BTREE": ("id", "id = 7"),
+    "BITMAP": ("c", "c = 3"),
+    "ZONEMAP": ("id", "id > 250"),
+    "BLOOMFILTER": ("c", "c = 3"),
+    "NGRAM": ("s", "contains(s, 'row')"),
+    "LABEL_LIST": ("l", "array_has_any(l, [3])"),
+    "INVERTED": ("s", ""),
+}
+KINDS = (*SCALAR, *VECTOR_KINDS)
+
+
+def build(root: Path) -> None:
+    """A table for each kind of index."""
+    values = np.random.default_rng(1).normal(size=ROWS * DIMENSION).astype(np.float32)
+    rows = pa.table({
+        "id": range(ROWS), "c": [number % 5 for number in range(ROWS)],
+        "s": [f"row {number} of many" for number in range(ROWS)],
+        "l": [[number % 7, 3] for number in range(ROWS)],
+        "v": pa.FixedSizeListArray.from_arrays(pa.array(values), DIMENSION),
+    })  # fmt: skip
+    for kind in KINDS:
+        ds = lance_core.write_dataset(rows, str(root / kind), max_rows_per_file=ROWS // 2)
+        if kind in SCALAR:
+            ds.create_scalar_index(SCALAR[kind][0], kind)
+        else:
+            more = {"num_sub_vectors": 4} if "PQ" in kind else {}
+            ds.create_index("v", kind, metric="l2", num_partitions=2, **more)
+
+
+def verbs(uri: str, kind: str) -> dict[str, Callable[[], object]]:
+    """What asks an index."""
+
+    def table() -> Any:
+        return lance_core.dataset(uri)
+
+    query = np.zeros(DIMENSION, np.float32)
+    if kind in SCALAR:
+        column, where = SCALAR[kind]
+        ask: Callable[[], object] = lambda: table().to_table(filter=where)  # noqa: E731
+        if kind == "INVERTED":
+            ask = lambda: table().to_table(full_text_query="row many", limit=5)  # noqa: E731
+        name = f"{column}_idx"
+    else:
+        ask, name = lambda: table().to_table(nearest={"column": "v", "q": query, "k": 5, "nprobes": 2, "ef": 20}), "v_idx"
+    return {"ask": ask, "describe": lambda: table().stats.index_stats(name), "check": lambda: table().validate()}
+
+
+def change(rng: random.Random, folder: Path) -> str:
+    """Change one file of an index and write checksums that fit; what was changed, for a person."""
+    path = rng.choice(sorted(item for item in folder.iterdir() if item.name != INDEX_CHECKSUMS))
+    turn = rng.random()
+    if turn < 0.05:
+        return _change_checksums(rng, folder)
+    if turn < 0.4 or path.suffix != ".lance":
+        data, note = changed_bytes(rng, path.read_bytes())
+        path.unlink()
+        path.write_bytes(data)
+    else:
+        note = _restructured(rng, path)
+    _seal(folder)
+    return f"{path.name}: {note}"
+
+
+def _change_checksums(rng: random.Random, folder: Path) -> str:
+    import zlib
+
+    path = folder / INDEX_CHECKSUMS
+    body, note = changed_json(rng, path.read_bytes()[9:])
+    path.unlink()
+    path.write_bytes(b"%08x\n" % zlib.crc32(body) + body)
+    return f"checksums: {note}"
+
+
+def _seal(folder: Path) -> None:
+    store = resolve_store(str(folder))
+    names = [item.name for item in folder.iterdir() if item.name != INDEX_CHECKSUMS]
+    (folder / INDEX_CHECKSUMS).unlink()
+    (folder / INDEX_CHECKSUMS).write_bytes(encode_sums({name: sums_of_file(store, name) for name in names}))
+
+
+def _restructured(rng: random.Random, path: Path) -> str:
+    store = resolve_store(str(path.parent))
+    opened = open_file(store, path.name)
+    table = pa.Table.from_batches(list(opened.read()))
+    metadata = {key: bytes(value) for key, value in opened.schema.metadata.items()}
+    buffers = [opened.global_buffer(number) for number in range(1, opened.num_global_buffers)]
+    turn = rng.choice(("values", "values", "values", "rows", "columns", "metadata", "metadata", "buffers"))
+    if turn == "metadata" and metadata:
+        key = rng.choice(sorted(metadata))
+        metadata[key], note = changed_json(rng, metadata[key])
+        note = f"metadata {key}: {note}"
+    elif turn == "buffers" and buffers:
+        number = rng.randrange(len(buffers))
+        buffers[number], note = changed_bytes(rng, bytes(buffers[number]))
+        note = f"buffer {number}: {note}"
+    elif turn == "columns":
+        name = rng.choice(table.column_names)
+        table, note = table.drop_columns([name]), f"without the column {name}"
+    elif turn == "rows":
+        count = rng.choice((0, 1, max(0, table.num_rows - 1)))
+        table, note = rng.choice(((table.slice(0, count), f"{count} rows"), (pa.concat_tables([table] * 3), "rows thrice")))
+    else:
+        table, note = _other_values(rng, table)
+    path.unlink()
+    schema = schema_from_arrow(table.schema, version=FileVersion.V2_2)
+    with FileWriter(store, path.name, schema, version=FileVersion.V2_2) as writer:
+        for data in buffers:
+            writer.add_global_buffer(data)
+        for key, value in metadata.items():
+            writer.add_metadata(key, value)
+        for batch in table.combine_chunks().to_batches():
+            writer.write(batch)
+        writer.finish()
+    return note
+
+
+def _other_values(rng: random.Random, table: pa.Table) -> tuple[pa.Table, str]:
+    if not table.num_columns or not table.num_rows:
+        return table, "nothing to change"
+    place = rng.randrange(table.num_columns)
+    field, values = table.schema.field(place), table.column(place).to_pylist()
+    for number in rng.sample(range(len(values)), min(len(values), rng.choice((1, 3, 1000)))):
+        values[number] = _extreme(rng, field.type, values[number])
+    try:
+        column = pa.array(values, field.type)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return table, "nothing that fits"
+    same = pa.field(field.name, field.type, metadata=field.metadata)
+    return table.set_column(place, same, column), f"values of {field.name}"
+
+
+def _extreme(rng: random.Random, kind: pa.DataType, value: Any) -> Any:
+    if rng.random() < 0.1:
+        return None
+    if pa.types.is_integer(kind):
+        bits = kind.bit_width - (0 if pa.types.is_unsigned_integer(kind) else 1)
+        low = 0 if pa.types.is_unsigned_integer(kind) else -(2**bits)
+        return rng.choice([number for number in NUMBERS if low <= number < 2**bits])
+    if pa.types.is_floating(kind):
+        return rng.choice((float("nan"), float("inf"), -1.0, 1e30))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return rng.choice(TEXTS)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return changed_bytes(rng, value)[0] if value else b"\xff" * 8
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [_extreme(rng, kind.value_type, None) for _ in range(rng.choice((0, 1, 40)))]
+    if pa.types.is_fixed_size_list(kind):
+        return [_extreme(rng, kind.value_type, item) for item in (value or [0] * kind.list_size)]
+    if pa.types.is_struct(kind):
+        return {item.name: _extreme(rng, item.type, (value or {}).get(item.name)) for item in kind}
+    return value
+
+
+def run_case(seed: int, good: Path, work: Path, watch: Any = None) -> list[Escape]:
+    """One forged index, and what asks it."""
+    rng = random.Random(seed)
+    kind = KINDS[seed % len(KINDS)]
+    shutil.rmtree(work / kind, ignore_errors=True)
+    shutil.copytree(good / kind, work / kind)
+    folder = rng.choice(sorted(item for item in (work / kind / "_indices").iterdir() if item.is_dir()))
+    note = change(rng, folder)
+    found = []
+    for verb, action in verbs(str(work / kind), kind).items():
+        shared_cache().clear()
+        what = guarded(action, watch, work)
+        if what:
+            found.append(Escape(seed, f"{kind}/{note}", verb, what))
+    return found
+
+
+def main() -> int:
+    from hostile_tables import run_many, run_shares
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=16_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    given = parser.parse_args()
+    if given.processes > 1:
+        return run_shares([sys.executable, __file__], given.seed, given.count, given.processes)
+    escapes = run_many(range(given.seed, given.seed + given.count), build, run_case)
+    print(f"{given.count} forged indices, {len(escapes)} escapes")
+    return 1 if escapes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Forged indices: a share of what `make hostile` does with them, and graphs of many levels."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lance_core.errors import CorruptFileError
+from lance_core.index.checksums import FileSums, decode_sums, encode_sums
+from lance_core.index.vector import graph
+
+ROOM = Path(__file__).with_name("hostile_indices.py")
+
+
+def _run(count: int, seed: int) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOM), "--count", str(count), "--seed", str(seed)],
+        capture_output=True, text=True, timeout=60 + 30 * count, check=False, env=dict(os.environ),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_a_share_of_forged_indices() -> None:
+    _run(70, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 4000, 1000))
+def test_forged_indices_end_in_an_answer_or_a_typed_error(seed: int) -> None:
+    _run(1000, seed)
+
+
+@pytest.mark.parametrize("levels", [65, 10_000])
+def test_a_graph_of_many_levels_is_refused_before_they_are_laid_out(levels: int) -> None:
+    # Places of each row on each level: 10,000 levels over as many rows would be 400 MB out of a file of constants.
+    rows = levels
+    told = {"level_offsets": [0, *range(rows, rows + levels)], "entry_point": 0}
+    opened: Any = SimpleNamespace(path="index.idx", read=lambda **_: pytest.fail("nothing was read"))
+    with pytest.raises(CorruptFileError, match="levels with nodes"):
+        graph.read(opened, 0, rows + levels - 1, told, num_rows=rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{}", '{"chunk": 0, "files": {"a": [8, ""]}}', '{"chunk": "x", "files": {}}', '{"chunk": 8, "files": {"a": 7}}',
+     '{"chunk": 8, "files": {"a": [-8, ""]}}', '{"chunk": 8, "files": {"a": [8, "nothexxx"]}}',
+     '{"chunk": 8, "files": {"a": [8, ""]}}', '{"chunk": 1e999, "files": {"a": [8, ""]}}', '{"a":' * 5000],
+)  # fmt: skip
+def test_forged_checksums_are_a_typed_error(text: str) -> None:
+    import zlib
+
+    body = text.encode()
+    with pytest.raises(CorruptFileError, match="checksums"):
+        decode_sums(b"%08x\n" % zlib.crc32(body) + body, what="_indices/x/checksums")
+    assert decode_sums(encode_sums({"a": FileSums(1, (7,))}), what="x").files["a"].sums == (7,)
