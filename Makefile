@@ -73,11 +73,12 @@ model: ## check the model of the commit protocol exhaustively with spin; fails w
 HOSTILE ?= 10000
 FUZZ ?= 100000
 
-hostile: setup ## HOSTILE tables by strangers: every kind of file changed by its structure
+hostile: setup ## HOSTILE tables by strangers, every kind of file changed by its structure, and as many forged indices
 	$(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --count $(HOSTILE)
+	$(BIN)/python tests/security/hostile_indices.py --processes $(JOBS) --count $(HOSTILE)
 
-fuzz: setup ## FUZZ data, index and deletion files with changed bytes
-	$(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --files --count $(FUZZ)
+fuzz: setup ## FUZZ data, index and deletion files with changed bytes, read by kernels with bounds checks
+	LANCE_KERNELS_CHECKED=1 $(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --files --count $(FUZZ)
 
 audit: setup ## bandit, and the licences of all dependencies
 	$(BIN)/python -m pip install --quiet "bandit>=1.7" "pip-licenses>=5"
@@ -87,6 +88,18 @@ audit: setup ## bandit, and the licences of all dependencies
 sbom: setup ## a bill of materials (CycloneDX) of the environment, in sbom.json
 	$(BIN)/python -m pip install --quiet "cyclonedx-bom>=5"
 	$(BIN)/cyclonedx-py environment $(BIN)/python --output-file sbom.json
+
+.PHONY: hashes locked
+hashes: setup ## write constraints-hashes.txt anew: the versions of constraints.txt with the hashes of their files (Python 3.11)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	$(BIN)/uv pip compile pyproject.toml --quiet --extra airflow --extra spark --extra examples --extra dev \
+	  --constraint constraints.txt --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	  --output-file constraints-hashes.txt
+
+locked: ## a virtual environment of exactly the files that constraints-hashes.txt names, in .venv-locked
+	$(PYTHON) -m venv .venv-locked
+	.venv-locked/bin/python -m pip install --quiet --require-hashes --requirement constraints-hashes.txt
+	.venv-locked/bin/python -m pip install --quiet --no-deps --editable .
 
 lint: setup ## ruff, format
 	$(BIN)/ruff check .
@@ -137,4 +150,4 @@ protos: ## regenerate lance_core/wire/pb (protoc 25: its output runs on every pr
 	$(PROTOC_VENV)/bin/python protos/generate.py
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(PROTOC_VENV) .venv-matrix .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis site
+	rm -rf $(VENV) $(PROTOC_VENV) .venv-matrix .venv-locked .demo bench/results .pytest_cache .mypy_cache .ruff_cache .hypothesis site

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,7 +24,7 @@ from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
 
 REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
-FAILED = (errno.EIO, errno.EMFILE)
+FAILED = (errno.EIO, errno.EMFILE, errno.EINTR)
 ROWS = pa.table({"id": range(100, 110), "s": [f"n{number}" for number in range(10)]})
 
 
@@ -199,6 +200,38 @@ def test_what_a_retry_cannot_mend_is_not_retryable(tmp_path: Path, code: int, br
         broken(None)
         assert not caught.value.retryable
         assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+class ShortWrites(io.RawIOBase):
+    """A disk that takes a few bytes at a time, and that a signal interrupts before each."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._file, self.calls = open(path, "xb", buffering=0), 0  # noqa: PTH123, SIM115
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.calls += 1
+        if self.calls % 2:
+            raise InterruptedError(errno.EINTR, "a signal")
+        return self._file.write(bytes(memoryview(data)[:7]))
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+def test_short_and_interrupted_writes_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "_create", lambda path: io.BufferedWriter(ShortWrites(path), 64))
+    uri = str(tmp_path / "t")
+    rows = pa.table({"id": range(50), "s": [f"row {number}" for number in range(50)]})
+    lance_core.write_dataset(rows, uri)
+    assert lance.dataset(uri).to_table() == rows
 
 
 def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

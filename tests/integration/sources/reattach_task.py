@@ -54,6 +54,7 @@ def main(uri: str, states: str) -> None:
         spark_conn_id="standalone",
         conf=CONF,
         spark_submit={"driver_memory": "512m", "deploy_mode": "cluster"},
+        commit="elsewhere",
     )
     ti = SimpleNamespace(dag_id="d", run_id="r", task_id="append", map_index=-1, try_number=1, stats_tags={})
     context: Any = {"ti": ti, "outlet_events": {}, "task_state_store": States(states)}
