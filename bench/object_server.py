@@ -1,6 +1,4 @@
-"""An object server on loopback, of S3's interface and Google's XML one, as slow as a far one; it notes every request.
-
-It holds everything in memory.
+"""An object server on loopback, in memory, of S3's interface and Google's XML one; it notes every request.
 
 ::
 
@@ -326,19 +324,15 @@ class Connection:
 
     async def _answer(self, request: Request, start: float) -> None:
         server, operation = self._server, _operation(request)
-        wait = server.latency
-        if server.bytes_per_second:
-            wait += max(0.0, len(request.body) / server.bytes_per_second - (time.monotonic() - start))
-        if wait:
-            await asyncio.sleep(wait)
+        body_seconds = len(request.body) / server.bytes_per_second if server.bytes_per_second else 0.0
+        await asyncio.sleep(server.latency + max(0.0, body_seconds - (time.monotonic() - start)))
         reply = server.answer(operation, request)
         if not reply.status:
             raise ConnectionResetError
         await self._send(reply, request, paced=True)
         sent = 0 if request.method == "HEAD" else len(reply.body)
-        asked = request.headers.get("range", "")
-        end = time.monotonic()
-        server.seen.append(Seen(operation, request.key, asked, start, end, len(request.body), sent, reply.status))
+        asked, received, end = request.headers.get("range", ""), len(request.body), time.monotonic()
+        server.seen.append(Seen(operation, request.key, asked, start, end, received, sent, reply.status))
 
     async def _read(self, head: str) -> Request:
         first, *lines = head.split("\r\n")
@@ -385,11 +379,7 @@ def _without_chunks(body: bytes) -> bytes:
 
 async def serve(server: ObjectServer, port: int) -> None:
     """Answer on loopback until the process ends; the port is printed."""
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await Connection(server, reader, writer).run()
-
-    listening = await asyncio.start_server(connected, "127.0.0.1", port, limit=1 << 20)
+    listening = await asyncio.start_server(lambda *pair: Connection(server, *pair).run(), "127.0.0.1", port, limit=1 << 20)
     print(listening.sockets[0].getsockname()[1], flush=True)
     async with listening:
         await listening.serve_forever()
@@ -402,8 +392,7 @@ def main() -> None:
     parser.add_argument("--latency-ms", type=float, default=0.0)
     parser.add_argument("--megabytes-per-second", type=float, default=0.0)
     given = parser.parse_args()
-    server = ObjectServer(given.latency_ms / 1000, given.megabytes_per_second * 1e6)
-    asyncio.run(serve(server, given.port))
+    asyncio.run(serve(ObjectServer(given.latency_ms / 1000, given.megabytes_per_second * 1e6), given.port))
 
 
 if __name__ == "__main__":
