@@ -28,8 +28,10 @@ from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
 from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
+from airflow_lance.operators.erase import LanceErasureOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.query import LanceQueryOperator
@@ -40,8 +42,10 @@ from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.operators.update import LanceUpdateOperator
 from airflow_lance.operators.validate import LanceValidateOperator
+from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish
 from airflow_lance.sensors.health import LanceFragmentHealthSensor
 from airflow_lance.sensors.index import LanceIndexCoverageSensor
+from airflow_lance.sensors.partitions import LancePartitionsSensor
 from airflow_lance.sensors.rows import LanceRowsSensor
 from airflow_lance.sensors.staged import LanceStagedSensor
 from airflow_lance.sensors.tag import LanceTagSensor
@@ -92,6 +96,11 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
     with LanceTransaction("mapped", uri=URI) as mapped:
         LanceAppendOperator.partial(task_id="stage", **LOCAL).expand(source=[source(0, 10, 0), source(10, 10, 0)])
 
+    with LanceWriteAuditPublish("audited", uri=URI, checks=[{"unique": ["id"]}], execution="local") as audited:
+        LanceAppendOperator(
+            task_id="load", uri=audited.branch_uri, execution="local", source=source(300, 1, 3), schema_drift="fill_missing"
+        )
+
     overwrite = LanceOverwriteOperator(task_id="overwrite", source=source(0, 3, 7), if_moved="overwrite", **LOCAL)
     chain(
         mapped,
@@ -127,6 +136,10 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
         LanceDropTableOperator(task_id="drop_table", uri=f"{URI}.clone"),
         LanceCreateTableOperator(task_id="create_table", uri=f"{URI}.clone", schema="id BIGINT"),
+        audited,
+        LancePartitionsSensor(task_id="has_partitions", column="id", keys=["100", "300"], **WAIT),
+        LanceMissingPartitionsOperator(task_id="missing_partitions", column="id", keys=["300", "400"], **TABLE),
+        LanceErasureOperator(task_id="erase", predicate="id = 300", **TABLE),
         LanceGarbageOperator(task_id="garbage", **TABLE),
         LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **TABLE),
     )
