@@ -77,7 +77,8 @@ def test_what_came_while_nobody_watched_is_told_from_the_watermark(tmp_path: Pat
         task.cancel()
 
     asyncio.run(asyncio.wait_for(begin(), timeout=30))
-    assert store == {"lance_version": 1, "lance_incarnation": ""}
+    (first,) = lance.dataset(uri).get_transactions(1)
+    assert store == {"lance_version": 1, "lance_incarnation": first.uuid}
     _append(uri)
     _append(uri)
     (event,) = _events(_trigger(uri, store), 1)
