@@ -1,4 +1,4 @@
-"""A link from a task to the page of its table. Light: every operator imports it."""
+"""Links from a task to the page of its table, to what its version changed, to staged work. Light: every operator imports it."""
 
 from __future__ import annotations
 
@@ -25,4 +25,26 @@ class LancePageLink(BaseOperatorLink):
         if not uri:
             return ""
         root = urlsplit(api_base_url()).path.rstrip("/")
-        return f"{root}/plugin/lance#/table/{table_id(str(operator.lance_conn_id), uri)}"
+        return f"{root}/plugin/lance#/table/{table_id(str(operator.lance_conn_id), uri)}{self._part(operator)}"
+
+    def _part(self, operator: Any) -> str:
+        return ""
+
+
+class LanceChangesLink(LancePageLink):
+    """What the version that the task made changed; all versions where it made none."""
+
+    name = "Changes"
+
+    def _part(self, operator: Any) -> str:
+        version = getattr(getattr(operator, "_touched", None), "version", None)
+        return "/versions" if version is None or version < 2 else f"/diff/{version - 1}/{version}"
+
+
+class LanceStagedLink(LancePageLink):
+    """Work on the table that waits for its commit."""
+
+    name = "Staged work"
+
+    def _part(self, operator: Any) -> str:
+        return "/staged"

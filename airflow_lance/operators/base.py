@@ -30,6 +30,7 @@ from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
 from airflow_lance.execution.parse_checks import check_arguments
 from airflow_lance.lineage import Touched, lineage, source_paths
+from airflow_lance.links import LanceStagedLink
 from airflow_lance.operators.table import LanceTableOperator
 from lance_core.errors import InputError
 
@@ -78,6 +79,8 @@ class LanceStageOperator(LanceTableOperator):
         `executor_memory`, `py_files`, `num_executors`, `deploy_mode`; and `application`, for cluster mode on a standalone
         cluster (`execution.spark_settings`). (templated)
     """
+
+    operator_extra_links = (*LanceTableOperator.operator_extra_links, LanceStagedLink())
 
     keeps_on_kill: ClassVar[bool] = False
     """Whether what a killed attempt has finished is kept for the next try."""

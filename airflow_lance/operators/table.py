@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from airflow_lance.compat import BaseOperator, Context
+from airflow_lance.compat import BaseOperator, BaseOperatorLink, Context
 from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.hooks.lance import LanceHook
-from airflow_lance.links import LancePageLink
+from airflow_lance.links import LanceChangesLink, LancePageLink
 
 
 class LanceTableOperator(BaseOperator):
@@ -24,7 +24,7 @@ class LanceTableOperator(BaseOperator):
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
     template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
     ui_color = "#e3f0ec"
-    operator_extra_links = (LancePageLink(),)
+    operator_extra_links: Collection[BaseOperatorLink] = (LancePageLink(), LanceChangesLink())
     resolved_uri = ""
     """The table's full uri, once the task has looked it up; the link to its page needs it."""
 
