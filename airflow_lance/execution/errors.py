@@ -8,6 +8,7 @@
     every other LanceError                    AirflowFailException; the library's message already ends with the cure
     KeyError, RecursionError, ... of ours     AirflowFailException: the same table gives the same error again
     errors of sources and other libraries     raised as they are: a source that fails today may work in the next try
+    ModuleNotFoundError of a dependency       AirflowFailException: this machine only parses DAGs
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from types import TracebackType
 from typing import Literal
 
 from airflow_lance.compat import AirflowFailException, AirflowSkipException
-from lance_core.errors import CommitStateUnknownError, LanceError, SourceMissingError
+from lance_core.errors import CommitStateUnknownError, InputError, LanceError, SourceMissingError
 
 OnMissing = Literal["retry", "skip", "fail"]
 ON_MISSING: tuple[str, ...] = ("retry", "skip", "fail")
+_NEEDED = frozenset(
+    {"pyarrow", "numpy", "numba", "llvmlite", "google", "pyroaring", "zstandard", "lz4", "obstore", "fsspec", "sqlglot",
+     "click", "snowballstemmer"}
+)  # fmt: skip
+"""What lance_core imports when it works, and an installation without dependencies lacks."""
 
 
 @contextmanager
@@ -39,6 +45,15 @@ def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Itera
         if error.retryable:
             raise
         raise AirflowFailException(explain(error, uri=uri)) from error
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _NEEDED:
+            raise
+        told = InputError(
+            f"{missing} is not installed here, so this machine can parse DAGs but not work on tables",
+            cure='Run the task on a worker with `pip install "airflow-provider-lance[airflow]"`, without --no-deps.',
+        )
+        raise AirflowFailException(explain(told, uri=uri)) from error
     except _DEFECTS as error:
         if not is_defect(error):
             raise
