@@ -12,11 +12,11 @@ its output, it only stages, which changes nothing that a reader sees.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.compat import AirflowException, Context, deferrable_by_default
+from airflow_lance.compat import AirflowException, BaseOperatorLink, Context, deferrable_by_default
 from airflow_lance.execution.arguments import (
     default_execution,
     former_identities_of,
@@ -80,7 +80,7 @@ class LanceStageOperator(LanceTableOperator):
         cluster (`execution.spark_settings`). (templated)
     """
 
-    operator_extra_links = (*LanceTableOperator.operator_extra_links, LanceStagedLink())
+    operator_extra_links: Collection[BaseOperatorLink] = (*LanceTableOperator.operator_extra_links, LanceStagedLink())
 
     keeps_on_kill: ClassVar[bool] = False
     """Whether what a killed attempt has finished is kept for the next try."""
