@@ -127,7 +127,7 @@ def orphans(store: LocalStore) -> set[str]:
     """Files that neither a version needs nor the ledger is."""
     manifests = [load_manifest(store, entry.version) for entry in list_versions(store)]
     wanted = frozenset(path for manifest in manifests for path in referenced_files(manifest))
-    keep = ("_versions/", "_lance_core/ledger/", "_refs/")
+    keep = ("_versions/", "_lance_core/ledger/", "_lance_core/incarnation.json", "_refs/")
     found = {entry.path for entry in [*store.list(""), *store.list_unfinished("")]}
     return {path for path in found if not is_referenced(path, wanted) and not path.startswith(keep)}
 
