@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.identities import asked_by
 from lance_core.commit.log.manifests import open_version, version_numbers
 from lance_core.commit.log.transactions import transaction_of
@@ -67,7 +68,7 @@ def _by_version(snapshot: Snapshot, where: str | None) -> tuple[Counter[int], in
 
 def _values(snapshot: Snapshot, column: str, where: str | None) -> Iterator[int]:
     for batch in LanceScanner(snapshot, ScanRequest(columns=[column], filter=where)).to_reader():
-        yield from batch.column(column).to_pylist()
+        yield from numbers_of(batch.column(column))
 
 
 def _key(fragment: Fragment) -> tuple[int, str]:

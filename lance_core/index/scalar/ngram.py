@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +92,7 @@ def _pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         is_plain = pc.string_is_ascii(part).fill_null(True)
         tokens, rows = pieces_of(pc.if_else(is_plain, part, "").fill_null(""))
         others = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
-        rare: list[str] = take(part, others).to_pylist()
+        rare = cast("list[str]", take(part, others).to_pylist())
         found = [tokens_of(_WORDS.findall(fold(text))) for text in rare]
         missing = np.flatnonzero(part.is_null().to_numpy(zero_copy_only=False))
         places = distinct(
