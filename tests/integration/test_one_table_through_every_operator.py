@@ -30,7 +30,7 @@ def run_ids(stack: AirflowStack, request: pytest.FixtureRequest) -> dict[str, st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["client", "cluster"])
+@pytest.mark.parametrize("mode", ["client", "cluster", "local"])
 def test_every_operator_and_sensor(stack: AirflowStack, place: Path, run_ids: dict[str, str], mode: str) -> None:
     dag, run_id = f"lance_everything_{mode}", run_ids[mode]
     if mode == "client":
@@ -64,7 +64,7 @@ def test_nothing_is_left_out_of_that_dag(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for dag in (module.client, module.cluster):
+    for dag in (module.client, module.cluster, module.local):
         used = {type(operator) for operator in dag.task_dict.values()}
         assert _offered() - used == set()
 

@@ -54,7 +54,7 @@ from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers.version import LanceVersionTrigger
 
 PLACE = Path(os.environ["LANCE_TEST_PLACE"])
-MODES = ("client", "cluster")
+MODES = ("client", "cluster", "local")
 START = datetime(2013, 1, 1, tzinfo=timezone.utc)
 SMALL = {
     "spark.ui.enabled": "false",
@@ -66,13 +66,14 @@ SMALL = {
 }
 
 
-def numbers(first: int, count: int, value: int) -> dict[str, Any]:
-    """A source for Spark: ids from a number on, all with one value."""
-    return {"callable": "kill_sources:spark_numbers", "kwargs": {"first": first, "count": count, "value": value}}
+def numbers(first: int, count: int, value: int, *, mode: str) -> dict[str, Any]:
+    """A source: ids from a number on, all with one value."""
+    name = "numbers" if mode == "local" else "spark_numbers"
+    return {"callable": f"kill_sources:{name}", "kwargs": {"first": first, "count": count, "value": value}}
 
 
 def make_dag(mode: str) -> DAG:
-    """The DAG of one deploy mode, on a table of its own."""
+    """The DAG of one deploy mode, or without Spark, on a table of its own."""
     uri = str(PLACE / f"everything-{mode}.lance")
     table: dict[str, Any] = {"uri": uri}
     spark: dict[str, Any] = {
@@ -81,6 +82,8 @@ def make_dag(mode: str) -> DAG:
         "conf": SMALL,
         "spark_submit": {"driver_memory": "512m", "deploy_mode": mode},
     }
+    if mode == "local":
+        spark = {**table, "execution": "local"}
     wait: dict[str, Any] = {**table, "poke_interval": 1, "timeout": 300}
 
     def transaction(name: str, operator: Any, **arguments: Any) -> LanceTransaction:
@@ -100,26 +103,28 @@ def make_dag(mode: str) -> DAG:
             rows = table.to_table(columns=["id", "value", "twice"]).sort_by("id").to_pylist()
             return {"version": table.version, "rows": rows}
 
-        overwrite = LanceOverwriteOperator(task_id="overwrite", source=numbers(0, 3, 7), if_moved="overwrite", **spark)
+        overwrite = LanceOverwriteOperator(
+            task_id="overwrite", source=numbers(0, 3, 7, mode=mode), if_moved="overwrite", **spark
+        )
         chain(
-            transaction("append", LanceAppendOperator, source=numbers(0, 20, 0)),
+            transaction("append", LanceAppendOperator, source=numbers(0, 20, 0, mode=mode)),
             LanceVersionSensor(task_id="has_version", min_version=1, deferrable=True, **wait),
             LanceRowsSensor(task_id="has_rows", min_rows=20, **wait),
-            transaction("merge", LanceMergeOperator, source=numbers(15, 10, 1), on="id"),
+            transaction("merge", LanceMergeOperator, source=numbers(15, 10, 1, mode=mode), on="id"),
             transaction("delete", LanceDeleteOperator, predicate="id < 5"),
             transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
-            transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=numbers(100, 2, 0)),
+            transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=numbers(100, 2, 0, mode=mode)),
             transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
             transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
             LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **wait),
-            transaction("more", LanceAppendOperator, source=numbers(200, 1, 2), schema_drift="fill_missing"),
+            transaction("more", LanceAppendOperator, source=numbers(200, 1, 2, mode=mode), schema_drift="fill_missing"),
             LanceFragmentHealthSensor(task_id="needs_work", max_small_fragments=1, deferrable=True, **wait),
             transaction("compact", LanceCompactOperator),
             transaction("optimize", LanceOptimizeIndicesOperator),
             LanceTagOperator(task_id="tag", tag="good", **table),
             LanceTagSensor(task_id="is_tagged", tag="good", **wait),
             LanceMissingPartitionsOperator(task_id="missing", column="id", keys=["5", "3"], **table),
-            LancePartitionsSensor(task_id="has_ids", column="id", keys=["5", "200"], **wait),
+            LancePartitionsSensor(task_id="has_ids", column="id", keys=["100", "200"], **wait),
             LanceBranchOperator(task_id="branch", branch="try", **table),
             transaction("publish_branch", LancePublishBranchOperator, branch="try", execution="local"),
             LanceBranchOperator(task_id="unbranch", branch="try", action="delete", **table),
@@ -145,7 +150,7 @@ def make_dag(mode: str) -> DAG:
     return dag
 
 
-client, cluster = (make_dag(mode) for mode in MODES)
+client, cluster, local = (make_dag(mode) for mode in MODES)
 
 trigger = LanceVersionTrigger(uri=str(PLACE / "everything-client.lance"), min_version=1, poke_interval=2)
 watcher = AssetWatcher(name="versions", trigger=trigger)

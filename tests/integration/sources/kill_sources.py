@@ -41,6 +41,13 @@ def _deadly(frame: Any, driver: int, once: str) -> Any:
     return frame.mapInArrow(kill, frame.schema)
 
 
+def numbers(*, first: int, count: int, value: int) -> Any:
+    """The same without Spark."""
+    import pyarrow as pa
+
+    return pa.table({"id": list(range(first, first + count)), "value": [value] * count})
+
+
 def spark_numbers(session: Any, first: int, count: int, value: int) -> Any:
     """`id` and `value`, from one task."""
     return session.range(first, first + count, 1, 1).selectExpr("id", f"CAST({value} AS BIGINT) AS value")
