@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lance_core.arrow import schema_from_arrow
 from lance_core.errors import CorruptFileError
 from lance_core.index.checksums import FileSums, decode_sums, encode_sums
 from lance_core.index.vector import graph
@@ -41,9 +42,18 @@ def test_a_graph_of_many_levels_is_refused_before_they_are_laid_out(levels: int)
     # Places of each row on each level: 10,000 levels over as many rows would be 400 MB out of a file of constants.
     rows = levels
     told = {"level_offsets": [0, *range(rows, rows + levels)], "entry_point": 0}
-    opened: Any = SimpleNamespace(path="index.idx", read=lambda **_: pytest.fail("nothing was read"))
+    schema = schema_from_arrow(graph.SCHEMA)
+    opened: Any = SimpleNamespace(path="index.idx", schema=schema, read=lambda **_: pytest.fail("nothing was read"))
     with pytest.raises(CorruptFileError, match="levels with nodes"):
         graph.read(opened, 0, rows + levels - 1, told, num_rows=rows)
+
+
+def test_a_graph_without_a_column_is_a_typed_error() -> None:
+    for name in graph.SCHEMA.names:
+        schema = schema_from_arrow(graph.SCHEMA.remove(graph.SCHEMA.get_field_index(name)))
+        opened: Any = SimpleNamespace(path="index.idx", schema=schema)
+        with pytest.raises(CorruptFileError, match=name):
+            graph.read(opened, 0, 1, {"level_offsets": [0, 1], "entry_point": 0}, num_rows=1)
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,9 @@ def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num
         cuts = tuple(cut + max(0, level - 1) for level, cut in enumerate(cuts))
     if cuts[0] != 0 or cuts[1] != num_rows or cuts[-1] != end - start:
         raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not fit {num_rows} rows, {end - start} nodes")
+    missing = set(SCHEMA.names) - {item.name for item in opened.schema.top_level} if end > start else None
+    if missing:
+        raise CorruptFileError(f"{where}: a graph without the columns {', '.join(sorted(missing))}")
     levels = sum(high > low for low, high in pairwise(cuts))
     if levels > _MAX_LEVELS:
         # A search notes where each row is on each level, however little the file says about it.
