@@ -45,12 +45,18 @@ def run(code: str, **environment: str) -> str:
     return done.stdout
 
 
+def only(folder: Path) -> dict[str, str]:
+    """An environment in which no other folder has kernels."""
+    none = str(folder.parent / "none")
+    return {"NUMBA_CACHE_DIR": str(folder), "XDG_CACHE_HOME": none, "TMPDIR": str(folder.parent)}
+
+
 def test_plain_columns_do_not_import_numba():
     run(PLAIN)
 
 
 def test_first_compile_is_announced_and_the_next_process_loads_it(tmp_path):
-    where = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    where = only(tmp_path / "cache")
     assert "unpack[u1] compiled" in run(PACKED, **where)
     assert "compiled" not in run(PACKED, **where)
 
@@ -75,17 +81,17 @@ def test_foreign_or_open_directories_are_not_trusted(tmp_path):
 
 
 def test_a_folder_of_kernels_is_good_at_another_place_and_for_readers_only(tmp_path):
-    run(PACKED, NUMBA_CACHE_DIR=str(tmp_path / "built"))
+    run(PACKED, **only(tmp_path / "built"))
     shipped = tmp_path / "shipped"
     shutil.copytree(tmp_path / "built", shipped)
     shipped.chmod(0o555)
     for path in shipped.iterdir():
         os.utime(path, (0, 0))
-    assert "compiled" not in run(PACKED, NUMBA_CACHE_DIR=str(shipped), XDG_CACHE_HOME=str(tmp_path / "none"))
+    assert "compiled" not in run(PACKED, **only(shipped))
 
 
 def test_a_damaged_file_is_compiled_anew(tmp_path):
-    where = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    where = only(tmp_path / "cache")
     run(PACKED, **where)
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(b"not a kernel")
@@ -94,7 +100,7 @@ def test_a_damaged_file_is_compiled_anew(tmp_path):
 
 
 def test_another_processor_finds_none(tmp_path):
-    where = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    where = only(tmp_path / "cache")
     run(PACKED, **where)
     assert "compiled" in run(PACKED, **where, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
 

@@ -30,6 +30,8 @@ from lance_core.kernels.text import ngram_spans, number_spans, split_spans
 
 pc: Any = compute
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
+_SHORT = 4096
+"""Letters of a text that is cut without a kernel."""
 _SPARE = np.zeros(8, np.uint8)
 
 
@@ -81,10 +83,26 @@ class Tokenizer:
 
     def tokens_of(self, text: str) -> list[tuple[str, int]]:
         """The tokens of one text with their places."""
-        cut = self.cut_texts(pa.array([text], pa.string()))
-        known = [self.token_of(piece) for piece in cut.pieces]
-        found = [(known[code], place if self.counts_places else 0) for place, code in enumerate(cut.codes.tolist())]
+        if len(text) <= _SHORT:
+            tokens = [self.token_of(piece.encode()) for piece in self._pieces(text)]
+        else:
+            cut = self.cut_texts(pa.array([text], pa.string()))
+            known = [self.token_of(piece) for piece in cut.pieces]
+            tokens = [known[code] for code in cut.codes.tolist()]
+        found = ((token, place if self.counts_places else 0) for place, token in enumerate(tokens))
         return [(token, place) for token, place in found if token is not None]
+
+    def _pieces(self, text: str) -> list[str]:
+        """What `cut_texts` finds in one text, letter by letter: a short question is worth no compiled kernel."""
+        if self.params.base_tokenizer == "raw":
+            return [text]
+        if self.params.base_tokenizer == "ngram":
+            low, high = self.params.min_ngram_length, self.params.max_ngram_length
+            begins = range(min(len(text), 1) if self.params.prefix_only else len(text))
+            return [text[at : at + size] for at in begins for size in range(low, min(high, len(text) - at) + 1)]
+        classes = classes_of_words() if self.params.base_tokenizer == "simple" else classes_of_anything()
+        inside = "".join(letter if ord(letter) < len(classes) and classes[ord(letter)] else "\n" for letter in text)
+        return [piece for piece in inside.split("\n") if piece]
 
     def cut_texts(self, texts: Any) -> Cut:
         """Cut an Arrow array of texts; a null has no pieces."""
