@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import obstore.exceptions as theirs
 import pytest
 
 from bench.object_client import RunningServer, object_server
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
 from lance_core.fetch import ByteRange
 from lance_core.io.objects.aws_profile import profile_credentials
+from lance_core.io.objects.errors import as_store_error
 from lance_core.io.objects.options import azure_client, gcs_client, s3_client
 from lance_core.io.objects.store import PAGE, ObjectStore
 from lance_core.io.pool import io_pool
@@ -260,3 +262,14 @@ def test_a_missing_object_is_told_from_a_failing_store(server: RunningServer) ->
         store.get("nothing")
     assert not isinstance(caught.value, NotFoundError)
     assert "Debug source" not in str(caught.value)
+
+
+def test_errors_leave_out_what_only_the_engine_needs() -> None:
+    text = (
+        "Generic S3 error: Error performing list request: Error performing GET http://127.0.0.1:9/b in 3.3s, after 5 retries, "
+        "max_retries: 5, retry_timeout: 180s - HTTP error: error sending request\n\nDebug source:\nReqwest"
+    )
+    error = as_store_error(theirs.GenericError(text), "", uri="s3://b/far", redact=str)
+    assert str(error) == (
+        "s3://b/far: Error performing GET http://127.0.0.1:9/b in 3.3s, after 5 retries - HTTP error: error sending request"
+    )

@@ -25,6 +25,9 @@ from lance_core.io.remote.errors import REFUSED_CURE, REFUSED_STATUSES, Transien
 _STATUS = re.compile(r"status code: (\d{3})")
 _DEBUG = re.compile(r"\n+Debug source:.*", re.DOTALL)
 _QUERY = re.compile(r"(https?://[^\s?]+)\?\S*")
+_NOISE = re.compile(
+    r"Generic \w+ error: |Error performing [\w ]+ request: (?=Error performing)|, max_retries: \d+, retry_timeout: \S+"
+)
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _CUT_OFF = ("error sending request", "error decoding response body", "timed out", "connection", "operation timed out")
 _CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
@@ -46,14 +49,16 @@ def typed(path: str, *, uri: str, redact: Callable[[str], str]) -> Iterator[None
 
 def as_store_error(error: Exception, path: str, *, uri: str, redact: Callable[[str], str]) -> LanceError:
     """The error of ours that says the same."""
-    message = _QUERY.sub(r"\1", _DEBUG.sub("", str(error))).strip()
+    message = _NOISE.sub("", _QUERY.sub(r"\1", _DEBUG.sub("", str(error)))).strip()
+    where = f"{uri}: {path}" if path else uri
     if isinstance(error, (theirs.AlreadyExistsError, theirs.PreconditionError)):
         if any(word in message for word in _CONFLICT):
-            return TransientError(redact(f"{uri}: {path}: {message}"), uri=uri)
+            return TransientError(redact(f"{where}: {message}"), uri=uri)
         return AlreadyExistsError(f"{path!r} exists already", uri=uri)
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"no object {path!r} in {uri}", uri=uri)
-    text = redact(f"{uri}: {path}: {type(error).__name__}: {message}")
+    kind = "" if type(error) is theirs.GenericError else f"{type(error).__name__}: "
+    text = redact(f"{where}: {kind}{message}")
     found = _STATUS.search(message)
     status = int(found[1]) if found else 0
     is_cut_off = not status and any(word in message.lower() for word in _CUT_OFF)
