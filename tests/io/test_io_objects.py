@@ -266,8 +266,8 @@ def test_a_missing_object_is_told_from_a_failing_store(server: RunningServer) ->
 
 def test_errors_leave_out_what_only_the_engine_needs() -> None:
     text = (
-        "Generic S3 error: Error performing list request: Error performing GET http://127.0.0.1:9/b in 3.3s, after 5 retries, "
-        "max_retries: 5, retry_timeout: 180s - HTTP error: error sending request\n\nDebug source:\nReqwest"
+        "Generic S3 error: Error performing list request: Error performing GET http://127.0.0.1:9/b in 3.3s, after 5 retries"
+        ", max_retries: 5, retry_timeout: 180s - HTTP error: error sending request\n\nDebug source:\nReqwest"
     )
     error = as_store_error(theirs.GenericError(text), "", uri="s3://b/far", redact=str)
     assert str(error) == (
