@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import struct
 import time
 import uuid
@@ -131,6 +133,9 @@ def test_a_staged_transaction_on_a_fragment_that_is_not_there_is_a_typed_error(u
     message = transaction_pb2.Transaction.FromString(path.read_bytes())
     message.delete.deleted_fragment_ids.append(number)
     path.write_bytes(message.SerializeToString())
+    (record,) = Path(uri).glob(f"_lance_core/staged/{uuid.UUID(int=5)}.finished.json")
+    inline = {"transaction": base64.b64encode(message.SerializeToString()).decode()}
+    record.write_text(json.dumps({**json.loads(record.read_text()), **inline}))
     other: Any = run_job(DeleteSpec(uri=uri, predicate="id = 6", identity=str(uuid.UUID(int=6))))
     before = lance_core.dataset(uri).version
     with pytest.raises(CorruptFileError, match=f"fragment {number}, which version {before} does not have"):

@@ -139,7 +139,8 @@ def test_the_record_of_staged_work_is_not_run_once_it_was_changed(uri: str) -> N
     record.write_text(json.dumps(plain))
     (finished,) = Path(uri).glob("_lance_core/staged/*.finished.json")
     told = json.loads(finished.read_text())
-    finished.write_text(json.dumps({**told, "digest": work_digest(plain["attempt"]["spec"])}))
+    changed = plain["attempt"]["spec"]
+    finished.write_text(json.dumps({**told, "spec": changed, "digest": work_digest(changed)}))
     refused(lambda: run_job(CommitSpec.of([staged], uri=uri)))
     refused(lambda: run_job(CommitSpec(uri=uri)))
     assert ids(uri) == [*range(10), 50]
