@@ -5,6 +5,7 @@ There is no conditional put there: such a place is read and staged to, but no co
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def cluster(tmp_path: Path) -> Iterator[Path]:
     """The folder that stands for the cluster; every `hdfs://` leads there."""
     root = tmp_path / "cluster"
     root.mkdir()
+    renaming = threading.Lock()
 
     class StandIn(ArrowFSWrapper):  # type: ignore[misc]
         protocol = "hdfs"
@@ -46,9 +48,10 @@ def cluster(tmp_path: Path) -> Iterator[Path]:
             return super()._open(path, mode, block_size, **arguments)
 
         def mv(self, path1: str, path2: str, **arguments: Any) -> None:
-            if self.exists(path2):  # as WebHDFS does
-                raise FileExistsError(path2)
-            super().mv(path1, path2, **arguments)
+            with renaming:  # one step there
+                if self.exists(path2):  # as WebHDFS does
+                    raise FileExistsError(path2)
+                super().mv(path1, path2, **arguments)
 
     fsspec.register_implementation("hdfs", StandIn, clobber=True)
     StandIn.clear_instance_cache()

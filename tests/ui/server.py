@@ -17,11 +17,13 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from tests.ui.lake import SECRET, make_lake
 
+PLUGIN = "airflow_lance.ui.plugin:LancePlugin"
 ROOT = Path(__file__).resolve().parents[2]
 USERS = {"viewer": "viewer", "user": "user", "op": "op", "admin": "admin", "nobody": ""}
 START_SECONDS = 180.0
@@ -188,7 +190,7 @@ def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
     }  # fmt: skip
     return {
         **inherited,
-        "PYTHONPATH": os.pathsep.join([str(_entry_points(home)), str(ROOT), inherited.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([*_entry_points(home), str(ROOT), inherited.get("PYTHONPATH", "")]),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
@@ -209,8 +211,10 @@ def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
     }
 
 
-def _entry_points(home: Path) -> Path:
-    """A folder that shows Airflow this checkout's entry points, whatever was installed and when."""
+def _entry_points(home: Path) -> list[str]:
+    """A folder with this checkout's entry points, for Airflow to see, where what is installed does not have them."""
+    if any(point.value == PLUGIN for point in metadata.entry_points(group="airflow.plugins")):
+        return []
     folder = home / "entry"
     info = folder / "airflow_provider_lance-0.1.0.dist-info"
     info.mkdir(parents=True)
@@ -219,7 +223,7 @@ def _entry_points(home: Path) -> Path:
     points = "\n".join(f"[{group}]\n{items}" for group, items in groups)
     (info / "entry_points.txt").write_text(points.replace('"', ""))
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: airflow-provider-lance\nVersion: 0.1.0\n")
-    return folder
+    return [str(folder)]
 
 
 def _free_port() -> int:
