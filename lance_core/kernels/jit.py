@@ -258,7 +258,8 @@ def _numba_compile(
         name,
         digest,
         dump=lambda compiled: bytes(dump(compiled._reduce())),
-        load=lambda context, data: rebuild(context, *pickle.loads(data)),
+        # Compiled code, as numba keeps it, of folders that nobody else may write (`cache.is_trusted`); never of a table.
+        load=lambda context, data: rebuild(context, *pickle.loads(data)),  # nosec B301
     )
     dispatcher._cache = kept
     dispatcher.compile(signature)
