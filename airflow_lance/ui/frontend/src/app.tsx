@@ -10,7 +10,7 @@ import { HistoryPage } from "./pages/plan/history-page";
 import { PlanPage } from "./pages/plan/plan-page";
 import { TablePage } from "./pages/table/table-page";
 import { TablesPage } from "./pages/tables/tables-page";
-import { WorkPage } from "./pages/work/work-page";
+import { TaskPage } from "./pages/task/task-page";
 import { PageLink } from "./ui/links";
 import { Loading, Problem } from "./ui/states";
 import { Toasts } from "./ui/toasts";
@@ -32,7 +32,7 @@ export function App(props: AppProps) {
         <div className="shell">
           {me.data ? (
             <MeProvider value={me.data}>
-              <Toasts>{props.dagId ? <WorkPage {...props} dagId={props.dagId} /> : <Pages me={me.data} />}</Toasts>
+              <Toasts>{props.dagId ? <TaskPage {...props} dagId={props.dagId} /> : <Pages me={me.data} />}</Toasts>
             </MeProvider>
           ) : me.failure ? (
             <Problem failure={me.failure} retry={me.reload} />

@@ -20,7 +20,7 @@ const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
 };
 
 /** What a dag, a run or a task did to Lance tables: what it staged, its gates, the version in which that landed. */
-export function WorkPage(props: AppProps & { readonly dagId: string }) {
+export function TaskPage(props: AppProps & { readonly dagId: string }) {
   const query = { dag_id: props.dagId, run_id: props.runId, task_id: props.taskId, map_index: mapped(props.mapIndex) };
   const work = useResource<WorkAnswer>(apiPath(["work"], query));
   const { data, reload } = work;
