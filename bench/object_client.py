@@ -18,7 +18,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,19 @@ class RunningServer:
         yield found
         found.seconds = time.perf_counter() - began
         found.seen = self._ask("requests")
+
+    def traffic_of(self, action: Callable[[], object], *, latency_ms: float) -> Traffic:
+        """What an action sends when every answer is late and nothing is remembered."""
+        from lance_core.io.cache import shared_cache  # a process that measures the official library has no use for it
+
+        shared_cache().clear()
+        self.set_speed(latency_ms=latency_ms, megabytes_per_second=0)
+        try:
+            with self.watch() as seen:
+                action()
+        finally:
+            self.set_speed(latency_ms=0, megabytes_per_second=0)
+        return seen
 
     def _ask(self, what: str, given: object = ...) -> Any:
         data = None if given is ... else json.dumps(given).encode()

@@ -18,7 +18,6 @@ from bench.object_client import RunningServer, Traffic, object_server
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.secret import Secret, as_secret
@@ -63,14 +62,7 @@ class Lane:
 
     def watch(self, action: Callable[[], object], *, latency_ms: float) -> Traffic:
         """What an action sends when every answer is late and nothing is remembered."""
-        shared_cache().clear()
-        self.server.set_speed(latency_ms=latency_ms, megabytes_per_second=0)
-        try:
-            with self.server.watch() as seen:
-                action()
-        finally:
-            self.server.set_speed(latency_ms=0, megabytes_per_second=0)
-        return seen
+        return self.server.traffic_of(action, latency_ms=latency_ms)
 
 
 def measure(server: RunningServer, *, latency_ms: float, counts: tuple[int, ...] = (1, 100, 1000)) -> dict[str, Traffic]:

@@ -24,7 +24,6 @@ from lance_core.commit import naming
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.commit.staging.remove import remove_attempt
 from lance_core.format.version import FileVersion
-from lance_core.io.cache import shared_cache
 from lance_core.io.pool import io_pool
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.lifecycle import look_at, open_attempt
@@ -58,14 +57,7 @@ class Table:
 
     def watch(self, action: Callable[[], Any]) -> Traffic:
         """What an action sends when nothing is remembered and every answer is late."""
-        shared_cache().clear()
-        self.server.set_speed(latency_ms=LATENCY_MS, megabytes_per_second=0)
-        try:
-            with self.server.watch() as seen:
-                action()
-        finally:
-            self.server.set_speed(latency_ms=0, megabytes_per_second=0)
-        return seen
+        return self.server.traffic_of(action, latency_ms=LATENCY_MS)
 
 
 def new_table(server: RunningServer, *, version: str = "2.1", fragments: int = FRAGMENTS, num_rows: int = ROWS) -> Table:
