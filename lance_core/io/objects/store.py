@@ -17,7 +17,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import obstore
@@ -35,6 +35,10 @@ from lance_core.io.store import StoreEntry
 
 PAGE = 1000
 """Names of a listing that come in one answer."""
+_CLIENT_RANGES = 10
+"""Ranges of one call that the client itself asks for at once; more of them wait for one another."""
+_SMALL_RANGES = 4 << 20
+"""Bytes of one call that are not worth a thread for each range: what is waited for is the store."""
 
 
 class ObjectStore:
@@ -225,7 +229,7 @@ class ObjectStore:
         if not ranges:
             return []
         client = self._client
-        if len(ranges) > 1 and in_io_pool():
+        if len(ranges) > 1 and (in_io_pool() or _is_one_wait(ranges)):
             with self._typed(path):
                 starts, ends = [item.start for item in ranges], [item.end for item in ranges]
                 return [memoryview(data) for data in obstore.get_ranges(client, full, starts=starts, ends=ends, coalesce=0)]
@@ -305,3 +309,10 @@ def _contiguous(data: Buffer) -> Buffer:
     if isinstance(data, memoryview) and not data.c_contiguous:
         return bytes(data)
     return data
+
+
+def _is_one_wait(ranges: Sequence[ByteRange]) -> bool:
+    """Whether the client asks for each of them, all at once, and they are so small that one thread may wait for all."""
+    if len(ranges) > _CLIENT_RANGES or sum(item.size for item in ranges) > _SMALL_RANGES:
+        return False
+    return all(before.end < after.start for before, after in pairwise(ranges))  # the client joins those that touch
