@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
+import json
+import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -12,13 +15,23 @@ from typing import Any
 
 import pytest
 
+import airflow_lance
 from airflow_lance import compat
+from airflow_lance.compat import BaseOperator, TaskGroup
+from airflow_lance.decorators.lance import _WritesWhatAFunctionReturns
 from airflow_lance.get_provider_info import get_provider_info
+from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.table import LanceTableOperator
+from airflow_lance.operators.verb import LanceVerbOperator
+from airflow_lance.operators.write import LanceWriteOperator
+from airflow_lance.sensors.base import LanceSensor
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "tests" / "matrix" / "dags"
 SAME_EVERYWHERE = ("airflow.providers.common.compat.sdk", "airflow.triggers.base", "airflow.plugins_manager")
 """What Airflow 2.11 to 3.3 all have under one name."""
+BASES = (LanceStageOperator, LanceTableOperator, LanceVerbOperator, LanceWriteOperator, LanceSensor)
+"""What the others share; no class for DAG files."""
 
 
 def test_modules_import_only_names_that_every_airflow_has() -> None:
@@ -49,6 +62,9 @@ def test_masking_works_with_a_common_compat_that_does_not_know_it() -> None:
 @pytest.fixture
 def matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("LANCE_MATRIX_PLACE", str(tmp_path))
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_LANCE_DEFAULT", json.dumps({"conn_type": "lance", "extra": {"base_uri": str(tmp_path)}})
+    )
     monkeypatch.syspath_prepend(str(DAGS))
     spec = importlib.util.spec_from_file_location("lance_matrix", DAGS / "lance_matrix.py")
     assert spec is not None
@@ -60,16 +76,47 @@ def matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_the_matrix_dag_uses_every_operator_and_sensor(matrix: Any) -> None:
-    used = {getattr(task, "operator_class", type(task)).__module__ for task in matrix.dag.tasks}
+    used = {_class_of(task) for task in matrix.dag.tasks} | {type(group) for group in _groups(matrix.dag.task_group)}
+    missing = {kind for kind in _offered() if not any(issubclass(one, kind) for one in used)}
+    assert missing == set()
+    assert any(issubclass(kind, _WritesWhatAFunctionReturns) for kind in used), "@task.lance"
+
+
+def test_the_modules_that_airflow_knows_are_those_on_disk() -> None:
     info = get_provider_info()
-    offered = {name for room in ("operators", "sensors") for name in info[room][0]["python-modules"]}
-    # Groups are no tasks; the DAG has both.
-    assert offered - used == {"airflow_lance.operators.transaction", "airflow_lance.operators.write_audit_publish"}
+    for room in ("operators", "sensors"):
+        listed = {name for group in info[room] for name in group["python-modules"]}
+        assert {kind.__module__ for kind in _offered() if kind.__module__.startswith(f"airflow_lance.{room}.")} == listed
+
+
+def _class_of(task: Any) -> type[Any]:
+    """Also of a mapped task, whose operator is made when it runs."""
+    kind: type[Any] = getattr(task, "operator_class", None) or type(task)
+    return kind
+
+
+def _groups(group: Any) -> Iterator[Any]:
+    for child in group.children.values():
+        if hasattr(child, "children"):
+            yield child
+            yield from _groups(child)
+
+
+def _offered() -> set[type[Any]]:
+    """Every class of the whole package that stands for a task or a group; bases of others are held by those."""
+    found = {
+        kind
+        for module in pkgutil.walk_packages(airflow_lance.__path__, "airflow_lance.")
+        if not module.name.startswith("airflow_lance.ui")
+        for kind in vars(importlib.import_module(module.name)).values()
+        if isinstance(kind, type) and kind.__module__ == module.name and issubclass(kind, (BaseOperator, TaskGroup))
+    }
+    return {kind for kind in found if kind.__name__.startswith("Lance")} - {*BASES}
 
 
 @pytest.mark.slow
 def test_the_matrix_dag_runs(matrix: Any, run_dag: Callable[..., Any]) -> None:
-    assert run_dag(matrix.dag).state == "success"
+    assert run_dag(matrix.dag, run_conf=matrix.CONF).state == "success"
 
 
 def test_the_extras_agree_on_one_pyspark() -> None:

@@ -125,7 +125,10 @@ def _try(airflow: str, python: str, interpreter: Path, home: Path) -> Row:
         return Row(airflow, python, f"failed: import: {_last(probe.stderr)}")
     found = json.loads(line.removeprefix("PROBE "))
     versions = {"compat": found["compat"], "arrow": found["arrow"]}
-    commands = (["db", "migrate"], *_serialize(airflow), ["dags", "test", "lance_matrix", "2013-01-01"])
+    place = env["LANCE_MATRIX_PLACE"]
+    conf = {"action": "tag", "uri": f"{place}/everything.lance", "arguments": {"name": "by_hand"}}
+    run = ["dags", "test", "lance_matrix", "2013-01-01", "--conf", json.dumps(conf)]
+    commands = (["db", "migrate"], *_serialize(airflow), run)
     for arguments in commands:
         try:
             done = subprocess.run(
@@ -155,6 +158,7 @@ def _airflow_env(home: Path) -> dict[str, str]:
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "dags")]),
         "LANCE_MATRIX_PLACE": str(home / "lake"),
+        "AIRFLOW_CONN_LANCE_DEFAULT": json.dumps({"conn_type": "lance", "extra": {"base_uri": str(home / "lake")}}),
     }
 
 

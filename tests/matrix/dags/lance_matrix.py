@@ -1,6 +1,7 @@
-"""One DAG of every operator and every sensor, in the worker's process; it parses and runs on Airflow 2.11 to 3.3.
+"""One DAG of every operator, sensor, group and decorator, in the worker's process, on Airflow 2.11 to 3.3.
 
-`LANCE_MATRIX_PLACE` is a folder for its tables. The last task compares the rows with those that the steps must leave.
+`LANCE_MATRIX_PLACE` is a folder for its tables, and the base uri of the connection `lance_default`; the run's
+configuration is `CONF`. The task `compare` compares the rows with those that the steps must leave.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 from airflow.providers.common.compat.sdk import DAG, chain, task
 
 from airflow_lance.assets import create_asset
+from airflow_lance.decorators.lance import lance_task
+from airflow_lance.maintenance.actions import LanceActionOperator
+from airflow_lance.maintenance.group import LanceMaintenance
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
@@ -50,8 +54,12 @@ from airflow_lance.sensors.rows import LanceRowsSensor
 from airflow_lance.sensors.staged import LanceStagedSensor
 from airflow_lance.sensors.tag import LanceTagSensor
 from airflow_lance.sensors.version import LanceVersionSensor
+from lance_core.maintenance.policy import Policy, TableRule
 
-URI = str(Path(os.environ.get("LANCE_MATRIX_PLACE", "/tmp/lance-matrix")) / "everything.lance")
+PLACE = Path(os.environ.get("LANCE_MATRIX_PLACE", "/tmp/lance-matrix"))
+URI = str(PLACE / "everything.lance")
+CONF = {"action": "tag", "uri": URI, "arguments": {"name": "by_hand"}}
+"""What the button's task is asked for."""
 TABLE: dict[str, Any] = {"uri": URI}
 LOCAL: dict[str, Any] = {**TABLE, "execution": "local"}
 WAIT: dict[str, Any] = {**TABLE, "poke_interval": 1, "timeout": 60}
@@ -93,6 +101,21 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
             raise ValueError(f"expected {expected}, got {rows}")
         return len(rows)
 
+    @lance_task(uri=URI, mode="merge", on="id")
+    def returned() -> Any:
+        """What a function returns; `compare_returned` sees it."""
+        return {"id": [100], "value": [5], "twice": [10]}
+
+    @task
+    def compare_returned() -> int:
+        """What the hook reads after `returned`."""
+        from airflow_lance.hooks.lance import LanceHook
+
+        value = LanceHook().dataset(URI).to_table(filter="id = 100")["value"].to_pylist()
+        if value != [5]:
+            raise ValueError(f"expected [5], got {value}")
+        return int(value[0])
+
     with LanceTransaction("mapped", uri=URI) as mapped:
         LanceAppendOperator.partial(task_id="stage", **LOCAL).expand(source=[source(0, 10, 0), source(10, 10, 0)])
 
@@ -127,6 +150,10 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceStagedSensor(task_id="is_drained", **WAIT),
         LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **TABLE),
         compare(),
+        returned(),
+        compare_returned(),
+        LanceActionOperator(task_id="button"),
+        LanceTagSensor(task_id="is_tagged_by_hand", tag="by_hand", **WAIT),
         LanceTableConfigOperator(task_id="config", values={"owner": "tests"}, **TABLE),
         LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **TABLE),
         LanceQueryOperator(task_id="query", filter="id = 100", **TABLE),
@@ -142,4 +169,5 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceErasureOperator(task_id="erase", predicate="id = 300", **TABLE),
         LanceGarbageOperator(task_id="garbage", **TABLE),
         LanceCleanupOperator(task_id="cleanup", older_than_days=0, retain_versions=2, **TABLE),
+        LanceMaintenance(policy=Policy(base_uri=str(PLACE), tables=(TableRule(match="*"),)), tables=[URI]),
     )
