@@ -4,6 +4,8 @@
 
     pool_of("s3://lake/flights.lance")  ->  "lance_flights_3f9a1c"      a readable name, and a hash that keeps it apart
     python -m airflow_lance.pools s3://lake/flights.lance                          creates it, or checks it
+    python -m airflow_lance.pools --dags [--create]                             the pools that DAGs name; which are missing
+    airflow lance pools [--create]                                                 the same, from Airflow 3.2 on
     airflow pools set lance_flights_3f9a1c 1 "lane of s3://lake/flights.lance"     the same with Airflow's own command
 
 Tasks may not touch the metadata database, so a pool is made by an operator of the deployment: by the commands above, or
@@ -16,6 +18,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+DEFAULT_POOL = "default_pool"
+"""Airflow's own, where tasks run that name none."""
 
 
 def pool_of(uri: str) -> str:
@@ -28,22 +36,77 @@ def pool_of(uri: str) -> str:
 
 
 def explain_pool(pool: str, uri: str = "") -> str:
-    """What to do when a commit task waits for a pool that does not exist."""
+    """What to do when a task waits for a pool that does not exist."""
     what = f" of {uri}" if uri else ""
     return (
-        f"Commits{what} are meant to run one at a time in the Airflow pool {pool!r} with one slot. "
-        f"If the commit task stays in state 'scheduled', the pool is missing; create it with:\n"
-        f"    airflow pools set {pool} 1 'lane{what}'"
+        f"This task runs in the Airflow pool {pool!r}. If it stays in state 'scheduled', the pool does not exist; "
+        f"create it with:\n    airflow pools set {pool} 1 'lane{what}'\n"
+        f"`python -m airflow_lance.pools --dags` lists every pool that a DAG names and that does not exist."
     )
 
 
-def main() -> None:
-    """`python -m airflow_lance.pools s3://lake/flights.lance [--pool NAME]`: create or check a table's commit pool."""
+def suggest_pool(uri: str) -> str:
+    """What a commit without a pool of its own says: nothing is wrong, and one may make it quicker."""
+    return (
+        f"Commits of {uri} may run at the same time: a commit that meets another one is rebased or done again. "
+        f"Where that happens often, one slot for all of them is quicker: pool={pool_of(uri)!r}, made with "
+        f"`python -m airflow_lance.pools {uri}`"
+    )
+
+
+def named_pools(dags: Iterable[Any]) -> dict[str, list[str]]:
+    """The pools that tasks of this provider name, each with those tasks as `dag.task`; the default pool is none of them."""
+    found: dict[str, list[str]] = {}
+    for dag in dags:
+        for task in dag.tasks:
+            module = str(getattr(task, "_task_module", "") or type(task).__module__)
+            if module.startswith("airflow_lance.") and task.pool != DEFAULT_POOL:
+                found.setdefault(task.pool, []).append(f"{dag.dag_id}.{task.task_id}")
+    return found
+
+
+def check_pools(*, create: bool = False) -> tuple[list[str], int]:
+    """One line for each pool that a stored DAG names, and how many of them are missing. With `create` none is afterwards.
+
+    Needs the metadata database, as `ensure_pool` does.
+    """
+    from airflow.models.pool import Pool
+    from airflow.models.serialized_dag import SerializedDagModel
+
+    lines, missing = [], 0
+    for pool, tasks in sorted(named_pools(SerializedDagModel.read_all_dags().values()).items()):
+        users = ", ".join(tasks[:3]) + (f" and {len(tasks) - 3} more" if len(tasks) > 3 else "")
+        if Pool.get_pool(pool) is not None:
+            lines.append(f"pool {pool!r} is there, for {users}")
+        elif create:
+            lines.append(f"{ensure_pool(pool)}, for {users}")
+        else:
+            missing += 1
+            lines.append(f"pool {pool!r} does not exist, and {users} would wait for ever: airflow pools set {pool} 1 lane")
+    return lines or ["no DAG names a pool for a task of this provider"], missing
+
+
+def main() -> int:
+    """Create or check a table's commit pool, or look at those of all DAGs; 1 when one is missing."""
     parser = argparse.ArgumentParser(prog="python -m airflow_lance.pools", description="The one-slot pool of a table.")
-    parser.add_argument("uri", help="the table's uri")
+    parser.add_argument("uri", nargs="?", help="the table's uri: its pool is created, or checked")
     parser.add_argument("--pool", help="the pool's name; by default the conventional one")
+    parser.add_argument("--dags", action="store_true", help="check the pools that tasks of all DAGs name")
+    parser.add_argument("--create", action="store_true", help="with --dags: create the missing ones, with one slot each")
     given = parser.parse_args()
+    if given.dags:
+        return print_pools(given)
+    if given.uri is None:
+        parser.error("name a table's uri, or say --dags")
     print(ensure_pool(given.pool or pool_of(given.uri), uri=given.uri))
+    return 0
+
+
+def print_pools(given: Any) -> int:
+    """Print what `check_pools` finds; 1 when a pool is missing."""
+    lines, missing = check_pools(create=given.create)
+    print("\n".join(lines))
+    return 1 if missing else 0
 
 
 def ensure_pool(pool: str, *, uri: str = "") -> str:
@@ -67,4 +130,4 @@ def ensure_pool(pool: str, *, uri: str = "") -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+PUBLISHES_WHAT_IS_THERE = "none_failed_min_one_success"
+"""The trigger rule of a task that publishes: a skipped task before it keeps nothing back, a failed one does."""
+
 
 def source_tasks(value: object) -> Iterator[Any]:
     """The tasks whose results are in a value, and those whose results these were given, each once."""

@@ -16,15 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.dataflow import commits_later, operator_class, source_tasks
+from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE, commits_later, operator_class, source_tasks
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched, lineage
 from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.table import LanceTableOperator
-from airflow_lance.pools import explain_pool, pool_of
+from airflow_lance.pools import DEFAULT_POOL, suggest_pool
 from lance_core.errors import InputError
-
-_DEFAULT_POOL = "default_pool"
 
 
 class LanceCommitOperator(LanceTableOperator):
@@ -38,6 +36,7 @@ class LanceCommitOperator(LanceTableOperator):
         `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},
         "unique": [columns], "no_rows": filter, "sql": query over `staged`, "callable": "module:function"}`. (templated)
     :param partitions: keys of the partitions that this commit is about, besides those of the staging tasks. (templated)
+    :param trigger_rule: Airflow's; by default a skipped task does not keep back what the others staged.
     :param re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
         them invalid; else such a conflict fails the task.
     """
@@ -59,9 +58,10 @@ class LanceCommitOperator(LanceTableOperator):
         gates: Sequence[Mapping[str, Any]] = (),
         partitions: Sequence[str] | str | None = None,
         re_execute: bool = True,
+        trigger_rule: str = PUBLISHES_WHAT_IS_THERE,
         **kwargs: Any,
     ) -> None:
-        super().__init__(uri=uri, **kwargs)
+        super().__init__(uri=uri, trigger_rule=trigger_rule, **kwargs)
         self.staged = staged
         self.max_attempts = max_attempts
         self.gates = list(gates)
@@ -83,8 +83,8 @@ class LanceCommitOperator(LanceTableOperator):
                 self.log.info("No task staged anything; the table stays as it is.")
                 return None
             uri = self._only_table(references)
-            if self.pool == _DEFAULT_POOL:
-                self.log.info(explain_pool(pool_of(uri), uri))
+            if self.pool == DEFAULT_POOL:
+                self.log.info(suggest_pool(uri))
             result = publish(
                 self,
                 context,

@@ -10,6 +10,7 @@ from airflow_lance.compat import BaseOperator, BaseOperatorLink, Context
 from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.links import LanceChangesLink, LancePageLink
+from airflow_lance.pools import DEFAULT_POOL, explain_pool
 
 
 class LanceTableOperator(BaseOperator):
@@ -41,6 +42,9 @@ class LanceTableOperator(BaseOperator):
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
         check_storage_options(self.storage_options, where=self.task_id)
+        if self.pool != DEFAULT_POOL and not any((self.doc, self.doc_md, self.doc_rst, self.doc_json, self.doc_yaml)):
+            # A task that waits for a pool has no log; the page of the task shows its documentation.
+            self.doc_md = explain_pool(self.pool, self.uri)
 
     def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
         """Render, then tell the masking what must not show: Airflow stores rendered fields right after this."""

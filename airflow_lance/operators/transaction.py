@@ -54,7 +54,6 @@ class LanceTransaction(TaskGroup):
         given: dict[str, Any] = {"uri": uri, "pool": pool, "outlets": list(outlets), "lance_conn_id": lance_conn_id}
         given["storage_options"] = None if storage_options is None else dict(storage_options)
         self.commit_args: dict[str, Any] = {name: value for name, value in given.items() if value}
-        self.commit_args["trigger_rule"] = "none_failed_min_one_success"
         self.commit_args.update(commit_args or {})
         self.commit_task_id = commit_task_id
         self.commit_task: LanceCommitOperator | None = None

@@ -8,7 +8,8 @@
 
     day.begin -> day.load, day.drop_tests -> day.audit -> day.publish -> day.discard
 
-The branch's changes land on the main line as one version, exactly once, judged by the conflict rules. `begin` and `discard`
+The branch's changes land on the main line as one version, exactly once, judged by the conflict rules. A skipped task counts
+as nothing to write: what the others wrote is audited and published. `begin` and `discard`
 are Airflow's setup and teardown: the branch goes also when a write or a check has failed.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from airflow_lance.compat import TaskGroup
+from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.operators.branch import LanceBranchOperator
 from airflow_lance.operators.check import LanceCheckOperator
@@ -70,8 +72,12 @@ class LanceWriteAuditPublish(TaskGroup):
         self.on_failure = on_failure
         self._shared: dict[str, Any] = {"lance_conn_id": lance_conn_id, "storage_options": storage_options}
         self._publish_args = {
-            "if_moved": if_moved, "outlets": list(outlets), "execution": execution, **(publish_args or {}),
-        }  # fmt: skip
+            "if_moved": if_moved,
+            "outlets": list(outlets),
+            "execution": execution,
+            "trigger_rule": PUBLISHES_WHAT_IS_THERE,
+            **(publish_args or {}),
+        }
         self.publish_task: LancePublishBranchOperator | None = None
 
     def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
@@ -91,7 +97,13 @@ class LanceWriteAuditPublish(TaskGroup):
         begin = LanceBranchOperator(task_id="begin", action="renew", on_clear="again", **branch)
         version: Any = None
         if self.checks:
-            audit = LanceCheckOperator(task_id="audit", uri=self.branch_uri, checks=self.checks, **self._shared)
+            audit = LanceCheckOperator(
+                task_id="audit",
+                uri=self.branch_uri,
+                checks=self.checks,
+                trigger_rule=PUBLISHES_WHAT_IS_THERE,
+                **self._shared,
+            )
             for leaf in leaves:
                 leaf.set_downstream(audit)
             leaves, version = [audit], f"{{{{ ti.xcom_pull(task_ids='{audit.task_id}')['version'] }}}}"

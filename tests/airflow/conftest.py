@@ -57,18 +57,28 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
 
 
 @pytest.fixture
-def run_dag(airflow_database: None) -> Callable[..., Any]:
-    """`run_dag(dag)` runs a DAG with real Airflow objects, in this process; returns the finished run."""
+def store_dag(airflow_database: None) -> Callable[[Any], None]:
+    """`store_dag(dag)` puts a DAG through its real serialization into the metadata database."""
 
-    def run(dag: Any, **kwargs: Any) -> Any:
+    def store(dag: Any) -> None:
         from airflow.dag_processing.bundles.manager import DagBundlesManager
         from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
 
         DagBundlesManager().sync_bundles_to_db()
         bag = BundleDagBag(dag_folder=_HOME / "dags", bundle_path=_HOME / "dags", bundle_name="dags-folder")
         bag.bag_dag(dag)
-        # Airflow runs what it has stored: the DAG goes through its real serialization.
         sync_bag_to_db(bag, "dags-folder", None)
+
+    return store
+
+
+@pytest.fixture
+def run_dag(store_dag: Callable[[Any], None]) -> Callable[..., Any]:
+    """`run_dag(dag)` runs a DAG with real Airflow objects, in this process; returns the finished run."""
+
+    def run(dag: Any, **kwargs: Any) -> Any:
+        # Airflow runs what it has stored.
+        store_dag(dag)
         return dag.test(**kwargs)
 
     return run

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from airflow_lance.assets import asset_uri, create_asset, table_uri
-from airflow_lance.pools import ensure_pool, explain_pool, main, pool_of
+from airflow_lance.operators.append import LanceAppendOperator
+from airflow_lance.operators.tag import LanceTagOperator
+from airflow_lance.operators.transaction import LanceTransaction
+from airflow_lance.pools import check_pools, ensure_pool, explain_pool, main, named_pools, pool_of
 
 
 @pytest.mark.parametrize(
@@ -60,3 +66,51 @@ def test_ensure_pool_creates_checks_and_explains(
     main()
     assert f"pool {pool_of('/data/t.lance')!r} created" in capsys.readouterr().out
     assert "airflow pools set lane_a 1" in explain_pool("lane_a", "/data/t.lance")
+
+
+def _waiting(dag_id: str) -> Any:
+    from airflow.sdk import DAG
+
+    with DAG(dag_id, schedule=None) as dag:
+        with LanceTransaction("month", uri="/data/t.lance", pool=f"{dag_id}_lane"):
+            LanceAppendOperator(task_id="append", uri="/data/t.lance", source="/raw/a.parquet", execution="local")
+        LanceTagOperator(task_id="tag", uri="/data/t.lance", tag="prod")
+    return dag
+
+
+def test_a_task_that_waits_for_its_pool_says_how_to_make_it() -> None:
+    commit = _waiting("documented").get_task("month.commit")
+    assert "airflow pools set documented_lane 1" in commit.doc_md
+    assert "'scheduled'" in commit.doc_md
+    tag = LanceTagOperator(task_id="tag", uri="/t.lance", tag="prod", pool="lane", doc_md="ours")
+    assert tag.doc_md == "ours", "what the author wrote stays"
+    assert LanceTagOperator(task_id="tag", uri="/t.lance", tag="prod").doc_md is None
+
+
+def test_only_pools_that_tasks_of_this_provider_name_are_looked_at() -> None:
+    assert named_pools([_waiting("named")]) == {"named_lane": ["named.month.commit"]}
+
+
+def test_missing_pools_of_stored_dags_are_named_and_made(store_dag: Callable[[Any], None]) -> None:
+    from airflow.models.pool import Pool
+
+    store_dag(_waiting("stored"))
+    lines, missing = check_pools()
+    assert missing >= 1
+    (line,) = [line for line in lines if "stored_lane" in line]
+    assert "does not exist, and stored.month.commit would wait" in line
+    assert "airflow pools set stored_lane 1" in line
+    lines, missing = check_pools(create=True)
+    assert missing == 0
+    found = Pool.get_pool("stored_lane")
+    assert found is not None
+    assert found.slots == 1
+    assert any("'stored_lane' is there, for stored.month.commit" in line for line in check_pools()[0])
+
+
+def test_airflows_command_line_has_the_command(store_dag: Callable[[Any], None]) -> None:
+    store_dag(_waiting("commanded"))
+
+    command = [sys.executable, "-m", "airflow", "lance", "pools"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "airflow pools set commanded_lane 1" in done.stdout) == (1, True), done.stdout + done.stderr

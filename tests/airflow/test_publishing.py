@@ -142,6 +142,34 @@ def test_a_transaction_survives_a_skipped_task(local: dict[str, Any], run_dag: R
     assert ids(local["uri"]) == list(range(10))
 
 
+def test_a_commit_written_by_hand_survives_a_skipped_task(local: dict[str, Any], run_dag: RunDag) -> None:
+    late = {"format": "parquet", "paths": ["/nowhere/*.parquet"]}
+    with _dag("skips_by_hand") as dag:
+        append = LanceAppendOperator(task_id="append", **local)
+        skipped = LanceAppendOperator(task_id="late", **{**local, "source": late}, on_missing="skip")
+        LanceCommitOperator(task_id="commit", staged=[append.output, skipped.output])
+    run = run_dag(dag)
+    assert {ti.task_id: str(ti.state) for ti in run.get_task_instances()} == {
+        "append": "success",
+        "late": "skipped",
+        "commit": "success",
+    }
+    assert ids(local["uri"]) == list(range(10))
+
+
+def test_the_trigger_rule_of_a_commit_is_the_users_to_choose(local: dict[str, Any]) -> None:
+    def commit(**arguments: Any) -> Any:
+        append = LanceAppendOperator(task_id="append", **local)
+        return LanceCommitOperator(task_id="commit", staged=append.output, **arguments)
+
+    with _dag("ruled_by_default"):
+        assert commit().trigger_rule == "none_failed_min_one_success"
+    with _dag("ruled_by_task"):
+        assert commit(trigger_rule="all_success").trigger_rule == "all_success"
+    with DAG("ruled_by_dag", schedule=None, default_args={"trigger_rule": "all_done"}):
+        assert commit().trigger_rule == "all_done"
+
+
 @pytest.mark.parametrize("missing", ["/nowhere/x.parquet", "/nowhere/*.parquet", "{folder}"])
 def test_missing_sources_follow_on_missing(tmp_path: Path, local: dict[str, Any], missing: str) -> None:
     (tmp_path / "empty").mkdir()

@@ -58,6 +58,23 @@ def test_the_branch_becomes_one_version(tmp_path: Path, run_dag: RunDag) -> None
     assert list(lance.dataset(uri).branches.list()) == ["after"]
 
 
+@pytest.mark.parametrize("checks", [[], [{"name": "each id once", "unique": ["id"]}]], ids=["unchecked", "checked"])
+def test_a_skipped_task_keeps_back_nothing_of_the_others(tmp_path: Path, run_dag: RunDag, checks: list[Any]) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    pq.write_table(pa.table({"id": [100], "day": [7]}), tmp_path / "new.parquet")
+    with (
+        DAG(f"wap_skip_{len(checks)}", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=timezone.utc)) as dag,
+        LanceWriteAuditPublish("day", uri=uri, checks=checks, execution="local") as group,
+    ):
+        shared: dict[str, Any] = {"uri": group.branch_uri, "execution": "local", "on_missing": "skip"}
+        LanceAppendOperator(task_id="there", source=str(tmp_path / "new.parquet"), **shared)
+        LanceAppendOperator(task_id="late", source=str(tmp_path / "late.parquet"), **shared)
+    run = run_dag(dag)
+    assert run.state == "success"
+    assert {name for name, state in _states(run).items() if state != "success"} == {"day.late"}
+    assert ids(uri) == [*range(10), 100]
+
+
 @pytest.mark.parametrize("on_failure", ["discard", "keep"])
 def test_a_check_that_fails_publishes_nothing(tmp_path: Path, run_dag: RunDag, on_failure: str) -> None:
     dag, uri = _group(tmp_path, f"wap_bad_{on_failure}", unique=False, on_failure=on_failure)
