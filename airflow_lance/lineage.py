@@ -5,17 +5,22 @@
     s3://lake/flights.lance      -> namespace "s3://lake", name "flights.lance"
     /data/flights.lance          -> namespace "file",      name "/data/flights.lance"
     outputs[0].facets["version"].datasetVersion == "7";  outputFacets["outputStatistics"].rowCount == 27004
+    outputs[0].facets["schema"].fields                   the columns of that version
+    outputs[0].facets["columnLineage"].fields["twice"]   where they come from, for columns that are added and for merges
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from airflow_lance.assets import table_uri
+from airflow_lance.execution.column_origins import Origin, origins_of
+from airflow_lance.execution.sources import plain_source
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,40 @@ class Touched:
     version: int | None = None
     rows: int | None = None
     bytes: int | None = None
+    schema: Any = None
+    origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
+    joined_by: tuple[Origin, ...] = ()
+
+
+def is_wanted() -> bool:
+    """Whether somebody listens: Airflow's openlineage provider is installed."""
+    try:
+        import_module("airflow.providers.openlineage.extractors.base")
+    except ImportError:
+        return False
+    return True
+
+
+def described(item: Touched, *, options: Mapping[str, Any], task: Any = None) -> Touched:
+    """The table with the columns of its version, and where the task's arguments say that they come from.
+
+    Lineage is no reason for a task to fail: what cannot be found out is left out, and the log says so.
+    """
+    if not is_wanted():
+        return item
+    try:
+        origins, joined_by = ({}, ()) if task is None else origins_of(task, uri=item.uri)
+        schema = None if item.version is None else _schema_of(item, options)
+    except Exception:
+        logging.getLogger(__name__).warning("The columns of %s are not in its lineage", item.uri, exc_info=True)
+        return item
+    return replace(item, schema=schema, origins=origins, joined_by=joined_by)
+
+
+def _schema_of(item: Touched, options: Mapping[str, Any]) -> Any:
+    from lance_core.jobs import api
+
+    return api.open_table(item.uri, options=options, version=item.version).schema
 
 
 def dataset_name(uri: str) -> tuple[str, str]:
@@ -57,6 +96,8 @@ def convert_asset_to_openlineage(asset: Any, lineage_context: Any) -> Any:
 
 def source_paths(source: object) -> list[str]:
     """Paths of a source's files, those of its views included."""
+    if source and not isinstance(source, Mapping) and not hasattr(source, "views"):
+        source = plain_source(source)
     if not isinstance(source, Mapping):
         views, paths = getattr(source, "views", {}), getattr(source, "paths", ())
     else:
@@ -79,7 +120,34 @@ def _output(kind: Any, item: Touched) -> Any:
 
 
 def _facets(item: Touched) -> dict[str, Any]:
-    if item.version is None:
-        return {}
-    module = import_module("openlineage.client.generated.dataset_version_dataset")
-    return {"version": module.DatasetVersionDatasetFacet(datasetVersion=str(item.version))}
+    told: dict[str, Any] = {}
+    if item.version is not None:
+        module = import_module("openlineage.client.generated.dataset_version_dataset")
+        told["version"] = module.DatasetVersionDatasetFacet(datasetVersion=str(item.version))
+    if item.schema is not None:
+        module = import_module("openlineage.client.generated.schema_dataset")
+        told["schema"] = module.SchemaDatasetFacet(fields=[_field(module, each) for each in item.schema])
+    if item.origins or item.joined_by:
+        told["columnLineage"] = _column_lineage(item)
+    return told
+
+
+def _field(module: Any, arrow: Any) -> Any:
+    """A field in OpenLineage's words; a struct has fields of its own."""
+    kind = arrow.type
+    is_struct = str(kind).startswith("struct<")
+    inner = [_field(module, kind.field(index)) for index in range(kind.num_fields)] if is_struct else []
+    return module.SchemaDatasetFacetFields(name=arrow.name, type="struct" if is_struct else str(kind), fields=inner)
+
+
+def _column_lineage(item: Touched) -> Any:
+    module = import_module("openlineage.client.generated.column_lineage_dataset")
+
+    def one(origin: Origin) -> Any:
+        namespace, name = dataset_name(origin.uri)
+        kind = "INDIRECT" if origin.how == "JOIN" else "DIRECT"
+        way = module.Transformation(type=kind, subtype=origin.how)
+        return module.InputField(namespace=namespace, name=name, field=origin.column, transformations=[way])
+
+    fields = {name: module.Fields(inputFields=[one(each) for each in origins]) for name, origins in item.origins.items()}
+    return module.ColumnLineageDatasetFacet(fields=fields, dataset=[one(each) for each in item.joined_by])

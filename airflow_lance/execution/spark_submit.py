@@ -11,6 +11,7 @@ The driver's output is the task's log. Its result is not read from there: it is 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping
@@ -78,6 +79,7 @@ class SparkSubmitRun:
             known = None if store is None else store.get(self._operator.external_id_key)
             if known and self._operator.is_job_active(self._operator.get_job_status(known, context)):
                 return str(known)
+            _name_the_parent_run(self._operator, context)
             job = str(self._operator.submit_job(context))
             if store is not None:
                 store.set(self._operator.external_id_key, job)
@@ -155,6 +157,15 @@ class SparkSubmitRun:
             name=arguments.pop("name", f"lance-{spec.kind}-{spec.identity[:8]}"),
             **arguments,
         )
+
+
+def _name_the_parent_run(operator: Any, context: Context) -> None:
+    """What the Spark provider's `execute` does for OpenLineage before it submits; here nobody calls it."""
+    for kind in ("parent_job", "transport"):
+        if getattr(operator, f"_openlineage_inject_{kind}_info", False):
+            module = importlib.import_module("airflow.providers.common.compat.openlineage.utils.spark")
+            inject = getattr(module, f"inject_{kind}_information_into_spark_properties")
+            operator.conf = inject(operator.conf or {}, context)
 
 
 def _for_a_standalone_cluster(

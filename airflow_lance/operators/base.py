@@ -29,7 +29,7 @@ from airflow_lance.execution.arguments import whole as whole
 from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
 from airflow_lance.execution.parse_checks import check_arguments
-from airflow_lance.lineage import Touched, lineage, source_paths
+from airflow_lance.lineage import Touched, described, lineage, source_paths
 from airflow_lance.links import LanceStagedLink
 from airflow_lance.operators.table import LanceTableOperator
 from lance_core.errors import InputError
@@ -224,7 +224,8 @@ class LanceStageOperator(LanceTableOperator):
         """For OpenLineage: the source's files go into the table, at the version that this task published."""
         inputs = [Touched(path) for path in source_paths(getattr(self, "source", {}) or {})]
         output = self._touched or (None if self._spec is None else Touched(self._spec.uri))
-        return lineage(inputs=inputs, outputs=[] if output is None else [output])
+        outputs = [] if output is None else [described(output, options=self._options, task=self)]
+        return lineage(inputs=inputs, outputs=outputs)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """The triggerer saw the job end: what came of it, or its error."""

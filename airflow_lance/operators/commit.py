@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from airflow_lance.compat import Context
 from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE, commits_later, operator_class, source_tasks
 from airflow_lance.execution.errors import as_airflow_errors
-from airflow_lance.lineage import Touched, lineage
+from airflow_lance.lineage import Touched, described, lineage
 from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.table import LanceTableOperator
 from airflow_lance.pools import DEFAULT_POOL, suggest_pool
@@ -70,6 +70,7 @@ class LanceCommitOperator(LanceTableOperator):
         for task in source_tasks(staged):
             if issubclass(operator_class(task), LanceStageOperator):
                 commits_later(task)
+        self._options: dict[str, Any] = {}
         self._touched: Touched | None = None
 
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -83,6 +84,8 @@ class LanceCommitOperator(LanceTableOperator):
                 self.log.info("No task staged anything; the table stays as it is.")
                 return None
             uri = self._only_table(references)
+            # Kept for the lineage, which is asked for after the task and must not ask Airflow for the connection again.
+            options = self._options = self.store_options()
             if self.pool == DEFAULT_POOL:
                 self.log.info(suggest_pool(uri))
             result = publish(
@@ -90,7 +93,7 @@ class LanceCommitOperator(LanceTableOperator):
                 context,
                 uri=uri,
                 references=references,
-                options=self.store_options(),
+                options=options,
                 gates=self.gates,
                 max_attempts=self.max_attempts,
                 re_execute=self.re_execute,
@@ -100,8 +103,8 @@ class LanceCommitOperator(LanceTableOperator):
         return result
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """For OpenLineage: the table at its new version, with the rows and bytes that were added."""
-        return lineage(outputs=[] if self._touched is None else [self._touched])
+        """For OpenLineage: the table at its new version, with its columns and the rows and bytes that were added."""
+        return lineage(outputs=[] if self._touched is None else [described(self._touched, options=self._options)])
 
     def _only_table(self, references: Sequence[Mapping[str, Any]]) -> str:
         from lance_core.jobs.specs.identity import canonical_uri

@@ -8,14 +8,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import Asset, Context
 from airflow_lance.execution.arguments import clear_of, given, identity_of, require_one_of, whole, with_asker
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.parse_checks import check_arguments
-from airflow_lance.lineage import Touched, lineage
+from airflow_lance.lineage import Touched, described, lineage
 from airflow_lance.operators.table import LanceTableOperator
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class LanceVerbOperator(LanceTableOperator):
     """
 
     _touched: Touched | None = None
+    _options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, *, on_clear: Literal["again", "skip"] = "skip", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -51,8 +54,8 @@ class LanceVerbOperator(LanceTableOperator):
         check_arguments(self)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """For OpenLineage: the table, with its version where the work tells it."""
-        return lineage(outputs=[] if self._touched is None else [self._touched])
+        """For OpenLineage: the table, with its version and columns where the work tells the version."""
+        return lineage(outputs=[] if self._touched is None else [described(self._touched, options=self._options)])
 
     def prepare(self, context: Context, *, uri: str) -> None:
         """What an argument means in this run; nothing by default."""
@@ -70,7 +73,8 @@ class LanceVerbOperator(LanceTableOperator):
             # The clear is in the identity already; the job itself never refuses because of one.
             spec = replace(self.make_spec(uri=uri, identity=identity), on_clear="skip")
             spec = with_asker(spec, context, retries=self.retries)
-            result = api.run(spec, options=self.store_options())
+            self._options = self.store_options()
+            result = api.run(spec, options=self._options)
         shown = {name: value for name, value in result.items() if name != "rows"}
         self.log.info("%s of %s: %s", spec.kind, uri, shown)
         self._touched = Touched(uri, version=result.get("version"))

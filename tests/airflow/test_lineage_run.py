@@ -51,6 +51,7 @@ def test_events_of_a_run(tmp_path: Path, airflow_database: None, monkeypatch: py
     assert [_named(item) for item in append["inputs"]] == [rows]
     assert [(_named(item), _version(item)) for item in append["outputs"]] == [(table, None)]
     assert [(_named(item), _version(item)) for item in commit["outputs"]] == [(table, "1")]
+    assert [field["name"] for field in commit["outputs"][0]["facets"]["schema"]["fields"]] == ["id"]
     assert commit["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 3
     assert [(_named(item), _version(item)) for item in tag["outputs"]] == [(table, "1")]
 

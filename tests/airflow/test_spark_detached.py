@@ -32,6 +32,7 @@ class FakeSubmit:
 
     def __init__(self, **arguments: Any) -> None:
         self.arguments = arguments
+        self.conf = arguments.get("conf")
 
     def execute(self, context: Any) -> None:
         store = context["task_state_store"]
@@ -44,6 +45,7 @@ class FakeSubmit:
     def submit_job(self, context: Any) -> str:
         job = f"application_{len(JOBS)}"
         JOBS[job] = {"state": "RUNNING", "spec": self.arguments["application_args"][0], "arguments": self.arguments}
+        JOBS[job]["conf"] = self.conf
         return job
 
     def get_job_status(self, job: str, context: Any) -> str:
@@ -109,6 +111,21 @@ def test_a_deferred_job_is_waited_for_and_found_by_the_next_try(tmp_path: Path, 
     reference = operator.execute_complete(_context(states), event)
     assert (reference["operation"], reference["num_deleted_rows"]) == ("delete", 3)
     assert operator.execute(_context(states)) == reference
+
+
+def test_a_job_that_is_let_go_of_is_told_of_its_task_too(
+    tmp_path: Path, states: States, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = pytest.importorskip("airflow.providers.common.compat.openlineage.utils.spark")
+
+    def inject(properties: dict[str, str], context: Any) -> dict[str, str]:
+        return {**properties, "parent": context["ti"].task_id}
+
+    monkeypatch.setattr(module, "inject_parent_job_information_into_spark_properties", inject)
+    monkeypatch.setattr(FakeSubmit, "_openlineage_inject_parent_job_info", True, raising=False)
+    with pytest.raises(TaskDeferred):
+        _delete(make_table(tmp_path / "t.lance", 0), deferrable=True, conf={"a": "b"}).execute(_context(states))
+    assert JOBS["application_0"]["conf"] == {"a": "b", "parent": "forget"}
 
 
 def test_a_driver_that_failed_tells_why(tmp_path: Path, states: States) -> None:

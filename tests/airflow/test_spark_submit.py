@@ -89,6 +89,23 @@ def test_client_mode(fake_spark: Path, connection: Callable[[str, str], None], c
     assert revealed == {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": "eu"}
 
 
+def test_the_spark_job_is_told_of_the_task_that_runs_it(
+    fake_spark: Path, connection: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenLineage's events of the Spark job name the task as their parent, where the deployment asks for it."""
+    provider = pytest.importorskip("airflow.providers.apache.spark.operators.spark_submit")
+
+    def inject(properties: dict[str, str], context: Any) -> dict[str, str]:
+        return {**properties, "spark.openlineage.parentJobName": f"d.{context['name']}"}
+
+    monkeypatch.setattr(provider, "inject_parent_job_information_into_spark_properties", inject)
+    connection("spark_here", json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}))
+    asked = {"openlineage_inject_parent_job_info": True}
+    run = SparkSubmitRun(SparkSettings("spark_here", arguments=asked), task_id="append")
+    run.run(_spec(), options=OPTIONS, context={"name": "append"})  # type: ignore[typeddict-item, typeddict-unknown-key]
+    assert "spark.openlineage.parentJobName=d.append" in json.loads(fake_spark.read_text())["argv"]
+
+
 def test_a_remote_master_keeps_its_own_python(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
     connection("spark_far", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
     _submit("spark_far")
