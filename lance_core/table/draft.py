@@ -17,6 +17,7 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
 from lance_core.format.schema import Field, Schema
+from lance_core.format.schema_rules import contradiction
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
@@ -201,8 +202,12 @@ class ManifestDraft:
     def set_schema(self, schema: Schema) -> None:
         """Replace the schema; the mark of field ids, where there is one, moves up with it.
 
-        A schema without metadata keeps the table's: Merge and Project reach the log without any.
+        A schema without metadata keeps the table's: Merge and Project reach the log without any. InputError for one that
+        no reader would open again.
         """
+        wrong = contradiction(schema.fields)
+        if wrong:
+            raise InputError(f"the new schema of the table contradicts itself: {wrong}", cure="Write it with other names.")
         self.schema = schema if schema.metadata else replace(schema, metadata=self.schema.metadata)
         if self.max_allocated_field_id is not None:
             self.max_allocated_field_id = max(self.max_allocated_field_id, schema.max_field_id)

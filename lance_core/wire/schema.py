@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFileError
-from lance_core.format.schema import Field, FieldEncoding, LegacyDictionary, Schema
+from lance_core.format.schema import NO_PARENT, Field, FieldEncoding, LegacyDictionary, Schema
 from lance_core.wire.pb import file_pb2
 
 MAX_DEPTH = 64
@@ -161,7 +161,7 @@ def checked_schema(decoded: tuple[Field, ...], metadata: Mapping[str, bytes]) ->
             raise CorruptFileError(f"field {item.id} ({item.name!r}) is nested more than {MAX_DEPTH} levels deep")
         if item.id >= 0:
             depths[item.id] = depth
-        if item.parent_id >= 0 and item.parent_id not in seen:
+        if item.parent_id != NO_PARENT and item.parent_id not in seen:
             raise CorruptFileError(
                 f"field {item.id} ({item.name!r}) names parent {item.parent_id}, which does not come before it in the schema"
             )

@@ -18,6 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
+from lance_core.format.schema_rules import contradiction
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.wire.fragments import WireFragments, encode_fragment
 from lance_core.wire.parts import join_fragments, split_manifest
@@ -58,8 +59,9 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
     if not 0 <= message.timestamp.seconds < _YEAR_10000 or not 0 <= message.timestamp.nanos < _NS:
         raise CorruptFileError(f"the manifest is said to be of second {message.timestamp.seconds}, which no clock shows")
     decoded = decode_fields(fields)
-    if any(item.id < 0 for item in decoded):
-        raise CorruptFileError("a field of the table's schema has a negative id")
+    wrong = contradiction(decoded)
+    if wrong:
+        raise CorruptFileError(f"the schema of the table contradicts itself: {wrong}")
     manifest = Manifest(
         schema=checked_schema(decoded, message.schema_metadata),
         fragments=fragments,

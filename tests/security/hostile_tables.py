@@ -44,6 +44,7 @@ from lance_core.commit.registry.verify import damaged_records, list_ledger, void
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.dataset.refs.clones import cloned_versions, note_clone
 from lance_core.errors import LanceError
+from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.api import raise_failure
 from lance_core.jobs.run import run_job
@@ -293,8 +294,8 @@ _TYPE_NAMES = {getattr(FieldDescriptor, name): name[5:].lower() for name in dir(
 def changed_json(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     try:
         plain = json.loads(data)
-    except ValueError:
-        return changed_bytes(rng, data)
+    except (ValueError, RecursionError):
+        return changed_bytes(rng, data)  # what an earlier change damaged
     turn = rng.random()
     if turn < 0.1:
         return changed_bytes(rng, data)
@@ -392,9 +393,13 @@ class Watch:
     def __init__(self) -> None:
         self.root: str | None = None
         self.found: list[str] = []
+        self.opened: set[str] | None = None
+        self.cases: set[int] = set()
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.opened is not None and event == "open" and isinstance(arguments[0], str):
+            self.opened.add(arguments[0])
         if self.root is None:
             return
         if event in ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system"):
@@ -413,42 +418,69 @@ _HARMLESS = (
 _MODES = frozenset({"r", "rb", "w", "wb", "x", "xb", "r+b", "a", "ab"})
 
 
-def change_bytes(rng: random.Random, table: Path) -> str:
-    """Change some bytes of a data, index or deletion file."""
-    files = [path for folder in ("data", "_indices", "_deletions") for path in sorted((table / folder).rglob("*"))]
-    path = rng.choice([path for path in files if path.is_file()])
-    data, note = changed_bytes(rng, path.read_bytes())
-    path.unlink()
-    path.write_bytes(data)
-    return f"{path.relative_to(table)}: {note}"
+class FileCases:
+    """Tables with one damaged or hostile file, and what readers of that file do with it.
+
+    Which verbs read which file is seen on the good table, once. A file that nobody reads is no case, and a verb that does
+    not read the changed file is not asked: it would answer as it did before.
+    """
+
+    def __init__(self) -> None:
+        self._readers: dict[str, dict[str, list[str]]] = {}
+
+    def __call__(self, seed: int, good: Path, work: Path, watch: Watch) -> list[Escape]:
+        rng = random.Random(seed)
+        name = rng.choice(("addresses", "stable"))
+        if name not in self._readers:
+            self._readers[name] = _readers_of_files(good / name, watch)
+        readers = self._readers[name]
+        shutil.rmtree(work / name, ignore_errors=True)
+        shutil.copytree(good / name, work / name, copy_function=os.link)  # files are replaced, never written to
+        path = rng.choice(sorted(readers))
+        data = (work / name / path).read_bytes()
+        changed, note = data, ""
+        while changed == data:
+            changed, note = changed_bytes(rng, data)
+        (work / name / path).unlink()
+        (work / name / path).write_bytes(changed)
+        watch.cases.add(hash((path, changed)))
+        found = []
+        for verb, action in verbs(str(work / name)).items():
+            if verb in readers[path]:
+                shared_cache().clear()  # what the case before read from a file of this name
+                what = guarded(action, watch, work)
+                if what:
+                    found.append(Escape(seed, f"{name}/{path}: {note}", verb, what))
+        return found
 
 
-def run_file_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> list[Escape]:
-    """One table with damaged or hostile bytes, and what readers do with it."""
-    rng = random.Random(seed)
-    name = rng.choice(("addresses", "stable"))
-    shutil.rmtree(work / name, ignore_errors=True)
-    shutil.copytree(good / name, work / name, copy_function=os.link)  # files are replaced, never written to
-    change = change_bytes(rng, work / name)
-    found = []
-    for verb, action in verbs(str(work / name)).items():
+def _readers_of_files(table: Path, watch: Watch) -> dict[str, list[str]]:
+    """The reading verbs that open a data, index or deletion file, by the file's path below the table."""
+    readers: dict[str, list[str]] = {}
+    for verb, action in verbs(str(table)).items():
         if verb in _READING:
-            what = guarded(action, watch, work)
-            if what:
-                found.append(Escape(seed, f"{name}/{change}", verb, what))
-    return found
+            shared_cache().clear()
+            watch.opened = set()
+            action()
+            for path in watch.opened:
+                if path.startswith(tuple(f"{table}/{folder}/" for folder in ("data", "_indices", "_deletions"))):
+                    readers.setdefault(str(Path(path).relative_to(table)), []).append(verb)
+    watch.opened = None
+    return readers
 
 
 _READING = frozenset({"scan", "filter", "search", "nearest", "take"})
 
 
-def run_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> list[Escape]:
+def run_case(seed: int, good: Path, work: Path, watch: Watch) -> list[Escape]:
     """One hostile table and every verb on it."""
     rng = random.Random(seed)
     shutil.rmtree(work, ignore_errors=True)
     name = rng.choice(("addresses", "stable"))
     shutil.copytree(good / name, work / name)
     change = "; ".join(change_one(rng, work / name) for _ in range(rng.choice((1, 1, 1, 2))))
+    watch.cases.add(hash((name, change)))
+    shared_cache().clear()  # what the case before read from files of these names
     found = []
     for verb, action in verbs(str(work / name)).items():
         what = guarded(action, watch, work)
@@ -457,9 +489,8 @@ def run_case(seed: int, good: Path, work: Path, watch: Watch | None = None) -> l
     return found
 
 
-def guarded(action: Callable[[], object], watch: Watch | None, work: Path) -> str:
-    if watch is not None:
-        watch.found, watch.root = [], str(work)
+def guarded(action: Callable[[], object], watch: Watch, work: Path) -> str:
+    watch.found, watch.root = [], str(work)
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS)
     try:
@@ -473,20 +504,19 @@ def guarded(action: Callable[[], object], watch: Watch | None, work: Path) -> st
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        if watch is not None:
-            watch.root = None
-    return "; ".join(watch.found) if watch is not None else ""
+        watch.root = None
+    return "; ".join(watch.found)
 
 
 def _too_long(*_: object) -> None:
     raise TooLongError
 
 
-Case = Callable[[int, Path, Path, Watch | None], list[Escape]]
+Case = Callable[[int, Path, Path, Watch], list[Escape]]
 
 
-def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, limit_memory: bool = True) -> list[Escape]:
-    """Many cases in this process, under the budgets; what escaped is printed at once."""
+def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, what: str, limit_memory: bool = True) -> int:
+    """Many cases in this process, under the budgets; what escaped is printed at once. The exit status."""
     signal.signal(signal.SIGALRM, _too_long)
     signal.signal(signal.SIGPROF, _too_long)
     warnings.simplefilter("ignore")
@@ -494,25 +524,27 @@ def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, limit_me
     # In memory where there is such a folder: every commit waits for the disk otherwise.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     place = Path(tempfile.mkdtemp(prefix="hostile-", dir=memory))
+    watch = Watch()
     escapes: list[Escape] = []
     try:
         make(place / "good")
         for seed in range(seeds.start, seeds.start + 2):  # compile and import everything first
-            case(seed, place / "good", place / "warm", None)
+            case(seed, place / "good", place / "warm", watch)
+        watch.cases = set()
         if limit_memory:
             used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
-        watch = Watch()
         for seed in seeds:
             found = case(seed, place / "good", place / "work", watch)
             escapes += found
             for escape in found:
                 print(str(escape).replace("\n", " "), flush=True)
             if (seed - seeds.start) % 500 == 499:
-                print(f"{seed - seeds.start + 1} of {len(seeds)}, {len(escapes)} escapes", flush=True)
+                print(f"up to seed {seed}: {seed - seeds.start + 1} of {len(seeds)}, {len(escapes)} escapes", flush=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return escapes
+    print(f"{len(seeds)} {what} of the seeds from {seeds.start}, {len(watch.cases)} distinct, {len(escapes)} escapes")
+    return 1 if escapes else 0
 
 
 def run_shares(command: list[str], seed: int, count: int, processes: int) -> int:
@@ -539,9 +571,11 @@ def main() -> int:
         own = [sys.executable, __file__, *(["--files"] if given.files else [])]
         return run_shares(own, given.seed, given.count, given.processes)
     seeds = range(given.seed, given.seed + given.count)
-    escapes = run_many(seeds, build, run_file_case if given.files else run_case)
-    print(f"{given.count} {'mutated files' if given.files else 'hostile tables'}, {len(escapes)} escapes")
-    return 1 if escapes else 0
+    return (
+        run_many(seeds, build, FileCases(), what="mutated files")
+        if given.files
+        else run_many(seeds, build, run_case, what="hostile tables")
+    )
 
 
 if __name__ == "__main__":
