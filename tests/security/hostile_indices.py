@@ -29,15 +29,14 @@ from lance_core.commit.naming import INDEX_CHECKSUMS
 from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.version import FileVersion
-from lance_core.index.checksums import encode_sums, sums_of_file
 from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
 from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
 
 if __package__:
-    from tests.security.hostile_tables import NUMBERS, TEXTS, Escape, Watch, changed_bytes, changed_json, guarded
+    from tests.security.hostile_tables import NUMBERS, TEXTS, Escape, Watch, changed_bytes, changed_json, guarded, seal
 else:
-    from hostile_tables import NUMBERS, TEXTS, Escape, Watch, changed_bytes, changed_json, guarded
+    from hostile_tables import NUMBERS, TEXTS, Escape, Watch, changed_bytes, changed_json, guarded, seal
 
 ROWS, DIMENSION = 256, 8
 SCALAR: Mapping[str, tuple[str, str]] = {
@@ -100,7 +99,7 @@ def change(rng: random.Random, folder: Path) -> str:
         path.write_bytes(data)
     else:
         note = _restructured(rng, path)
-    _seal(folder)
+    seal(folder)
     return f"{path.name}: {note}"
 
 
@@ -110,13 +109,6 @@ def _change_checksums(rng: random.Random, folder: Path) -> str:
     path.unlink()
     path.write_bytes(b"%08x\n" % zlib.crc32(body) + body)
     return f"checksums: {note}"
-
-
-def _seal(folder: Path) -> None:
-    store = resolve_store(str(folder))
-    names = [item.name for item in folder.iterdir() if item.name != INDEX_CHECKSUMS]
-    (folder / INDEX_CHECKSUMS).unlink()
-    (folder / INDEX_CHECKSUMS).write_bytes(encode_sums({name: sums_of_file(store, name) for name in names}))
 
 
 def _restructured(rng: random.Random, path: Path) -> str:
