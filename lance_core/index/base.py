@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from lance_core.arrow import schema_from_arrow
+from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import nulls
 from lance_core.commit.naming import INDEX_CHECKSUMS
 from lance_core.errors import CorruptFileError, NotFoundError
@@ -28,6 +28,7 @@ from lance_core.file.open_file import OpenFile
 from lance_core.file.writer import FileWriter
 from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details
+from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.index.checksums import (
     CHUNK,
@@ -44,6 +45,11 @@ from lance_core.rowids.selection import AddressSet
 
 VALUE, ID = "value", "id"
 WRITTEN_ROWS = 1 << 16
+
+_FEW_ROWS, _ROWS_A_BYTE = 1 << 20, 64
+"""A file of constants may claim any number of rows; rows of an index differ, at least by their ids, and take space."""
+_SMALL, _DECODED_A_BYTE = 64 << 20, 1024
+"""Likewise for what texts and lists take in memory."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,10 @@ class IndexFolder:
             if size not in (None, sums.size):
                 raise CorruptFileError(f"{path} has {size} bytes in the manifest, {sums.size} in its checksums")
             store, size = CheckedStore(store, sums, chunk=found.chunk), sums.size
-        return open_file(store, path, size=size)
+        opened = open_file(store, path, size=size)
+        if opened.num_rows > max(_FEW_ROWS, _ROWS_A_BYTE * opened.file_size):
+            raise CorruptFileError(f"{path} claims {opened.num_rows} rows in {opened.file_size} bytes, which no index has")
+        return opened
 
     @property
     def is_sealed(self) -> bool:
@@ -220,13 +229,35 @@ def read_all(opened: OpenFile, names: Iterable[str]) -> pa.RecordBatch:
         have = ", ".join(item.name for item in schema.top_level)
         raise CorruptFileError(f"{opened.path} has the columns {have}, expected {', '.join(wanted)}")
     whole = schema.project({child.id for item in ids for child in schema.descend(item)})
-    batches: list[pa.RecordBatch] = [*opened.read(whole, batch_size=max(1, min(opened.num_rows, 1 << 30)))]
-    table = pa.Table.from_batches(batches).combine_chunks() if batches else None
-    if table is None or table.num_rows == 0:
-        from lance_core.arrow import schema_to_arrow
-
-        return pa.RecordBatch.from_pylist([], schema=schema_to_arrow(whole)).select(wanted)
+    table = read_bounded(opened, whole)
+    if table.num_rows == 0:
+        return pa.RecordBatch.from_pylist([], schema=table.schema).select(wanted)
     return table.to_batches()[0].select(wanted)
+
+
+def read_bounded(opened: OpenFile, schema: Schema) -> pa.Table:
+    """Some columns of an index file, whole and in one piece. CorruptFileError when a small file becomes a large table."""
+    room = max(_SMALL, _DECODED_A_BYTE * opened.file_size)
+    target = schema_to_arrow(schema)
+    widths = [_width(item.type) for item in target]
+    rows = opened.num_rows if 0 not in widths else WRITTEN_ROWS >> 4
+    if 0 not in widths and opened.num_rows * sum(widths) > room:
+        raise CorruptFileError(f"{opened.path} ({opened.file_size} bytes) claims more than {room} bytes of values")
+    batches: list[pa.RecordBatch] = []
+    for batch in opened.read(schema, batch_size=max(1, min(rows, 1 << 30))):
+        room -= batch.nbytes
+        if room < 0:
+            raise CorruptFileError(f"{opened.path} ({opened.file_size} bytes) claims too many bytes of values")
+        batches.append(batch)
+    return pa.Table.from_batches(batches, batches[0].schema if batches else target).combine_chunks()
+
+
+def _width(kind: pa.DataType) -> int:
+    """Bytes of a value; 0 where values differ in length."""
+    try:
+        return (kind.bit_width + 7) // 8
+    except ValueError:
+        return 0
 
 
 def column_batch(path: tuple[str, ...], values: Any) -> pa.RecordBatch:

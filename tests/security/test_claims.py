@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
 import struct
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,14 @@ import pytest
 
 import lance_core
 from lance_core.commit.log.deletion_files import decode_deletions, encode_deletions
-from lance_core.errors import CorruptFileError, LanceError
+from lance_core.errors import CorruptFileError, InputError, LanceError
+from lance_core.format.schema import Schema
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.rowids.ipc_size import claimed_size
+from lance_core.table.draft import ManifestDraft, TableOptions
+from lance_core.table.operations import Project
 from lance_core.wire.manifest_file import FOOTER, section_bytes
 from lance_core.wire.pb import rowids_pb2, table_pb2, transaction_pb2
 
@@ -105,6 +110,80 @@ def test_a_claim_is_refused_before_anything_is_spent_on_it(uri: str, name: str) 
     with pytest.raises(LanceError):
         lance_core.dataset(uri).to_table(with_row_id=True)
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    "name", ["a column twice", "a parent of minus seven", "a field below a number", "a negative field id"]
+)
+def test_a_schema_that_contradicts_itself_opens_no_table(uri: str, name: str) -> None:
+    rewrite(uri, CLAIMS[name])
+    for verb in (lance_core.dataset, lambda uri: run_job(DeleteSpec(uri=uri, predicate="id = 5"))):
+        with pytest.raises(CorruptFileError, match=r"named 'id'|-7|of type int64|negative id"):
+            verb(uri)
+
+
+def test_names_that_differ_by_case_and_children_of_one_name_are_no_contradiction(tmp_path: Path) -> None:
+    place = str(tmp_path / "t.lance")
+    point = pa.array([{"x": n, "y": -n} for n in range(3)])
+    lance_core.write_dataset(pa.table({"id": range(3), "ID": range(3), "p": point}), place)
+    rewrite(place, lambda message: setattr(message.fields[4], "name", "x"))
+    assert lance_core.dataset(place).to_table(columns=["id", "ID"], filter="ID = 1").to_pylist() == [{"id": 1, "ID": 1}]
+    assert lance_core.dataset(place).count_rows() == 3
+
+
+def test_a_commit_of_a_schema_that_contradicts_itself_changes_nothing(uri: str) -> None:
+    snapshot = lance_core.dataset(uri)
+    schema = Schema((*snapshot.lance_schema.fields, replace(snapshot.lance_schema.fields[0], id=7)))
+    draft = ManifestDraft(None, options=TableOptions())
+    with pytest.raises(InputError, match="two columns are named 'id'"):
+        Project(schema=schema, preserves_nullability=True).apply(draft)
+
+
+def _schema_changes() -> list[tuple[int, str, Any]]:
+    """Every field of a table of nested columns, with each of its values like that of another field, or of none."""
+    return [
+        (place, what, value)
+        for place in range(7)
+        for what, values in (("name", ("id", "s", "p", "x", "y", "item", "_rowid", "")), ("id", (0, 2, 4, -1, 99)),
+                             ("parent_id", (-1, -7, 0, 1, 2, 3, 6, 99)),
+                             ("logical_type", ("int64", "string", "struct", "list", "map", "")))
+        for value in values
+    ]  # fmt: skip
+
+
+def _judge_schema_change(good: Path, work: Path, change: tuple[int, str, Any]) -> None:
+    place, what, value = change
+    shutil.copytree(good, work)
+    rewrite(str(work), lambda message: setattr(message.fields[place], what, value))
+    for verb in (
+        lambda ds: ds.to_table(), lambda ds: ds.to_table(filter="id = 5"), lambda ds: ds.to_table(filter="p.x = 5"),
+        lambda ds: ds.add_columns({"more": "id + 1"}), lambda ds: ds.update({"s": "'x'"}, where="id = 2"),
+        lambda ds: ds.alter_columns({"path": "s", "name": "t"}), lambda ds: ds.create_scalar_index("id", "BTREE"),
+        lambda ds: ds.delete("id = 3"), lambda ds: ds.drop_columns(["s"]), lambda ds: ds.optimize.compact_files(),
+    ):  # fmt: skip
+        with suppress(LanceError):
+            verb(lance_core.dataset(str(work)))
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("nested") / "t.lance"
+    point = pa.array([{"x": n, "y": -n} for n in range(10)])
+    rows = pa.table({"id": range(10), "s": ["a"] * 10, "p": point, "l": [[n] for n in range(10)]})
+    lance_core.write_dataset(rows, str(place))
+    return place
+
+
+def test_a_share_of_wrong_schemas_end_in_an_answer_or_a_typed_error(nested: Path, tmp_path: Path) -> None:
+    for number, change in enumerate(_schema_changes()[::19]):
+        _judge_schema_change(nested, tmp_path / str(number), change)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(7))
+def test_wrong_schemas_end_in_an_answer_or_a_typed_error(nested: Path, tmp_path: Path, place: int) -> None:
+    for number, change in enumerate(item for item in _schema_changes() if item[0] == place):
+        _judge_schema_change(nested, tmp_path / str(number), change)
 
 
 def test_counting_rows_judges_claims_too(uri: str) -> None:

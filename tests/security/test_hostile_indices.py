@@ -9,12 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.errors import CorruptFileError
+from lance_core.index.base import IndexFolder, read_all
 from lance_core.index.checksums import FileSums, decode_sums, encode_sums
 from lance_core.index.vector import graph
+from lance_core.io.resolve import resolve_store
 
 ROOM = Path(__file__).with_name("hostile_indices.py")
 
@@ -54,6 +58,30 @@ def test_a_graph_without_a_column_is_a_typed_error() -> None:
         opened: Any = SimpleNamespace(path="index.idx", schema=schema)
         with pytest.raises(CorruptFileError, match=name):
             graph.read(opened, 0, 1, {"level_offsets": [0, 1], "entry_point": 0}, num_rows=1)
+
+
+@pytest.mark.parametrize("what", ["numbers", "texts"])
+def test_a_small_file_of_constants_does_not_become_large(tmp_path: Path, what: str) -> None:
+    folder = IndexFolder(resolve_store(str(tmp_path)), "x")
+    one, times = (pa.array(np.zeros(1 << 18, np.uint64)), 8) if what == "numbers" else (pa.array(["x" * 1000] * 16384), 8)
+    batch = pa.record_batch([one], names=["value"])
+    folder.write("a.lance", (batch for _ in range(times)), batch.schema)
+    assert (tmp_path / "x" / "a.lance").stat().st_size < 100_000 < times * batch.nbytes / 40
+    before = pa.total_allocated_bytes()
+    peak = pa.default_memory_pool().max_memory()
+    with pytest.raises(CorruptFileError, match="claims"):
+        read_all(folder.open("a.lance"), ["value"])
+    assert pa.default_memory_pool().max_memory() <= max(peak, before + (200 << 20))
+
+
+def test_the_files_of_every_good_index_are_within_the_limits(tmp_path: Path) -> None:
+    folder = IndexFolder(resolve_store(str(tmp_path)), "x")
+    rows = 1 << 21  # ids that follow each other are what packs best
+    batches = (
+        pa.record_batch([pa.array(range(n, n + (1 << 18)), pa.uint64())], names=["id"]) for n in range(0, rows, 1 << 18)
+    )
+    folder.write("ids.lance", batches, pa.schema([("id", pa.uint64())]))
+    assert read_all(folder.open("ids.lance"), ["id"]).num_rows == rows
 
 
 @pytest.mark.parametrize(

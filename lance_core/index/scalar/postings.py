@@ -20,7 +20,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
-from lance_core.index.base import IndexFolder, column_batch
+from lance_core.index.base import IndexFolder, column_batch, read_bounded
 from lance_core.index.scalar.external_sort import Part
 from lance_core.index.scalar.id_lookup import STEP
 from lance_core.index.scalar.order import is_change
@@ -136,7 +136,7 @@ class Postings:
             raise CorruptFileError(f"{self.file.path} has the columns {', '.join(names)}, expected keys, bitmaps")
         ids = [item.id for item in schema.top_level]
         self._keys_schema, self._sets_schema = schema.project({ids[0]}), schema.project({ids[1]})
-        batches = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]
+        batches = read_bounded(self.file, self._keys_schema).to_batches()
         self.num_keys = sum(batch.num_rows for batch in batches)
         self._keys = [column_batch(path, batch.column(0)) for batch in batches]
         if not folder.is_sealed:
@@ -218,5 +218,5 @@ class Postings:
         return RowSets.of([batch.column(0) for batch in batches], has_sizes=True)
 
     def _leaves(self) -> list[pa.RecordBatch]:
-        found = [*self.file.read(self._keys_schema, batch_size=max(1, self.file.num_rows))]
+        found = read_bounded(self.file, self._keys_schema).to_batches()
         return found or [pa.RecordBatch.from_pylist([], schema=schema_to_arrow(self._keys_schema))]
