@@ -23,6 +23,10 @@ _LEAVES = frozenset({
 """The kinds of values that hold no fields. What this release does not know may hold some."""
 
 
+RESERVED_NAMES = frozenset({"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"})
+"""Columns that every table has without storing them. Where one is stored, the official library reads the table no more."""
+
+
 def contradiction(fields: Sequence[Field]) -> str:
     """What is wrong with the columns of a table as a sentence without its full stop; "" when nothing is.
 

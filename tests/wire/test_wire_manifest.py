@@ -279,8 +279,12 @@ def test_unknown_framing() -> None:
     [
         (Field(0, "a", -1, "int64"), Field(0, "b", -1, "int64")),
         (Field(1, "a", 7, "int64"),),
+        (Field(1, "a", -7, "int64"),),
+        (Field(0, "a", -1, "int64"), Field(1, "a", -1, "string")),
+        (Field(0, "a", -1, "int64"), Field(1, "b", 0, "string")),
+        (Field(-3, "a", -1, "int64"),),
     ],
-    ids=["id twice", "no parent"],
+    ids=["id twice", "no parent", "negative parent", "name twice", "below a number", "negative id"],
 )
 def test_contradictory_schemas(fields: tuple[Field, ...]) -> None:
     data = encode_manifest(replace(manifest_of([]), schema=Schema(fields)))

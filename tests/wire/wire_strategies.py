@@ -77,8 +77,9 @@ FIELD_PARTS = st.fixed_dictionaries(
 def schemas(draw: st.DrawFn) -> Schema:
     fields: list[Field] = []
     for position, parts in enumerate(draw(st.lists(FIELD_PARTS, max_size=5))):
-        parent = draw(st.sampled_from([-1, *(item.id for item in fields)]))
-        fields.append(Field(id=position * 3, parent_id=parent, **parts))
+        parent = draw(st.sampled_from([-1, *(item.id for item in fields if item.logical_type in ("struct", "list"))]))
+        name = f"{parts['name']}{position}"  # the columns of a table differ by their names
+        fields.append(Field(id=position * 3, parent_id=parent, **{**parts, "name": name}))
     return Schema(tuple(fields), draw(BYTES_MAP))
 
 
