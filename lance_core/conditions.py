@@ -129,7 +129,7 @@ class VersionChangedSince(Condition):
         return facts.exists and facts.version != self.version
 
     def explain(self, facts: TableFacts) -> str:
-        return f"{_state(facts)}, waiting for another than {self.version}"
+        return f"{_state(facts)}, waiting for a version other than {self.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ class PartitionsPresent(Condition):
         missing = self.missing(facts)
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         state = f"{len(missing)} of {len(self.keys)} partitions of {self.column} are missing"
-        return f"{state}: {shown}" if missing else f"all {len(self.keys)} partitions of {self.column} are there"
+        return f"{state}: {shown}" if missing else f"all {len(self.keys)} partitions of {self.column} exist"
 
 
 def _state(facts: TableFacts) -> str:

@@ -52,7 +52,7 @@ def decode_block(encoding: InlineBitpacking | OutOfLineBitpacking, piece: Pieces
     if isinstance(encoding, OutOfLineBitpacking):
         return _decode_out_of_line(bits, _packed_width(encoding, bits), piece, counts)
     if encoding.compression is not None:
-        raise UnsupportedEncodingError("InlineBitpacking with a buffer compression of its own is not supported")
+        raise UnsupportedEncodingError("InlineBitpacking with a separate buffer compression is not supported")
     return _decode_inline(bits, piece, counts)
 
 
@@ -70,7 +70,7 @@ def decode_at(
     if isinstance(encoding, OutOfLineBitpacking):
         value = _one_out_of_line(buffers[0], bits, _packed_width(encoding, bits), count, position)
     elif encoding.compression is not None:
-        raise UnsupportedEncodingError("InlineBitpacking with a buffer compression of its own is not supported")
+        raise UnsupportedEncodingError("InlineBitpacking with a separate buffer compression is not supported")
     else:
         value = _one_inline(buffers[0], bits, position)
     return FixedBlock(bits, np.frombuffer(value.to_bytes(bits // 8, "little"), np.uint8), 1)
@@ -82,7 +82,9 @@ def _one_inline(data: memoryview, bits: int, position: int) -> int:
         width = int.from_bytes(data[at : at + size], "little")
         end = at + size + width * (BLOCK // 8)
         if width > bits or at + size > len(data) or end > len(data):
-            raise CorruptFileError(f"InlineBitpacking({bits}): a chunk of {len(data)} bytes with a width of {width} bits")
+            raise CorruptFileError(
+                f"InlineBitpacking({bits}): a chunk of {len(data)} bytes declares a width of {width} bits"
+            )
         if left:
             at = end
     return kernels.unpack_one(data, at + size, width, bits, position % BLOCK) if width else 0
@@ -237,9 +239,9 @@ def _walk_inline(words: Unsigned, starts: Ints, sizes: Ints, counts: Ints, bits:
     found: list[tuple[Ints, Ints, Ints, Ints]] = []
     while (active := left > 0).any():
         cursor, left, ends, chunk = cursor[active], left[active], ends[active], chunk[active]
-        _require(cursor < ends, "InlineBitpacking: a chunk ends before its width")
+        _require(cursor < ends, "InlineBitpacking: a chunk is too short to hold its width")
         widths = words[cursor].astype(np.uint64)
-        _require(widths <= bits, f"InlineBitpacking({bits}): a width above {bits} bits")
+        _require(widths <= bits, f"InlineBitpacking({bits}): a chunk declares a width above {bits} bits")
         width = widths.astype(np.int64)
         found.append((chunk, cursor, width, np.minimum(left, BLOCK)))
         cursor = cursor + 1 + width * (BLOCK // bits)
@@ -256,7 +258,7 @@ def _walk_inline(words: Unsigned, starts: Ints, sizes: Ints, counts: Ints, bits:
 def _decode_out_of_line(bits: int, width: int, piece: Pieces, counts: Ints) -> FixedBlock:
     count = total(counts)
     if width == 0 and count > MAX_WIDTHLESS:
-        raise CorruptFileError(f"OutOfLineBitpacking of width 0 claims {count} values, expected at most {MAX_WIDTHLESS}")
+        raise CorruptFileError(f"OutOfLineBitpacking of width 0 claims {count} values, the limit is {MAX_WIDTHLESS}")
     words, starts, sizes = aligned_words(piece, bits // 8)
     raw_rest = _out_of_line_form(bits, width, sizes, counts)
     per_block, rest = BLOCK * width // bits, counts % BLOCK
@@ -285,7 +287,7 @@ def _unpack(words: Unsigned, starts: Ints, widths: Ints, counts: Ints, count: in
     else:
         done = kernels.unpack_plainly(words, starts, widths, counts, out)
     if done != count:
-        raise CorruptFileError(f"bit packing: {len(counts)} blocks do not give {count} values")
+        raise CorruptFileError(f"bit packing: {len(counts)} blocks do not hold {count} values")
     return FixedBlock(words.itemsize * 8, out.view(np.uint8), count)
 
 
@@ -312,7 +314,7 @@ def _word_bits(bits: int) -> int:
 def _packed_width(encoding: OutOfLineBitpacking, bits: int) -> int:
     inner = encoding.values
     if not isinstance(inner, Flat) or inner.compression is not None:
-        raise UnsupportedEncodingError("OutOfLineBitpacking around anything but Flat is not supported")
+        raise UnsupportedEncodingError("OutOfLineBitpacking of an encoding other than Flat is not supported")
     if not 0 <= inner.bits_per_value <= bits:
         raise CorruptFileError(f"OutOfLineBitpacking: {inner.bits_per_value} bits for {bits}-bit values")
     return inner.bits_per_value

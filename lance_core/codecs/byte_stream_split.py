@@ -28,7 +28,7 @@ def decode(encoding: ByteStreamSplit, buffers: tuple[Pieces, ...], counts: Ints,
     """FixedBlock with the bytes of each value together again."""
     planes = codecs.decode(encoding.values, buffers, counts)
     if not isinstance(planes, FixedBlock) or planes.bits % 8:
-        raise CorruptFileError("ByteStreamSplit around values that are not whole bytes")
+        raise CorruptFileError("ByteStreamSplit of values that are not whole bytes wide is not supported")
     return FixedBlock(planes.bits, _regroup(planes.data, counts, planes.bits // 8, join=True), planes.count)
 
 

@@ -67,7 +67,7 @@ def choose_chunks(block: Block, options: EncodingOptions) -> EncodedChunks:
     if isinstance(block, StructBlock) and packed.is_fixed(block):
         rows, bits = packed.join_rows(block)
         return packed.encode_chunks(_flat_chunks(rows, options), bits)
-    raise UnsupportedEncodingError(f"no chunk encoding for {type(block).__name__}")
+    raise UnsupportedEncodingError(f"there is no chunk encoding for {type(block).__name__}")
 
 
 def choose_block(block: Block, options: EncodingOptions) -> EncodedBlock:
@@ -77,7 +77,7 @@ def choose_block(block: Block, options: EncodingOptions) -> EncodedBlock:
     elif isinstance(block, VariableBlock):
         plain = EncodedBlock(*variable.encode_block(block))
     else:
-        raise UnsupportedEncodingError(f"no block encoding for {type(block).__name__}")
+        raise UnsupportedEncodingError(f"there is no block encoding for {type(block).__name__}")
     if options.version < FileVersion.V2_2 or options.dict_compression == "none":
         return plain
     if options.dict_compression in (None, "fsst") and isinstance(block, FixedBlock) and block.bits in WORD_BITS:
@@ -102,7 +102,7 @@ def choose_values(block: Block, options: EncodingOptions) -> EncodedValues:
         return fixed_size_list.encode_values(block)
     if isinstance(block, StructBlock):
         return _struct_values(block, options)
-    raise UnsupportedEncodingError(f"no full-zip encoding for {type(block).__name__}")
+    raise UnsupportedEncodingError(f"there is no full-zip encoding for {type(block).__name__}")
 
 
 def _fixed_chunks(block: FixedBlock, options: EncodingOptions) -> EncodedChunks:

@@ -64,7 +64,7 @@ def index_array(block: DictionaryBlock) -> npt.NDArray[Any]:
     """The indices as unsigned numbers, checked against the items."""
     size = block.indices.bits // 8
     if block.indices.bits not in (8, 16, 32, 64):
-        raise CorruptFileError(f"dictionary indices of {block.indices.bits} bits")
+        raise CorruptFileError(f"dictionary indices of {block.indices.bits} bits are not supported")
     numbers: npt.NDArray[Any] = block.indices.data[: block.indices.count * size].view(f"<u{size}")
     if len(numbers) and int(numbers.max()) >= block.items.count:
         raise CorruptFileError(f"dictionary index {int(numbers.max())} with {block.items.count} items")
@@ -101,7 +101,7 @@ def _flatten_variable(items: VariableBlock, numbers: npt.NDArray[Any]) -> Variab
     data = np.append(items.data, np.zeros(kernels.SLACK, np.uint8))
     out = np.empty(size + kernels.SLACK, np.uint8)
     if kernels.gather_strings(offsets, data, picked, targets, out) < 0:
-        raise CorruptFileError("dictionary items with offsets outside their bytes")
+        raise CorruptFileError("the offsets of dictionary items point outside their bytes")
     if not small and items.offsets.dtype.itemsize == 4 and size <= _INT32_MAX:
         targets = targets.astype(np.int32)
     return VariableBlock(targets, out[:size])
@@ -112,7 +112,7 @@ def _pick(items: VariableBlock, numbers: npt.NDArray[Any]) -> VariableBlock | No
     starts = items.offsets[numbers].astype(np.int64)
     sizes = items.offsets[numbers + 1].astype(np.int64) - starts
     if (sizes < 0).any() or (starts < 0).any() or int((starts + sizes).max(initial=0)) > len(items.data):
-        raise CorruptFileError("dictionary items with offsets outside their bytes")
+        raise CorruptFileError("the offsets of dictionary items point outside their bytes")
     stops = np.append(0, np.cumsum(sizes))
     if int(stops[-1]) > _MAX_PICKED_BYTES:
         return None

@@ -161,5 +161,5 @@ def total(counts: Ints) -> int:
             raise CorruptFileError(f"a chunk claims {int(counts.min())} to {int(counts.max())} values")
         count = int(counts.sum(dtype=np.int64))
     if not 0 <= count <= MAX_VALUES:
-        raise CorruptFileError(f"the chunks of one read claim {count} values, expected at most {MAX_VALUES}")
+        raise CorruptFileError(f"the chunks of one read claim {count} values, the limit is {MAX_VALUES}")
     return count

@@ -66,12 +66,12 @@ def _decode_rows(encoding: FixedSizeList, piece: Pieces, counts: Ints, codecs: C
 def decode_values(encoding: FixedSizeList, payload: Values, codecs: Codecs) -> Block:
     """ListBlock from rows of `[bitmaps][values]`; items that are all null are a FixedBlock of 0 bits."""
     if not isinstance(payload, FixedBlock) or payload.bits % 8:
-        raise CorruptFileError("a page of FixedSizeList values has payloads of variable width")
+        raise CorruptFileError("a page of FixedSizeList values has payloads of variable width, expected fixed")
     layers, leaf = _layers(encoding)
     bits = leaf.bits_per_value
     num_items, sizes = _row_sizes(layers, bits)
     if sum(sizes) * 8 != payload.bits:
-        raise CorruptFileError(f"FixedSizeList rows of {payload.bits} bits, expected {sum(sizes) * 8}")
+        raise CorruptFileError(f"FixedSizeList rows have {payload.bits} bits, expected {sum(sizes) * 8}")
     grid = payload.data[: payload.count * sum(sizes)].reshape(payload.count, sum(sizes))
     columns = _columns(grid, sizes)
     # Rows of one byte each stay a strided view when they are only reshaped.

@@ -119,7 +119,7 @@ def even_counts(count: int, per_chunk: int) -> Ints:
 def _width(encoding: Flat) -> int:
     bits = encoding.bits_per_value
     if encoding.compression is not None:
-        raise UnsupportedEncodingError("Flat with a buffer compression of its own is not supported")
+        raise UnsupportedEncodingError("Flat with a separate buffer compression is not supported")
     if bits != 1 and (bits <= 0 or bits % 8 or bits > 1 << 32):
         raise CorruptFileError(f"Flat of {bits} bits per value: expected 1 or a multiple of 8")
     return bits

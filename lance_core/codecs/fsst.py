@@ -125,7 +125,7 @@ def read_table(table: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uin
     """(256 symbols, 256 lengths; 0 = no such code), or None when the bytes are stored as they are."""
     head = int.from_bytes(table[:8], "little")
     if len(table) < 8 or head >> 32 != MAGIC:
-        raise CorruptFileError(f"FSST: {len(table)} bytes that do not begin like a symbol table")
+        raise CorruptFileError(f"FSST: {len(table)} bytes do not begin with the header of a symbol table")
     if not head >> 24 & 1:
         return None
     count = head & 255
@@ -135,7 +135,7 @@ def read_table(table: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uin
     symbols[:count] = np.frombuffer(table, "<u8", count, 8)
     lengths[:count] = np.frombuffer(table, np.uint8, count, 8 + count * 8)
     if (lengths[:count] > 8).any() or (lengths[:count] == 0).any():
-        raise CorruptFileError("FSST: a symbol of more than 8 bytes or none")
+        raise CorruptFileError("FSST: a symbol has no bytes or more than 8")
     return symbols, lengths
 
 
@@ -160,13 +160,13 @@ def _spell_chunks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints) -> 
     stored = words(data, f"u{width}")
     size = kernels.decode_chunks(data, stored, pieces.starts, pieces.sizes, counts, *table, out, targets)
     if size < 0:
-        raise CorruptFileError(f"FSST: chunk {-1 - size} has offsets or codes that make no sense")
+        raise CorruptFileError(f"FSST: chunk {-1 - size} has invalid offsets or codes")
     return VariableBlock(targets.view(f"i{width}"), out[:size])
 
 
 def _spell(encoding: Fsst, codes: Block) -> VariableBlock:
     if not isinstance(codes, VariableBlock):
-        raise UnsupportedEncodingError(f"Fsst around {type(encoding.values).__name__} is not supported")
+        raise UnsupportedEncodingError(f"Fsst of {type(encoding.values).__name__} is not supported")
     table = read_table(encoding.symbol_table)
     if table is None:
         return codes

@@ -58,7 +58,7 @@ def unwrap(encoding: General, pieces: Pieces) -> tuple[CompressiveEncoding, Piec
 def decode_values(encoding: General, payload: Values, codecs: Codecs) -> Block:
     """Each payload is one compressed value."""
     if not isinstance(payload, VariableBlock):
-        raise CorruptFileError("a page of General values has payloads of fixed width")
+        raise CorruptFileError("a page of General values has payloads of fixed width, expected variable")
     starts = payload.offsets[:-1].astype(np.int64)
     raw = decompress(Pieces(payload.data, starts, np.diff(payload.offsets)), encoding.compression.scheme, keep_empty=True)
     offsets = np.append(raw.starts, np.int64(len(raw.data)))
@@ -138,7 +138,7 @@ def _unzstd(frame: memoryview) -> bytes:
     if decompressor is None:
         decompressor = _LOCAL.unzstd = zstandard.ZstdDecompressor()
     if _content_size(body) not in (size, -1):
-        raise CorruptFileError(f"zstd frame: the size in front says {size} bytes, the frame another")
+        raise CorruptFileError(f"zstd frame: the prefix declares {size} bytes, the frame another size")
     try:
         data: bytes = decompressor.decompress(body, max_output_size=size)
     except zstandard.ZstdError as error:
@@ -167,12 +167,12 @@ def _unlz4(frame: memoryview) -> bytes:
 
 def _check_size(size: int, packed: int, scheme: CompressionScheme) -> None:
     if packed < 0 or not 0 <= size <= packed * _MAX_RATIO[scheme] + 64:
-        raise CorruptFileError(f"{scheme.name.lower()}: {packed} bytes cannot hold the {size} bytes that are claimed")
+        raise CorruptFileError(f"{scheme.name.lower()}: {packed} bytes cannot hold the declared {size} bytes")
 
 
 def _exactly(data: bytes, size: int) -> bytes:
     if len(data) != size:
-        raise CorruptFileError(f"a compressed buffer gave {len(data)} bytes, expected {size}")
+        raise CorruptFileError(f"a compressed buffer was decompressed to {len(data)} bytes, expected {size}")
     return data
 
 

@@ -76,14 +76,14 @@ def _runs(encoding: Rle, counts: Ints) -> Ints:
     first, step, _ = _progression(encoding.values)
     shortest, growth, _ = _progression(encoding.run_lengths)
     if shortest < 1:
-        raise CorruptFileError("Variable: runs of no offsets")
+        raise CorruptFileError("Variable: a run has no offsets")
     found = [np.empty(0, np.int64)]
     for count in counts.tolist():
         # Each run holds one offset at least; what is beyond the count may be as large as it likes.
         ends = np.cumsum(min(shortest, count + 1) + np.arange(count, dtype=np.int64) * min(growth, count + 1))
         num_runs = int(np.searchsorted(ends, count)) + 1
         if not count or num_runs > count or ends[num_runs - 1] != count or first + num_runs * step >= 1 << 62:
-            raise CorruptFileError(f"Variable: runs that do not hold {count} offsets")
+            raise CorruptFileError(f"Variable: the runs do not hold {count} offsets")
         values = first + np.arange(num_runs, dtype=np.int64) * step
         found.append(np.repeat(values, np.diff(ends[:num_runs], prepend=0)))
     return np.concatenate(found)
@@ -110,5 +110,5 @@ def _numbers(encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts:
     else:
         block = codecs.decode_block(encoding, buffers[0], counts)
     if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("Variable: offsets are not whole numbers")
+        raise CorruptFileError("Variable: offsets are not integers")
     return words(block.data, f"u{block.bits // 8}")[: block.count].astype(np.int64), block.bits

@@ -119,5 +119,5 @@ def _convert(key: str, text: str, convert: Callable[[str], object]) -> object:
         return convert(text)
     except ValueError as error:
         raise InputError(
-            f"field metadata {key!r} = {text!r}: {error}", cure="Correct the metadata or remove the key."
+            f"field metadata {key!r} has the value {text!r}: {error}", cure="Correct the metadata or remove the key."
         ) from error

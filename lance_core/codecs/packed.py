@@ -28,7 +28,7 @@ _INT32_MAX = 2**31 - 1
 def num_buffers(encoding: PackedStruct | VariablePackedStruct, codecs: Codecs) -> int:
     """One buffer of rows."""
     if isinstance(encoding, VariablePackedStruct):
-        raise UnsupportedEncodingError("VariablePackedStruct exists in full-zip pages only")
+        raise UnsupportedEncodingError("VariablePackedStruct is only supported in full-zip pages")
     return codecs.num_buffers(encoding.values)
 
 
@@ -37,14 +37,14 @@ def decode(
 ) -> Block:
     """StructBlock with a FixedBlock per child."""
     if isinstance(encoding, VariablePackedStruct):
-        raise UnsupportedEncodingError("VariablePackedStruct exists in full-zip pages only")
+        raise UnsupportedEncodingError("VariablePackedStruct is only supported in full-zip pages")
     return _split(encoding, codecs.decode(encoding.values, buffers, counts))
 
 
 def decode_block(encoding: PackedStruct | VariablePackedStruct, piece: Pieces, counts: Ints, codecs: Codecs) -> Block:
     """The rows as one buffer."""
     if isinstance(encoding, VariablePackedStruct):
-        raise UnsupportedEncodingError("VariablePackedStruct exists in full-zip pages only")
+        raise UnsupportedEncodingError("VariablePackedStruct is only supported in full-zip pages")
     return _split(encoding, codecs.decode_block(encoding.values, piece, counts))
 
 
@@ -53,7 +53,7 @@ def decode_values(encoding: PackedStruct | VariablePackedStruct, payload: Values
     if isinstance(encoding, PackedStruct):
         return _split(encoding, codecs.decode_values(encoding.values, payload))
     if not isinstance(payload, VariableBlock):
-        raise CorruptFileError("a page of VariablePackedStruct rows has payloads of fixed width")
+        raise CorruptFileError("a page of VariablePackedStruct rows has payloads of fixed width, expected variable")
     return _walk(encoding, payload, codecs)
 
 
@@ -67,7 +67,7 @@ def join_rows(block: StructBlock) -> tuple[FixedBlock, tuple[int, ...]]:
     columns, bits = [], []
     for child in block.children:
         if not isinstance(child, FixedBlock) or child.bits % 8:
-            raise UnsupportedEncodingError("a packed struct of children that are not whole bytes wide")
+            raise UnsupportedEncodingError("the children of a packed struct are not whole bytes wide")
         columns.append(child.data[: child.count * (child.bits // 8)].reshape(block.count, child.bits // 8))
         bits.append(child.bits)
     rows = np.concatenate(columns, axis=1)
@@ -92,7 +92,7 @@ def encode_values(children: list[EncodedValues], count: int) -> EncodedValues:
 def _split(encoding: PackedStruct, rows: Block) -> StructBlock:
     bits = encoding.bits_per_value
     if not bits or any(width <= 0 or width % 8 for width in bits):
-        raise UnsupportedEncodingError(f"PackedStruct with children of {bits} bits")
+        raise UnsupportedEncodingError(f"PackedStruct with children of {bits} bits is not supported")
     if not isinstance(rows, FixedBlock) or sum(bits) != rows.bits:
         raise CorruptFileError(f"PackedStruct children of {bits} bits in rows of another width")
     grid = rows.data[: rows.count * (rows.bits // 8)].reshape(rows.count, rows.bits // 8)
@@ -174,7 +174,7 @@ def _field(child: EncodedValues) -> PackedField:
 def _payload_sizes(child: EncodedValues, count: int) -> Ints:
     if isinstance(child.payload, FixedBlock):
         if child.payload.bits % 8:
-            raise UnsupportedEncodingError("a packed struct of children that are not whole bytes wide")
+            raise UnsupportedEncodingError("the children of a packed struct are not whole bytes wide")
         return np.full(count, child.payload.bits // 8, np.int64)
     return np.diff(child.payload.offsets).astype(np.int64) + child.payload.offsets.dtype.itemsize
 

@@ -130,7 +130,7 @@ def _num_runs(encoding: Rle, values: Pieces, lengths: Pieces) -> Ints:
 
 def _lengths(block: Block) -> npt.NDArray[Any]:
     if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32):
-        raise CorruptFileError("Rle: run lengths are not numbers of 8, 16 or 32 bits")
+        raise CorruptFileError("Rle: run lengths are not integers of 8, 16 or 32 bits")
     return block.data[: block.count * block.bits // 8].view(f"<u{block.bits // 8}")
 
 

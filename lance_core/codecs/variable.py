@@ -116,7 +116,7 @@ def decode_values(encoding: Variable, payload: Values, codecs: Codecs) -> Block:
     """A payload is the value."""
     _width(encoding)
     if not isinstance(payload, VariableBlock):
-        raise CorruptFileError("a page of Variable values has payloads of fixed width")
+        raise CorruptFileError("a page of Variable values has payloads of fixed width, expected variable")
     return payload
 
 
@@ -248,7 +248,7 @@ def _one_apart(
     counts = np.array([count], np.int64)
     pieces = tuple(Pieces.whole(np.frombuffer(buffer, np.uint8)) for buffer in buffers)
     if len(pieces) != num_buffers(encoding, codecs):
-        raise CorruptFileError(f"Variable: a chunk of {len(pieces)} value buffers")
+        raise CorruptFileError(f"Variable: a chunk has {len(pieces)} value buffers")
     block = decode_apart(encoding.offsets, pieces, counts, codecs)
     start, end = block.offsets[position : position + 2].tolist()
     offsets: Offsets = np.array([0, end - start], np.int32 if block.offsets.dtype.itemsize == 4 else np.int64)

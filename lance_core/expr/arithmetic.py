@@ -51,7 +51,7 @@ def _operands(op: str, left: Value, right: Value) -> tuple[Value, Value]:
         return cast(left, pa.float64(), safe=False), cast(right, pa.float64(), safe=False)
     if op in "+-" and families <= {"timestamp", "duration", "date", "time"}:
         return _dates_as_stamps(left), _dates_as_stamps(right)
-    raise FilterError(f"{left.type} {op} {right.type} has no meaning", cure="CAST one side.")
+    raise FilterError(f"{left.type} {op} {right.type} is not a supported operation", cure="CAST one side.")
 
 
 def _whole_as_decimal(value: Value) -> Value:
@@ -90,7 +90,7 @@ def _float_modulo(left: Value, right: Value) -> Value:
 def _concatenate(left: Value, right: Value) -> Value:
     for side in (left, right):
         if family_of(side.type) not in ("text", "null"):
-            raise FilterError(f"|| joins texts, got {side.type}", cure="CAST it to string.")
+            raise FilterError(f"|| concatenates strings, got {side.type}", cure="CAST it to string.")
     texts = [cast(side, pa.large_string()) for side in (left, right)]
     return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()), null_handling="emit_null")
 
@@ -99,7 +99,7 @@ def negate(value: Value) -> Value:
     """`-value`. Raises FilterError for what has no sign."""
     subject = plain(value)
     if family_of(subject.type) not in ("int", "float", "decimal", "duration", "null"):
-        raise FilterError(f"-({subject.type}) has no meaning")
+        raise FilterError(f"-({subject.type}) is not a supported operation")
     return pc.negate(cast(subject, pa.int64()) if family_of(subject.type) in ("int", "null") else subject)
 
 

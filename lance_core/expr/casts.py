@@ -45,12 +45,12 @@ def cast_type(name: str, parameters: tuple[int, ...] = ()) -> pa.DataType:
     if name in ("decimal", "numeric"):
         precision, scale = (*parameters, 0)[:2] if parameters else (38, 10)
         if not 1 <= precision <= 76 or scale > precision:
-            raise FilterError(f"decimal({precision}, {scale}) is not a type", cure="Use precision 1 to 76.")
+            raise FilterError(f"decimal({precision}, {scale}) is not a valid type", cure="Use precision 1 to 76.")
         return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
     if name in _STAMPS:
         digits = parameters[0] if parameters else 6
         if digits not in _UNITS:
-            raise FilterError(f"timestamp({digits}) is not a type", cure="The digits are 0, 3, 6 or 9.")
+            raise FilterError(f"timestamp({digits}) is not a valid type", cure="Use 0, 3, 6 or 9 fractional digits.")
         return _UNITS[digits]
     found = _NAMES.get(name)
     if found is None:

@@ -279,7 +279,7 @@ def instant_scalar(nanoseconds: int) -> pa.Scalar[Any]:
         ticks, rest = divmod(nanoseconds, factor)
         if -(2**63) <= ticks < 2**63 and (rest == 0 or unit == "us"):
             return pa.scalar(ticks, pa.int64()).cast(_STAMPS[unit])
-    raise FilterError("a timestamp beyond what 64 bits of seconds hold")
+    raise FilterError("a timestamp is out of the range of 64-bit seconds")
 
 
 _RULES: dict[tuple[str, str], Callable[[Value, Value], tuple[Value, Value]]] = {

@@ -45,7 +45,7 @@ def compare(op: str, left: Value, right: Value) -> Value:
 
 def _compare_nested(op: str, left: Value, right: Value) -> Value:
     if op not in ("=", "!="):
-        raise FilterError(f"{left.type} has no order", cure="Compare a field or an element of it.")
+        raise FilterError(f"values of type {left.type} cannot be ordered", cure="Compare one of its fields or elements.")
     length = max((len(side) for side in (left, right) if not is_scalar(side)), default=1)
     pairs = zip(_as_list(left, length), _as_list(right, length), strict=True)
     wanted = op == "="

@@ -41,7 +41,9 @@ def evaluate(expr: Expr, batch: pa.RecordBatch) -> Any:
     if pa.types.is_null(result.type):
         return pa.nulls(batch.num_rows, pa.bool_())
     if not pa.types.is_boolean(result.type):
-        raise FilterError(f"the filter gives {result.type}, expected true or false", cure="Compare it with something.")
+        raise FilterError(
+            f"the filter returns {result.type}, expected a boolean", cure="Add a comparison, for example `x > 0`."
+        )
     return result
 
 
@@ -86,7 +88,7 @@ def _literal(expr: ast.Literal, batch: pa.RecordBatch) -> Value:
     value = expr.value
     convert = _SCALARS.get(type(value))
     if convert is None:
-        raise FilterError(f"a constant of type {type(value).__name__} has no place in a filter")
+        raise FilterError(f"a constant of type {type(value).__name__} cannot be used in a filter")
     return convert(value)
 
 
@@ -140,9 +142,7 @@ def _condition(expr: Expr, batch: pa.RecordBatch) -> Value:
     if pa.types.is_null(value.type):
         return value.cast(pa.bool_())
     if not pa.types.is_boolean(value.type):
-        raise FilterError(
-            f"expected true or false, got {value.type}", cure="Compare it with something, for example `x > 0`."
-        )
+        raise FilterError(f"expected a boolean, got {value.type}", cure="Add a comparison, for example `x > 0`.")
     return value
 
 
@@ -186,7 +186,7 @@ def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
 def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:
     items = [plain(_value(item, batch)) for item in expr.items]
     if not all(isinstance(item, pa.Scalar) for item in items):
-        raise FilterError("a list in a filter holds constants only")
+        raise FilterError("a list in a filter may only contain constants")
     for at in range(1, len(items)):
         items[at] = unify(items[0], items[at])[1] if items[0].type != items[at].type else items[at]
     return pa.scalar([item.as_py() for item in items], pa.list_(items[0].type) if items else None)

@@ -28,7 +28,9 @@ def from_pyarrow(expression: Any, schema: pa.Schema) -> ArrowExpression:
     needed = tuple(item.name for item in known if _fails_without(expression, known, item.name))
     found = ArrowExpression(expression, needed)
     if not pa.types.is_boolean(type_of(found, schema)):
-        raise FilterError(f"the filter {expression} does not give true or false", cure="Compare it with something.")
+        raise FilterError(
+            f"the filter {expression} does not return a boolean", cure="Add a comparison, for example `x > 0`."
+        )
     return found
 
 
@@ -47,4 +49,4 @@ def _bind(expression: Any, schema: pa.Schema) -> None:
     try:
         pads.Scanner.from_batches(iter(()), schema=schema, columns=columns)
     except (pa.ArrowException, KeyError) as error:
-        raise FilterError(f"the expression {expression} does not fit the schema: {error}") from None
+        raise FilterError(f"the expression {expression} cannot be applied to the schema: {error}") from None

@@ -45,7 +45,7 @@ def call(name: str, arguments: Sequence[Value]) -> Value:
     if found is None:
         near = difflib.get_close_matches(name, _FUNCTIONS, n=3)
         cure = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join(sorted(_FUNCTIONS))}."
-        raise FilterError(f"no function {name!r}", cure=cure)
+        raise FilterError(f"unknown function {name!r}", cure=cure)
     fewest, most, function = found
     if not fewest <= len(arguments) <= most:
         raise FilterError(f"{name} takes {fewest} to {most} arguments, got {len(arguments)}")
@@ -58,7 +58,7 @@ def require_text(value: Value, what: str) -> Value:
     if family_of(subject.type) == "null":
         return cast(subject, pa.string())
     if family_of(subject.type) != "text":
-        raise FilterError(f"{what} works on text, got {subject.type}", cure="CAST it to string.")
+        raise FilterError(f"{what} expects a string, got {subject.type}", cure="CAST it to string.")
     return subject
 
 
@@ -95,13 +95,13 @@ def _length(value: Value) -> Value:
 
 def _octet_length(value: Value) -> Value:
     if family_of(value.type) not in ("text", "bytes"):
-        raise FilterError(f"octet_length works on text and bytes, got {value.type}")
+        raise FilterError(f"octet_length expects a string or binary value, got {value.type}")
     return cast(pc.binary_length(value), pa.int64())
 
 
 def _substring(value: Value, start: Value, count: Value | None = None) -> Value:
     if not isinstance(start, pa.Scalar) or not (count is None or isinstance(count, pa.Scalar)):
-        raise FilterError("substr takes constant positions")
+        raise FilterError("the positions of substr must be constants")
     first = int(start.as_py()) - 1
     stop = None if count is None else max(first + int(count.as_py()), 0)
     return pc.utf8_slice_codeunits(require_text(value, "substr"), max(first, 0), stop)
@@ -183,7 +183,7 @@ def _utc(value: Value) -> Value:
 def _date_part(part: Value, value: Value) -> Value:
     name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
     if name not in _PARTS:
-        raise FilterError(f"date_part of {name!r}", cure=f"Parts: {', '.join(_PARTS)}.")
+        raise FilterError(f"unknown part {name!r} of date_part", cure=f"Known parts: {', '.join(_PARTS)}.")
     return cast(_PARTS[name](_utc(value)), pa.int64())
 
 
@@ -195,7 +195,7 @@ def _date_trunc(part: Value, value: Value) -> Value:
     name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
     known = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
     if name not in known:
-        raise FilterError(f"date_trunc to {name!r}", cure=f"Parts: {', '.join(known)}.")
+        raise FilterError(f"unknown part {name!r} of date_trunc", cure=f"Known parts: {', '.join(known)}.")
     return pc.floor_temporal(_utc(value), unit=name)
 
 

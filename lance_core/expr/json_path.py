@@ -62,7 +62,7 @@ def parse_path(text: str) -> Path:
         found = _STEP.match(rest, position)
         if found is None:
             raise FilterError(
-                f"{text!r} is no JSON path: {rest[position : position + 20]!r} is not understood",
+                f"{text!r} is not a JSON path: unexpected {rest[position : position + 20]!r}",
                 cure="Write $.name, $['a name'], $.list[0], $.list[last] or $.list[*].",
             )
         steps.append(_step(found))

@@ -60,7 +60,7 @@ def json_array_contains(documents: Value, path: Value, item: Value) -> Value:
     steps = parse_path(_constant(path, "json_array_contains"))
     wanted = item.as_py() if isinstance(item, pa.Scalar) else None
     if wanted is None:
-        raise FilterError("json_array_contains looks for a constant", cure="Give a text or a number.")
+        raise FilterError("the value of json_array_contains must be a constant", cure="Pass a string or a number.")
     text = wanted if isinstance(wanted, str) else json.dumps(wanted)
 
     def contains(value: Any) -> bool:
@@ -83,7 +83,7 @@ def json_getter(name: str, convert: Callable[[Any], Any], to: pa.DataType) -> Ca
             try:
                 return convert(found)
             except (ValueError, TypeError, OverflowError):
-                raise FilterError(f"{name}: {_json_text(found)} does not convert", cure="Use json_extract.") from None
+                raise FilterError(f"{name}: {_json_text(found)} cannot be converted", cure="Use json_extract.") from None
 
         return _each(documents, name, get, to)
 
@@ -153,14 +153,14 @@ def _json_text(value: Any) -> str | None:
 def _constant(value: Value, what: str) -> str:
     found = value.as_py() if isinstance(value, pa.Scalar) else None
     if not isinstance(found, str):
-        raise FilterError(f"{what} takes a constant path", cure="Write it as text: '$.a.b'.")
+        raise FilterError(f"the path of {what} must be a constant", cure="Write it as a string, for example '$.a.b'.")
     return found
 
 
 def _each(documents: Value, what: str, function: Callable[[Any], Any], to: pa.DataType) -> Value:
     texts = plain(documents)
     if family_of(texts.type) not in ("text", "null"):
-        raise FilterError(f"{what} looks into JSON, got {documents.type}")
+        raise FilterError(f"{what} expects JSON, got {documents.type}")
     rows = repeat(texts, 1) if is_scalar(texts) else texts
     found: list[Any] = []
     for text in rows.to_pylist():

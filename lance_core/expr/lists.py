@@ -25,7 +25,7 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 def _require_list(value: Value, what: str) -> Value:
     t = value.type
     if not (pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)):
-        raise FilterError(f"{what} works on lists, got {t}")
+        raise FilterError(f"{what} expects a list, got {t}")
     return repeat(value, 1) if is_scalar(value) else value
 
 
@@ -33,7 +33,9 @@ def array_contains(lists: Value, item: Value) -> Value:
     """Whether each list holds the item; null for a null list or a null item."""
     rows = _require_list(lists, "array_has")
     if not isinstance(item, pa.Scalar):
-        raise FilterError("array_has looks for a constant", cure="Compare columns of single values instead.")
+        raise FilterError(
+            "the value of array_has must be a constant", cure="To compare two columns, use columns of single values."
+        )
     if not item.is_valid:
         return pa.nulls(len(rows), pa.bool_())
     return _any_item(rows, compare("=", pc.list_flatten(rows), item))
@@ -67,7 +69,7 @@ def _none(flat: Value) -> Value:
 
 def _constants(value: Value, what: str) -> list[pa.Scalar[Any]]:
     if not isinstance(value, pa.ListScalar):
-        raise FilterError(f"{what} takes a constant list", cure="Write it as ['a', 'b'].")
+        raise FilterError(f"the list of {what} must be a constant", cure="Write it as ['a', 'b'].")
     return list(value.values) if value.is_valid and value.values is not None else []
 
 
@@ -83,7 +85,7 @@ def _any_item(rows: pa.Array[Any], found: Value) -> pa.Array[Any]:
 def length_of(value: Value) -> Value:
     """Number of items of each list."""
     if family_of(value.type) in ("text", "bytes"):
-        raise FilterError(f"expected a list, got {value.type}", cure="Use length() for text.")
+        raise FilterError(f"expected a list, got {value.type}", cure="Use length() for strings.")
     result = pc.list_value_length(_require_list(value, "array_length"))
     return cast(result, pa.int64())[0] if is_scalar(value) else cast(result, pa.int64())
 
@@ -92,7 +94,7 @@ def element(lists: Value, index: Value) -> Value:
     """The item at a position counted from 1, from the end when negative; null beyond the ends."""
     rows = _require_list(lists, "an index")
     if not isinstance(index, pa.Scalar) or not pa.types.is_integer(index.type):
-        raise FilterError("a list index is a constant whole number, counted from 1")
+        raise FilterError("a list index must be a constant integer, counted from 1")
     position = index.as_py()
     lengths = pc.fill_null(pc.list_value_length(rows), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]

@@ -29,7 +29,7 @@ def parse_number(text: str) -> int | float:
     (12, 1000.0, 0.5)
     """
     if len(text) > 400:
-        raise FilterError(f"a number of {len(text)} digits", cure="Write a number that fits 64 bits.")
+        raise FilterError(f"a number of {len(text)} digits is too long", cure="Write a number that fits 64 bits.")
     try:
         return int(text) if text.isdigit() else float(text)
     except ValueError:
@@ -45,7 +45,7 @@ def decode_hex(text: str) -> bytes:
     try:
         return bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
     except ValueError:
-        raise FilterError(f"X'{text}' is not hex") from None
+        raise FilterError(f"X'{text}' is not hexadecimal") from None
 
 
 def parse_interval(amount: str, unit: str) -> dt.timedelta:
@@ -57,12 +57,15 @@ def parse_interval(amount: str, unit: str) -> dt.timedelta:
     seconds = _UNIT_SECONDS.get(unit.upper().removesuffix("S"))
     if seconds is None:
         raise FilterError(
-            f"an interval of {amount} {unit or '(no unit)'}", cure=f"Units: {', '.join(_UNIT_SECONDS).lower()}."
+            f"unknown unit of an interval: {amount} {unit or '(no unit)'}",
+            cure=f"Known units: {', '.join(_UNIT_SECONDS).lower()}.",
         )
     try:
         return dt.timedelta(seconds=float(amount) * seconds)
     except (ValueError, OverflowError):
-        raise FilterError(f"an interval of {amount!r} {unit}", cure="Write a number before the unit.") from None
+        raise FilterError(
+            f"an interval needs a number, got {amount!r} {unit}", cure="Write a number before the unit."
+        ) from None
 
 
 def parse_instant(text: str) -> Instant:

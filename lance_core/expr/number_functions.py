@@ -28,7 +28,7 @@ def shift(op: str, left: Value, right: Value) -> Value:
     """`left << right` or `left >> right` of whole numbers, bits that leave their type lost. Raises FilterError."""
     first, second = plain(left), plain(right)
     if not {family_of(first.type), family_of(second.type)} <= {"int", "null"}:
-        raise FilterError(f"{first.type} {op} {second.type} has no meaning", cure="CAST to a whole number.")
+        raise FilterError(f"{first.type} {op} {second.type} is not a supported operation", cure="CAST to an integer.")
     kind = _shifted_type(first, second)
     rows = next((len(side) for side in (first, second) if not is_scalar(side)), 1)
     columns = [repeat(cast(side, kind), rows) if is_scalar(side) else cast(side, kind) for side in (first, second)]
@@ -112,7 +112,7 @@ def _whole(function: Callable[..., int]) -> Callable[..., Value]:
     def called(*values: Value) -> Value:
         for value in values:
             if family_of(value.type) not in ("int", "null"):
-                raise FilterError(f"expected a whole number, got {value.type}", cure="CAST it.")
+                raise FilterError(f"expected an integer, got {value.type}", cure="CAST it.")
         return by_row(function, pa.int64(), *values)
 
     return called
@@ -120,7 +120,7 @@ def _whole(function: Callable[..., int]) -> Callable[..., Value]:
 
 def _factorial(number: int) -> int:
     if number > 20:
-        raise FilterError(f"the factorial of {number} has more than 64 bits")
+        raise FilterError(f"the factorial of {number} does not fit in 64 bits")
     return math.factorial(max(number, 0))
 
 

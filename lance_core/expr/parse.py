@@ -30,7 +30,7 @@ MAX_CHARACTERS = 16 << 20
 MAX_DEPTH = 256
 MAX_OPERATORS = 5000
 _PIECES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|[()\[\]]|\b(?:and|or|not|case)\b", re.IGNORECASE)
-_JOIN = "Compare with many values by IN (...), or join with a table of them."
+_JOIN = "To compare with many values, use IN (...) or join with a table of the values."
 
 
 def parse_filter(sql: str, schema: pa.Schema) -> Expr:
@@ -46,7 +46,7 @@ def parse_filter(sql: str, schema: pa.Schema) -> Expr:
     found = type_of(expr, schema)
     if not (pa.types.is_boolean(found) or pa.types.is_null(found)):
         raise FilterError(
-            f"the filter {sql!r} gives {found}, expected true or false", cure="Compare it with something, as in `x > 0`."
+            f"the filter {sql!r} returns {found}, expected a boolean", cure="Add a comparison, for example `x > 0`."
         )
     return expr
 
@@ -54,7 +54,7 @@ def parse_filter(sql: str, schema: pa.Schema) -> Expr:
 def parse_value(sql: str, schema: pa.Schema) -> Expr:
     """Any SQL expression over the columns of `schema`, for computed columns. Raises FilterError as `parse_filter` does."""
     if not isinstance(sql, str) or not sql.strip():
-        raise FilterError(f"expected an SQL expression, got {sql!r}", cure="Leave the filter out to take all rows.")
+        raise FilterError(f"expected an SQL expression, got {sql!r}", cure="Omit the filter to read all rows.")
     check_size(sql)
     tree = _parse_tree(sql)
     try:
@@ -72,7 +72,7 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
 def check_size(sql: str) -> None:
     """FilterError for text that is too long, too deep, or has too many operators; in time that grows with its length."""
     if len(sql) > MAX_CHARACTERS:
-        raise FilterError(f"the filter has {len(sql):,} characters, at most {MAX_CHARACTERS:,} are read", cure=_JOIN)
+        raise FilterError(f"the filter has {len(sql):,} characters, the limit is {MAX_CHARACTERS:,}", cure=_JOIN)
     depth = deepest = operators = 0
     for match in _PIECES.finditer(sql):
         piece = match.group()
@@ -86,7 +86,7 @@ def check_size(sql: str) -> None:
     if deepest > MAX_DEPTH:
         raise _too_deep(sql)
     if operators > MAX_OPERATORS:
-        raise FilterError(f"the filter has {operators:,} ANDs, ORs and NOTs, at most {MAX_OPERATORS:,} are read", cure=_JOIN)
+        raise FilterError(f"the filter has {operators:,} ANDs, ORs and NOTs, the limit is {MAX_OPERATORS:,}", cure=_JOIN)
 
 
 def _parse_tree(sql: str) -> Any:
@@ -102,7 +102,9 @@ def _parse_tree(sql: str) -> Any:
         raise FilterError(f"cannot parse {_shorten(sql)!r}: {_explain(error)}", cure=_SYNTAX_CURE) from None
 
 
-_SYNTAX_CURE = "Write what may follow WHERE; put names with spaces or dots in backticks and text in single quotes."
+_SYNTAX_CURE = (
+    "Write the expression as after WHERE; put names with spaces or dots in backticks and strings in single quotes."
+)
 
 
 def _explain(error: Any) -> str:
@@ -259,7 +261,7 @@ def _is(translator: _Translator, node: Any) -> Expr:
 
 def _in(translator: _Translator, node: Any) -> Expr:
     if node.args.get("query") is not None or node.args.get("unnest") is not None or not node.expressions:
-        raise FilterError(f"{node.sql()!r} is not supported in a filter", cure="IN takes a list of one value or more.")
+        raise FilterError(f"{node.sql()!r} is not supported in a filter", cure="IN needs a list of at least one value.")
     return _negated(node, ast.In(translator.translate(node.this), translator.all(node.expressions)))
 
 
@@ -286,7 +288,7 @@ def _escape(translator: _Translator, node: Any) -> Expr:
         return ast.Not(replace(like.item, escape=character))
     if isinstance(like, ast.Like):
         return replace(like, escape=character)
-    raise FilterError("ESCAPE belongs after LIKE or ILIKE")
+    raise FilterError("ESCAPE may only follow LIKE or ILIKE")
 
 
 def _negated(node: Any, expr: Expr) -> Expr:
@@ -359,6 +361,6 @@ _HANDLERS: dict[str, Callable[[_Translator, Any], Expr]] = {
     "If": _if,
 }
 _SUPPORTED = (
-    "Filters know comparisons, AND, OR, NOT, IS NULL, IS TRUE, IN, BETWEEN, LIKE, ILIKE, CASE, CAST, arithmetic, `||`, "
+    "Filters support comparisons, AND, OR, NOT, IS NULL, IS TRUE, IN, BETWEEN, LIKE, ILIKE, CASE, CAST, arithmetic, `||`, "
     "`a.b`, `list[1]` and the functions in the documentation."
 )

@@ -30,7 +30,7 @@ def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -
 
     def match(values: Value, text: str) -> Value:
         if len(text) > MAX_PATTERN:
-            raise FilterError(f"a LIKE pattern has {len(text):,} characters, at most {MAX_PATTERN:,} are read")
+            raise FilterError(f"a LIKE pattern has {len(text):,} characters, the limit is {MAX_PATTERN:,}")
         regex = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
         return pc.match_substring_regex(values, regex)
 
@@ -40,7 +40,7 @@ def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -
 def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
     """Whether a regular expression (RE2) is found anywhere in the text."""
     if set(flags) - set("ims"):
-        raise FilterError(f"unknown flags {flags!r} of a regular expression", cure="Use some of i, m, s.")
+        raise FilterError(f"unknown regular expression flags {flags!r}", cure="Known flags: i, m, s.")
     prefix = f"(?{flags})" if flags else ""
     return _for_each_pattern(item, pattern, lambda values, text: pc.match_substring_regex(values, prefix + text))
 
@@ -70,7 +70,7 @@ def _groups(value: Value, pattern: Value, flags: int) -> list[str] | None:
     try:
         found = re.search(pattern.as_py(), value.as_py(), flags)
     except re.error as error:
-        raise FilterError(f"the groups of {pattern.as_py()!r} cannot be found: {error}") from error
+        raise FilterError(f"cannot determine the groups of {pattern.as_py()!r}: {error}") from error
     if found is None:
         return None
     return [group for group in found.groups() if group is not None] if found.re.groups else [found.group(0)]

@@ -44,7 +44,7 @@ def _made(name: str, function: Callable[..., Any], kind: pa.DataType, families: 
         plains = [plain(value) for value in values]
         for value, family in zip(plains, families, strict=False):
             if family_of(value.type) not in (*family.split("|"), "null"):
-                raise FilterError(f"{name} takes {family} here, got {value.type}", cure="CAST it.")
+                raise FilterError(f"{name} expects {family}, got {value.type}", cure="CAST it.")
         return by_row(function, kind, *plains)
 
     return call
@@ -52,7 +52,7 @@ def _made(name: str, function: Callable[..., Any], kind: pa.DataType, families: 
 
 def _sized(text: str) -> str:
     if len(text) > MAX_TEXT:
-        raise FilterError(f"a text of {len(text):,} characters, at most {MAX_TEXT:,} are made")
+        raise FilterError(f"the function returns a string of {len(text):,} characters, the limit is {MAX_TEXT:,}")
     return text
 
 
@@ -66,13 +66,13 @@ def _right(text: str, count: int) -> str:
 
 def _replace(text: str, old: str, new: str) -> str:
     if text.count(old) * len(new) > MAX_TEXT:
-        raise FilterError(f"replace makes a text of more than {MAX_TEXT:,} characters")
+        raise FilterError(f"replace returns a string of more than {MAX_TEXT:,} characters")
     return text.replace(old, new)
 
 
 def _repeat(text: str, count: int) -> str:
     if len(text) * count > MAX_TEXT:
-        raise FilterError(f"repeat makes a text of more than {MAX_TEXT:,} characters")
+        raise FilterError(f"repeat returns a string of more than {MAX_TEXT:,} characters")
     return text * max(count, 0)
 
 
@@ -91,7 +91,7 @@ def _rpad(text: str, count: int, fill: str = " ") -> str:
 
 def _split_part(text: str, by: str, number: int) -> str:
     if number == 0:
-        raise FilterError("split_part counts from 1, or back from -1")
+        raise FilterError("the index of split_part counts from 1, or from -1 backwards, and cannot be 0")
     parts = text.split(by) if by else [text]
     at = number - 1 if number > 0 else len(parts) + number
     return parts[at] if 0 <= at < len(parts) else ""
@@ -121,7 +121,7 @@ def _translate(text: str, old: str, new: str) -> str:
 
 def _levenshtein(left: str, right: str) -> int:
     if len(left) * len(right) > MAX_TEXT:
-        raise FilterError("levenshtein of texts that are too long")
+        raise FilterError("the strings are too long for levenshtein")
     before = list(range(len(right) + 1))
     for number, letter in enumerate(left, 1):
         row = [number]
@@ -133,7 +133,7 @@ def _levenshtein(left: str, right: str) -> int:
 
 def _chr(number: int) -> str:
     if not 0 <= number < 0x110000 or 0xD800 <= number < 0xE000:
-        raise FilterError(f"no character has the number {number}")
+        raise FilterError(f"no character has the code {number}")
     return chr(number)
 
 
@@ -143,7 +143,7 @@ def _bytes_of(value: str | bytes) -> bytes:
 
 def _digest(value: str | bytes, name: str) -> bytes:
     if name.lower() not in _HASHES:
-        raise FilterError(f"no digest {name!r}", cure=f"Known: {', '.join(_HASHES)}.")
+        raise FilterError(f"unknown digest {name!r}", cure=f"Known: {', '.join(_HASHES)}.")
     return hashlib.new(name.lower(), _bytes_of(value), usedforsecurity=False).digest()
 
 
@@ -152,7 +152,7 @@ def _encode(value: str | bytes, name: str) -> str:
         return _bytes_of(value).hex()
     if name.lower() == "base64":
         return base64.b64encode(_bytes_of(value)).decode().rstrip("=")
-    raise FilterError(f"no encoding {name!r}", cure="Known: hex, base64.")
+    raise FilterError(f"unknown encoding {name!r}", cure="Known: hex, base64.")
 
 
 def _stripped(name: str, how: Callable[[str, str], str]) -> tuple[int, int, Callable[..., Value]]:

@@ -77,7 +77,9 @@ class IndexFolder:
         if name in found.files:
             sums = found.files[name]
             if size not in (None, sums.size):
-                raise CorruptFileError(f"{path} has {size} bytes in the manifest, {sums.size} in its checksums")
+                raise CorruptFileError(
+                    f"{path} has {size} bytes according to the manifest, {sums.size} according to its checksums"
+                )
             store, size = CheckedStore(store, sums, chunk=found.chunk), sums.size
         opened = open_file(store, path, size=size)
         if opened.num_rows > max(_FEW_ROWS, _ROWS_A_BYTE * opened.file_size):
@@ -208,7 +210,7 @@ def metadata_of(opened: OpenFile, key: str, default: bytes | None = None) -> byt
     """A key of an index file's metadata. Raises CorruptFileError when it is missing and there is no default."""
     found = opened.schema.metadata.get(key, default)
     if found is None:
-        raise CorruptFileError(f"{opened.path} lacks the metadata key {key!r}", cure="Build the index anew.")
+        raise CorruptFileError(f"{opened.path} has no metadata key {key!r}", cure="Rebuild the index.")
     return found
 
 

@@ -129,19 +129,21 @@ class CheckedStore(WrappedStore):
 
     def _widened(self, path: str, item: ByteRange) -> ByteRange:
         if item.end > self._sums.size:
-            raise CorruptFileError(f"{path}: bytes {item.start} to {item.end} of a file of {self._sums.size} are asked for")
+            raise CorruptFileError(
+                f"{path}: bytes {item.start} to {item.end} were requested, the file has {self._sums.size}"
+            )
         chunks = self._chunks(item)
         return ByteRange(chunks.start * self._chunk, min(chunks.stop * self._chunk, self._sums.size))
 
     def _check(self, path: str, wide: ByteRange, view: memoryview) -> None:
         if len(view) != wide.end - wide.start:
-            raise CorruptFileError(f"{path} is shorter than it was written: {self._sums.size} bytes")
+            raise CorruptFileError(f"{path} is truncated: it was written with {self._sums.size} bytes")
         for number in self._chunks(wide):
             start = number * self._chunk - wide.start
             if number not in self._known and zlib.crc32(view[start : start + self._chunk]) != self._sums.sums[number]:
                 raise CorruptFileError(
-                    f"{path}: the bytes from {number * self._chunk} on are not those that were written",
-                    cure="Build the index anew.",
+                    f"{path}: the checksum of the bytes from {number * self._chunk} on does not match",
+                    cure="Rebuild the index.",
                 )
             self._known.add(number)
 
@@ -186,22 +188,22 @@ def decode_sums(data: Buffer, *, what: str) -> FolderSums:
     raw = bytes(data)
     body = raw[9:]
     if raw[:9] != b"%08x\n" % zlib.crc32(body):
-        raise CorruptFileError(f"{what} is damaged", cure="Build the index anew.")
+        raise CorruptFileError(f"{what} is damaged", cure="Rebuild the index.")
     # A CRC is no signature: whoever can write the file can write one that fits.
     try:
         value = json.loads(body)
         chunk = value["chunk"]
         if type(chunk) is not int or not 0 < chunk <= _PIECE:
-            raise ValueError(f"chunks of {chunk!r}")
+            raise ValueError(f"invalid chunk size {chunk!r}")
         files = {str(name): _file_sums(size, sums, chunk) for name, (size, sums) in value["files"].items()}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptFileError(f"{what} does not say what checksums say: {error}", cure="Build the index anew.") from error
+        raise CorruptFileError(f"{what} is not a valid checksum file: {error}", cure="Rebuild the index.") from error
     return FolderSums(files, chunk, is_written=True)
 
 
 def _file_sums(size: int, sums: str, chunk: int) -> FileSums:
     if type(size) is not int or size < 0:
-        raise ValueError(f"a file of {size!r} bytes")
+        raise ValueError(f"invalid file size {size!r}")
     if len(sums) != -(-size // chunk) * 8:
-        raise ValueError(f"{len(sums) // 8} checksums of {size} bytes in chunks of {chunk}")
+        raise ValueError(f"{len(sums) // 8} checksums for {size} bytes in chunks of {chunk}")
     return FileSums(size, tuple(int(sums[at : at + 8], 16) for at in range(0, len(sums), 8)))

@@ -26,8 +26,8 @@ def memory_bytes(limit: object = None) -> int:
     if limit is not None:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit << 20 < MIN_MEMORY:
             raise InputError(
-                f"{OPTION}={limit!r} MiB: an index cannot be built in so little memory",
-                cure=f"Pass a whole number of MiB, at least {MIN_MEMORY >> 20}, or leave it out.",
+                f"{OPTION}={limit!r} MiB is too little memory to build an index",
+                cure=f"Pass an integer number of MiB, at least {MIN_MEMORY >> 20}, or omit it.",
             )
         return limit << 20
     text = os.environ.get(MEMORY_VARIABLE, "")
@@ -35,7 +35,7 @@ def memory_bytes(limit: object = None) -> int:
         return DEFAULT_MEMORY
     if not text.isdigit() or int(text) < MIN_MEMORY:
         raise InputError(
-            f"{MEMORY_VARIABLE}={text!r}: an index cannot be built in so little memory",
+            f"{MEMORY_VARIABLE}={text!r} is too little memory to build an index",
             cure=f"Set it to at least {MIN_MEMORY} bytes.",
         )
     return int(text)

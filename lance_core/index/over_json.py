@@ -69,7 +69,7 @@ def json_kind(kinds: Sequence[IndexKind]) -> IndexKind:
         documents, ids = gather(batches, value_type)
         values = extract(documents, path)
         if not target.accepts(values.type):
-            raise InputError(f"{target.name} does not index {values.type}, which is what {path!r} holds")
+            raise InputError(f"{target.name} does not support {values.type}, the type of the values at {path!r}")
         schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
         batch = pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)
         return target.train(folder, [batch], values.type, **options)
@@ -87,18 +87,22 @@ def json_kind(kinds: Sequence[IndexKind]) -> IndexKind:
     def open_index(folder: IndexFolder, _type: pa.DataType, _path: tuple[str, ...]) -> OpenIndex:
         details = decode_details(folder.details) if folder.details is not None else None
         if not isinstance(details, JsonDetails) or details.target is None:
-            raise CorruptFileError(f"{folder.path}: the entry of a JSON index does not say what is under it")
+            raise CorruptFileError(f"{folder.path}: the manifest entry of this JSON index does not name its target index")
         target = next((kind for kind in targets.values() if kind.details == details.target.kind), None)
         if target is None:
-            raise UnsupportedFeatureError(f"{folder.path}: a JSON index over {details.target.kind} is not searched here")
+            raise UnsupportedFeatureError(
+                f"{folder.path}: searching a JSON index over {details.target.kind} is not implemented"
+            )
         return JsonIndex(folder, details, target)
 
     def options_of(folder: IndexFolder, details: Details | None) -> Mapping[str, Any]:
         if not isinstance(details, JsonDetails) or details.target is None:
-            raise CorruptFileError(f"{folder.path}: the entry of a JSON index does not say what is under it")
+            raise CorruptFileError(f"{folder.path}: the manifest entry of this JSON index does not name its target index")
         target = next((kind for kind in targets.values() if kind.details == details.target.kind), None)
         if target is None:
-            raise UnsupportedFeatureError(f"{folder.path}: a JSON index over {details.target.kind} is not built here")
+            raise UnsupportedFeatureError(
+                f"{folder.path}: building a JSON index over {details.target.kind} is not implemented"
+            )
         options = dict(target.options_of(folder, decode_details(details.target)))
         return {"path": details.path, "target_index_type": target.name, "target_index_parameters": options}
 
@@ -191,8 +195,8 @@ def extract(documents: Any, path: str) -> Any:
         return pa.array(values, pa.string())
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputError(
-        f"the values at {path!r} are of the types {names}; expected numbers, texts or truth values alone",
-        cure="Index a path whose values are of one type.",
+        f"the values at {path!r} have the types {names}; expected only numbers, only strings or only booleans",
+        cure="Index a path whose values have one type.",
     )
 
 

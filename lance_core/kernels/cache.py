@@ -50,7 +50,7 @@ class KernelCache:
             try:
                 found = self._load(target_context, data)
             except Exception:
-                _LOG.warning("the compiled kernel %s cannot be loaded; it is compiled anew", folder / file, exc_info=True)
+                _LOG.warning("the compiled kernel %s cannot be loaded and is compiled again", folder / file, exc_info=True)
                 continue
             self.was_found = True
             return found
@@ -60,7 +60,7 @@ class KernelCache:
         """Keep a compiled variant in the first folder that this user may write."""
         folder = writable_folder()
         if folder is None:
-            _LOG.warning("no writable folder for compiled kernels: each process compiles anew. Set NUMBA_CACHE_DIR.")
+            _LOG.warning("no writable folder for compiled kernels: each process compiles them again. Set NUMBA_CACHE_DIR.")
             return
         path = folder / f"{self._name}-{self._digest(compiled.codegen.magic_tuple())}{_SUFFIX}"
         try:
@@ -71,7 +71,7 @@ class KernelCache:
             Path(temporary).chmod(0o644)
             Path(temporary).replace(path)
         except OSError as error:
-            _LOG.warning("the compiled kernel %s cannot be kept: %s", path, error)
+            _LOG.warning("the compiled kernel %s cannot be cached: %s", path, error)
 
 
 def is_kept(name: str) -> bool:

@@ -294,7 +294,7 @@ def _checked_moves() -> dict[str, Any]:
 
     def load(array: Any, position: int) -> Any:
         if position < 0 or position + 8 > len(array):
-            raise IndexError("eight bytes beyond an array are read")
+            raise IndexError("a kernel read eight bytes beyond an array")
         value = np.uint64(0)
         for place in range(8):
             value |= np.uint64(array[position + place]) << np.uint64(8 * place)
@@ -302,7 +302,7 @@ def _checked_moves() -> dict[str, Any]:
 
     def store(array: Any, position: int, value: Any) -> None:
         if position < 0 or position + 8 > len(array):
-            raise IndexError("eight bytes beyond an array are written")
+            raise IndexError("a kernel wrote eight bytes beyond an array")
         for place in range(8):
             array[position + place] = np.uint8((np.uint64(value) >> np.uint64(8 * place)) & np.uint64(255))
 

@@ -54,7 +54,7 @@ def portable_size(data: bytes | memoryview, *, what: str = "bitmap") -> int:
     else:
         raise _damaged(what, f"its cookie is {cookie:#x}")
     if count > 1 << 16 or position + 4 * count > total:
-        raise _damaged(what, f"{count} containers do not fit into {total} bytes")
+        raise _damaged(what, f"{count} containers do not fit in {total} bytes")
     header = np.frombuffer(view, dtype="<u2", count=2 * count, offset=position).reshape(count, 2)
     keys, cardinalities = header[:, 0].astype(np.int64), header[:, 1].astype(np.int64) + 1
     if np.any(keys[1:] <= keys[:-1]):
@@ -82,7 +82,7 @@ def _containers_end(
         if offsets_at is not None:
             stored = int.from_bytes(view[offsets_at + 4 * index : offsets_at + 4 * index + 4], "little")
             if stored != position:
-                raise _damaged(what, f"container {index} is said to start at {stored}, it starts at {position}")
+                raise _damaged(what, f"container {index} declares its start at {stored}, but starts at {position}")
         if runs and runs[index // 8] >> (index % 8) & 1:
             position = _check_runs(view, position, what=what)
         elif cardinality <= 4096:
@@ -95,10 +95,10 @@ def _containers_end(
         else:
             words = view[position : position + 8192]
             if len(words) == 8192 and int(np.unpackbits(np.frombuffer(words, dtype=np.uint8)).sum()) != cardinality:
-                raise _damaged(what, f"bitmap container {index} does not hold {cardinality} values")
+                raise _damaged(what, f"bitmap container {index} does not contain {cardinality} values")
             position += 8192
     if position > total:
-        raise _damaged(what, f"its containers need {position} bytes, there are {total}")
+        raise _damaged(what, f"its containers need {position} bytes, it has {total}")
     return position
 
 
@@ -112,7 +112,7 @@ def _check_runs(view: memoryview, position: int, *, what: str) -> int:
     runs = np.frombuffer(view, dtype="<u2", count=2 * num_runs, offset=position + 2).astype(np.int64).reshape(num_runs, 2)
     ends = runs[:, 0] + runs[:, 1]
     if np.any(ends > 0xFFFF) or np.any(runs[1:, 0] <= ends[:-1]):
-        raise _damaged(what, "runs overlap or leave their container")
+        raise _damaged(what, "runs overlap or exceed their container")
     return stop
 
 
@@ -202,7 +202,7 @@ def decode_address_map(data: bytes | memoryview, *, what: str = "row address map
         fragment, size = _ENTRY.unpack_from(view, position)
         position += 8
         if size > len(view) - position:
-            raise _damaged(what, f"the bitmap of fragment {fragment} is said to have {size} bytes")
+            raise _damaged(what, f"the bitmap of fragment {fragment} declares {size} bytes, which exceeds the map")
         parts[fragment] = decode_bitmap(view[position : position + size], what=what) if size else None
         position += size
     if position != len(view):
@@ -224,5 +224,5 @@ def encode_address_map(parts: Mapping[int, BitMap | None]) -> bytes:
 
 def _plausible(count: int, rest: int, smallest: int, *, what: str) -> int:
     if count * smallest > rest:
-        raise _damaged(what, f"{count} entries do not fit into {rest} bytes")
+        raise _damaged(what, f"{count} entries do not fit in {rest} bytes")
     return count

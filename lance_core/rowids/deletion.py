@@ -87,7 +87,7 @@ def _decode_array(data: bytes, *, what: str) -> UInt32Array:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptFileError(f"{what} is not an Arrow file: {error}", cure="The file is damaged.") from error
     if table.num_columns != 1 or table.schema.field(0).type != pa.uint32() or table.column(0).null_count:
-        raise CorruptFileError(f"{what} has the columns {table.schema}, expected one of non-null uint32")
+        raise CorruptFileError(f"{what} has the columns {table.schema}, expected one column of non-null uint32")
     values: UInt32Array = table.column(0).to_numpy().astype(np.uint32, copy=False)
     return values
 

@@ -35,7 +35,7 @@ def claimed_size(data: bytes | memoryview, *, what: str) -> int:
 
 def _blocks(view: memoryview) -> Iterator[tuple[int, int, int]]:
     if len(view) < 18 or bytes(view[-6:]) != _MAGIC:
-        raise struct.error("it does not end as one")
+        raise struct.error("it does not end with the Arrow magic bytes")
     (size,) = struct.unpack_from("<i", view, len(view) - 10)
     start = len(view) - 10 - size
     if size <= 0 or start < 8:
@@ -49,7 +49,7 @@ def _blocks(view: memoryview) -> Iterator[tuple[int, int, int]]:
 
 def _claimed(view: memoryview, offset: int, metadata: int, body: int) -> int:
     if min(offset, metadata, body) < 0 or offset + metadata + body > len(view):
-        raise struct.error("a record batch is outside of the file")
+        raise struct.error("a record batch is outside the file")
     message = view[offset : offset + metadata]
     skipped = 8 if bytes(message[:4]) == b"\xff\xff\xff\xff" else 4
     message = message[skipped:]
@@ -68,7 +68,7 @@ def _claimed(view: memoryview, offset: int, metadata: int, body: int) -> int:
 
 def _uint(view: memoryview, at: int) -> int:
     if at < 0:
-        raise struct.error("a table points outside of the message")
+        raise struct.error("a table points outside the message")
     return int(struct.unpack_from("<I", view, at)[0])
 
 
@@ -80,7 +80,7 @@ def _field(view: memoryview, table: int, number: int) -> int | None:
     """Where a field of a table is; None when it is left out."""
     vtable = table - int(struct.unpack_from("<i", view, table)[0])
     if vtable < 0:
-        raise struct.error("a table points outside of the message")
+        raise struct.error("a table points outside the message")
     (size,) = struct.unpack_from("<H", view, vtable)
     place = 4 + 2 * number
     if place + 2 > size:

@@ -69,13 +69,13 @@ def _decode_run(data: memoryview) -> VersionRun:
 
 def _bytes(value: int | memoryview) -> memoryview:
     if isinstance(value, int):
-        raise CorruptFileError("a number stands where a row id message should hold a nested message")
+        raise CorruptFileError("a row id message has a number where a nested message is expected")
     return value
 
 
 def _int(value: int | memoryview) -> int:
     if not isinstance(value, int):
-        raise CorruptFileError("bytes stand where a row id message should hold a number")
+        raise CorruptFileError("a row id message has bytes where a number is expected")
     return value
 
 
@@ -86,7 +86,7 @@ def _fields(data: memoryview) -> Mapping[int, int | memoryview]:
 def _decode_segment(data: memoryview) -> Segment:
     arms = [(number, _bytes(value)) for number, value in walk_fields(data) if number in _DECODERS]
     if not arms:
-        raise CorruptFileError("a row id segment has none of the five known encodings")
+        raise CorruptFileError("a row id segment has an unknown encoding")
     number, body = arms[-1]
     return _DECODERS[number](body)
 
@@ -106,7 +106,7 @@ def _decode_holes(data: memoryview) -> Segment:
     start, end = _span(fields)
     holes = np.sort(_decode_array(_bytes(fields.get(3, memoryview(b"")))))
     if len(holes) and (int(holes[0]) < start or int(holes[-1]) >= end or bool(np.any(holes[1:] == holes[:-1]))):
-        raise CorruptFileError(f"the holes of a row id segment are outside {start}..{end} or repeat")
+        raise CorruptFileError(f"the holes of a row id segment are outside {start}..{end} or repeated")
     return RangeWithHoles(start, end, holes)
 
 

@@ -115,7 +115,7 @@ MAX_ID = (1 << 64) - 1
 def check_span(start: int, end: int) -> None:
     """Refuse a range that runs backwards or that no table could have, before anything is allocated for it."""
     if end < start or end - start > MAX_SPAN:
-        raise CorruptFileError(f"a row id segment spans {start}..{end}, which no fragment can")
+        raise CorruptFileError(f"a row id segment spans {start}..{end}, more than a fragment can have")
 
 
 def segment_of(values: UInt64Array) -> Segment:

@@ -60,7 +60,7 @@ class AddressSet:
             if rows is None:
                 continue
             if mine is None and len(rows):
-                raise ValueError(f"fragment {fragment} stands for all its rows; call resolved() with its row count first")
+                raise ValueError(f"fragment {fragment} is selected whole; call resolved() with its row count first")
             merged[fragment] = None if mine is None else mine - rows
         return AddressSet(_without_empty(merged))
 
@@ -95,7 +95,7 @@ class AddressSet:
         parts = []
         for fragment, rows in sorted(self.fragments.items()):
             if rows is None:
-                raise ValueError(f"fragment {fragment} stands for all its rows; call resolved() first")
+                raise ValueError(f"fragment {fragment} is selected whole; call resolved() first")
             parts.append(bitmap_array(rows).astype(np.uint64) | np.uint64(fragment << OFFSET_BITS))
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint64)
 
@@ -149,6 +149,6 @@ def encode_address_treemap(addresses: AddressSet, *, runs: bool = True) -> bytes
     parts: dict[int, BitMap] = {}
     for fragment, rows in addresses.fragments.items():
         if rows is None:
-            raise ValueError(f"fragment {fragment} stands for all its rows; call resolved() first")
+            raise ValueError(f"fragment {fragment} is selected whole; call resolved() first")
         parts[fragment] = rows
     return encode_treemap(parts, runs=runs)

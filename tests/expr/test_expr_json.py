@@ -53,7 +53,7 @@ def test_what_does_not_convert_is_an_error(uri: str, where: str) -> None:
 
 @pytest.mark.parametrize("path", ["a.", "$..a", "$.a[", "$[x]", "$a", "[-1]"])
 def test_what_is_no_path(uri: str, path: str) -> None:
-    with pytest.raises(FilterError, match="no JSON path"):
+    with pytest.raises(FilterError, match="not a JSON path"):
         dataset(uri).to_table(filter=f"json_exists(j, '{path}')")
 
 

@@ -119,5 +119,5 @@ def test_places(kind: str) -> None:
         for wrong in (np.append(stored, ids[:1]), stored[1:]):
             once, found = Once(len(ids)), Places(ids).of(wrong)
             once.note(found[found >= 0])
-            with pytest.raises(CorruptFileError, match="missing, or there twice"):
+            with pytest.raises(CorruptFileError, match="missing or contained twice"):
                 once.require_all()

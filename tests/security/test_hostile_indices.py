@@ -48,7 +48,7 @@ def test_a_graph_of_many_levels_is_refused_before_they_are_laid_out(levels: int)
     told = {"level_offsets": [0, *range(rows, rows + levels)], "entry_point": 0}
     schema = schema_from_arrow(graph.SCHEMA)
     opened: Any = SimpleNamespace(path="index.idx", schema=schema, read=lambda **_: pytest.fail("nothing was read"))
-    with pytest.raises(CorruptFileError, match="levels with nodes"):
+    with pytest.raises(CorruptFileError, match="levels have nodes"):
         graph.read(opened, 0, rows + levels - 1, told, num_rows=rows)
 
 

@@ -97,7 +97,7 @@ def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri}: {error}",
             uri=snapshot.uri,
-            cure="Build the index anew.",
+            cure="Rebuild the index.",
         ) from error
     return folder
 

@@ -169,7 +169,7 @@ def warn_skipped(snapshot: Snapshot, index: IndexMetadata, error: Exception, tru
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",
             uri=snapshot.uri,
-            cure="Build it anew, drop it, or leave strict_index out.",
+            cure="Rebuild or drop the index, or omit strict_index.",
         ) from error
     if isinstance(error, UnsupportedFeatureError):
         _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, error)
@@ -201,7 +201,7 @@ def compare(
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.
         if isinstance(error, LanceError) and not isinstance(error, InputError):
             raise
-        raise CorruptFileError(f"it cannot be compared with its column: {error}", cure="Build the index anew.") from error
+        raise CorruptFileError(f"it cannot be compared with its column: {error}", cure="Rebuild the index.") from error
 
 
 def _rows_of(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]) -> Iterator[pa.RecordBatch]:
@@ -261,7 +261,7 @@ def recheck_rows(snapshot: Snapshot, part: Expr, rows: AddressSet) -> bool:
         task = FragmentTask(fragment, 0, fragment.num_rows, Picked(offsets, plan))
         living = int(is_living(reader_of(snapshot, fragment).deleted, offsets).sum())
         if len(selected_offsets(snapshot, plan, task)) != living:
-            raise CorruptFileError("it finds rows that do not match", cure="Build the index anew.")
+            raise CorruptFileError("it finds rows that do not match", cure="Rebuild the index.")
     return True
 
 

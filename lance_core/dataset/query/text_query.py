@@ -79,7 +79,7 @@ class TextScan:
                 raise CorruptFileError(
                     f"a full text index of {self.snapshot.uri} cannot be searched: {error}",
                     uri=self.snapshot.uri,
-                    cure="Build it anew, drop it, or leave strict_index out.",
+                    cure="Rebuild or drop the index, or omit strict_index.",
                 ) from error
             warnings.warn(f"full text indices are left out: {error}", RuntimeWarning, stacklevel=2)
             return search.without_indices().find(self.query)

@@ -176,9 +176,9 @@ class BloomFilter:
         zones_of_rows, told = Zones(self._places), NullCheck(self._nulls)
         for values, ids in in_pieces(batches, self._type):
             zones, is_null = zones_of_rows.of(ids), null_mask(values)
-            require(self._has_null[zones[is_null]].all(), "a zone has nulls and does not tell")
+            require(self._has_null[zones[is_null]].all(), "a zone has nulls, but declares none")
             told.note(ids, is_null)
-            require(self._filters.hold(zones[~is_null], hashes_of(values)), "a filter lacks a value")
+            require(self._filters.hold(zones[~is_null], hashes_of(values)), "a value is missing in its filter")
         told.require_same()
 
     def statistics(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Filters:
         wrong = (sizes <= 0) | (sizes % _BLOCK_BYTES != 0)
         if wide.null_count or wrong.any():
             size = int(sizes[wrong][0]) if wrong.any() else 0
-            raise CorruptFileError(f"{what}: a filter has {size} bytes, expected blocks of {_BLOCK_BYTES}")
+            raise CorruptFileError(f"{what}: a filter has {size} bytes, expected a multiple of {_BLOCK_BYTES}")
         whole = np.frombuffer(wide.buffers()[2] or b"", np.uint8)[int(offsets[0]) : int(offsets[-1])]
         words = whole.view("<u4").reshape(-1, 8)
         return Filters(words, (offsets[:-1] - offsets[0]) // _BLOCK_BYTES, sizes // _BLOCK_BYTES)

@@ -120,13 +120,13 @@ class BTree:
         self._path = path
         self._type = value_type
         self._folder = folder
-        require(not any(self._pages.column(place).null_count for place in (2, 3)), "a page without a number")
+        require(not any(self._pages.column(place).null_count for place in (2, 3)), "a page has no number")
         numbers = self._pages.column(3).to_numpy()
         num_pages = -(-self._num_rows // self._page_rows)
         if len(numbers) != num_pages or (num_pages and int(numbers.max()) >= num_pages):
             raise CorruptFileError(
-                f"{folder.path}: {len(numbers)} pages are listed, {self._num_rows} rows make {num_pages}",
-                cure="Build the index anew.",
+                f"{folder.path}: {len(numbers)} pages are listed, {self._num_rows} rows need {num_pages}",
+                cure="Rebuild the index.",
             )
 
     def search(self, part: Expr) -> Answer | None:
@@ -166,10 +166,10 @@ class BTree:
         nulls, ends = values.null_count, np.array([0, len(values) - 1])
         present = values.slice(nulls)
         require(nulls == self._pages.column(2)[row].as_py() and present.null_count == 0, "nulls are not first in a page")
-        require(not_above(present.slice(0, max(len(present) - 1, 0)), present.slice(1)).all(), "a page is not in order")
+        require(not_above(present.slice(0, max(len(present) - 1, 0)), present.slice(1)).all(), "a page is not sorted")
         told = pa.concat_arrays([self._pages.column(place).slice(row, 1) for place in (0, 1)])
         require_same_values(told, values.take(pa.array(ends)))
-        require(len(np.unique(ids)) == len(ids), "a page has a row twice")
+        require(len(np.unique(ids)) == len(ids), "a page contains a row twice")
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is there once with its value; pages are in order, and the table of pages allows for their values."""
@@ -181,7 +181,7 @@ class BTree:
         step = max(1, most // self._page_rows) * self._page_rows
         for batch in self._data.read(batch_size=min(step, max(1, self._num_rows))):
             stored, stored_ids = _columns(batch)
-            require(stored.type == self._type or len(stored) == 0, "its values are of another type")
+            require(stored.type == self._type or len(stored) == 0, "its values have another type than the column")
             pages.note(stored)
             found = rows.of(stored_ids)
             is_here = found >= 0
@@ -189,7 +189,7 @@ class BTree:
                 found, stored = found[is_here], stored.filter(pa.array(is_here))
             once.note(found)
             require_same_values(stored, values.take(pa.array(found)))
-        require(pages.num_rows == self._num_rows, "the file tells another number of rows than it has")
+        require(pages.num_rows == self._num_rows, "the file declares a number of rows that it does not have")
         once.require_all()
         pages.require_bounds()
 

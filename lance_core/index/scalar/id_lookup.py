@@ -30,7 +30,7 @@ _SPARE_SLOTS = 1 << 20
 def require(holds: object, what: str) -> None:
     """Raise CorruptFileError unless it holds."""
     if not holds:
-        raise CorruptFileError(f"it does not say what the column says: {what}", cure="Build the index anew.")
+        raise CorruptFileError(f"the index does not match the column: {what}", cure="Rebuild the index.")
 
 
 class Places:
@@ -155,4 +155,4 @@ class Once:
 
     def require_all(self) -> None:
         """CorruptFileError: a row did not come up, or twice."""
-        require(self._times == len(self._seen) and self._seen.all(), "a row is missing, or there twice")
+        require(self._times == len(self._seen) and self._seen.all(), "a row is missing or contained twice")

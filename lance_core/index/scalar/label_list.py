@@ -96,7 +96,7 @@ class LabelList:
         if sets is None:
             self._compare_pairs(lists, ids, keys)
             return
-        require(len(sets.firsts) == len(keys) + 1, "there are more labels than sets, or fewer")
+        require(len(sets.firsts) == len(keys) + 1, "the numbers of labels and of sets differ")
         # As many pairs as the sets have, each of them in a set: then there are no others.
         rows, holding, total, num_keys = Places(ids), Holding(sets), 0, max(self._postings.num_keys, 1)
         for first in range(0, len(ids), STEP):
@@ -106,7 +106,7 @@ class LabelList:
             require(count == len(numbers), "a row is not in the set of its label")
             total += count
         told = sum(int((rows.of(stored) >= 0).sum()) for _, stored in sets.pairs())
-        require(told == total, "a row is in the set of a label that it has not")
+        require(told == total, "a row is in the set of a label that it does not have")
 
     def _compare_pairs(self, lists: Any, ids: Any, keys: Any) -> None:
         numbers, parents = self._numbered(lists, keys)
@@ -116,7 +116,7 @@ class LabelList:
             is_here = found >= 0
             have.append(positions[is_here] * len(ids) + found[is_here])
         wanted = distinct(numbers * len(ids) + parents)
-        require(np.array_equal(np.sort(np.concatenate(have)), wanted), "the rows of a label are others than in the table")
+        require(np.array_equal(np.sort(np.concatenate(have)), wanted), "the rows of a label differ from the table's")
 
     def _numbered(self, lists: Any, keys: Any) -> tuple[Any, Any]:
         """The number of each label, and of the list it is in; int64."""

@@ -189,7 +189,7 @@ class NGram:
         values, ids = in_order(*gather(batches, self._type))
         texts = values.cast(pa.large_string())
         columns = [batch.column(0) for batch in self._file.read(self._lists)]
-        require(sum(len(column) for column in columns) == len(self._rows_of), "a piece is there twice")
+        require(sum(len(column) for column in columns) == len(self._rows_of), "an n-gram is contained twice")
         sets = RowSets.of(columns, has_sizes=False)
         if sets is None:
             self._compare_pairs(texts, ids, columns)
@@ -202,9 +202,9 @@ class NGram:
         for first, count in _parts_of(texts):
             tokens, rows = pieces_of(texts.slice(first, count))
             numbers = number_of[tokens]
-            require((numbers >= 0).all(), "there is no list of a piece that a row has")
+            require((numbers >= 0).all(), "an n-gram of a row has no list")
             held = holding.count(numbers, ids[first : first + count][rows])
-            require(held >= 0, "a row is not in the list of a piece that it has")
+            require(held >= 0, "a row is missing in the list of an n-gram that it has")
 
     def _compare_pairs(self, texts: Any, ids: Any, columns: list[Any]) -> None:
         tokens, rows = pieces_of(texts)
@@ -217,7 +217,7 @@ class NGram:
             have.append(token * len(ids) + found[found >= 0])
         both = np.sort(np.concatenate([*have, wanted]))
         is_pinned = int((both[1:] == both[:-1]).sum()) == len(wanted)
-        require(is_pinned, "a row is not in the list of a piece that it has")
+        require(is_pinned, "a row is missing in the list of an n-gram that it has")
 
     def statistics(self) -> dict[str, Any]:
         """The number of tokens."""

@@ -37,14 +37,14 @@ class PageEnds:
         starts = np.arange(0, count, self._page_rows)
         numbers = self.num_rows // self._page_rows + np.arange(len(starts))
         self.num_rows += count
-        require(numbers[-1] < len(self._rows_of), "there are more pages than it tells")
+        require(numbers[-1] < len(self._rows_of), "the index has more pages than it declares")
         ends, rows = np.minimum(starts + self._page_rows, count), self._rows_of[numbers]
         if values.null_count:
             is_null = null_mask(values)
             nulls = np.add.reduceat(is_null.astype(np.int64), starts)
             places = np.arange(count) - np.repeat(starts, ends - starts)
             require(np.array_equal(is_null, places < np.repeat(nulls, ends - starts)), "nulls are not first in a page")
-            require((nulls <= self._nulls[rows]).all(), "a page has more nulls than it tells")
+            require((nulls <= self._nulls[rows]).all(), "a page has more nulls than it declares")
             self._require_order(values.drop_null(), np.cumsum(ends - starts - nulls))
         else:
             nulls = np.zeros(len(starts), np.int64)
@@ -61,7 +61,7 @@ class PageEnds:
         follows = not_above(present.slice(0, len(present) - 1), present.slice(1))
         borders = ends[(ends > 0) & (ends < len(present))] - 1
         follows[borders] = True
-        require(follows.all(), "a page is not in order")
+        require(follows.all(), "a page is not sorted")
 
     def require_bounds(self) -> None:
         """CorruptFileError: the table of pages does not allow for a value."""

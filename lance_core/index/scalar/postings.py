@@ -148,7 +148,7 @@ class Postings:
         present = keys.drop_null()
         # Not a number may be there several times, of different bits.
         times = 0 if pa.types.is_floating(keys.type) else len(present) - pc.count_distinct(present).as_py()
-        require(len(present) + 1 >= len(keys) and times == 0, "a key is there twice")
+        require(len(present) + 1 >= len(keys) and times == 0, "a key is contained twice")
 
     def matching(self, test: Expr) -> Any:
         """Positions of the keys that pass a test of the column; int64, ascending."""

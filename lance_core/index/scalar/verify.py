@@ -32,7 +32,7 @@ UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(OFFSET_BITS)
 _PIECE, _MANY_BATCHES = 1 << 16, 256
-_OTHER_NULLS = "other rows are null than in the table"
+_OTHER_NULLS = "its null rows differ from the table's"
 
 
 def require_same_values(stored: Any, values: Any) -> None:
@@ -100,10 +100,10 @@ def not_above(low: Any, high: Any) -> npt.NDArray[np.bool_]:
 def require_bounds(summaries: pa.RecordBatch, numbers: Any, lows: Any, highs: Any) -> None:
     """Stretches `numbers` of a table with min and max have values from `lows` to `highs`, which the table must allow for."""
     least, most = (summaries.column(name).take(pa.array(numbers)) for name in ("min", "max"))
-    require(most.null_count == 0, "a page with values has no largest one")
-    require(not_above(highs.cast(most.type), most).all(), "a page has a value above its largest one")
+    require(most.null_count == 0, "a page with values has no maximum")
+    require(not_above(highs.cast(most.type), most).all(), "a page has a value above its maximum")
     told = least.is_valid()
-    require(not_above(least.filter(told), lows.cast(least.type).filter(told)).all(), "a page has a value below its smallest")
+    require(not_above(least.filter(told), lows.cast(least.type).filter(told)).all(), "a page has a value below its minimum")
 
 
 def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: Any) -> None:
@@ -118,11 +118,11 @@ def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: An
     keys = integer_keys(values)
     cuts = np.append(0, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
     least, most = (summaries.column(name).cast(values.type).take(pa.array(numbers[cuts])) for name in ("min", "max"))
-    require(most.null_count == 0, "a page with values has no largest one")
-    require((np.maximum.reduceat(keys, cuts) <= integer_keys(most)).all(), "a page has a value above its largest one")
+    require(most.null_count == 0, "a page with values has no maximum")
+    require((np.maximum.reduceat(keys, cuts) <= integer_keys(most)).all(), "a page has a value above its maximum")
     told = least.is_valid().to_numpy(zero_copy_only=False)
     lows = np.minimum.reduceat(keys, cuts)[told]
-    require((integer_keys(least.drop_null()) <= lows).all(), "a page has a value below its smallest")
+    require((integer_keys(least.drop_null()) <= lows).all(), "a page has a value below its minimum")
 
 
 class Zones:
@@ -131,7 +131,7 @@ class Zones:
     def __init__(self, places: pa.RecordBatch) -> None:
         names = ("fragment_id", "zone_start", "zone_length")
         owners, starts, self._lengths = (places.column(name).to_numpy() for name in names)
-        require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone is outside of the table")
+        require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone is outside the table")
         self._firsts = (owners << _SHIFT) | starts
         self._order = np.argsort(self._firsts, kind="stable")
         self._ascending = self._firsts[self._order]

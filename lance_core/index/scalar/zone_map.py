@@ -51,7 +51,7 @@ def train(
 ) -> tuple[IndexFile, ...]:
     """Summarise the zones; one batch of the column is in memory at a time."""
     if isinstance(rows_per_zone, bool) or not isinstance(rows_per_zone, int) or not 0 < rows_per_zone < 1 << 31:
-        raise InputError(f"rows_per_zone must be a positive whole number, got {rows_per_zone!r}")
+        raise InputError(f"rows_per_zone must be a positive integer, got {rows_per_zone!r}")
     zones = [_summary(zone) for zone in zones_of(batches, rows_per_zone)]
     schema = pa.schema(
         [
@@ -145,14 +145,14 @@ class ZoneMap:
             told.note(ids, is_null)
             if is_ordered(self._type):
                 self._require_bounds(values, zones, is_null, nans)
-        require((counted <= nulls).all(), "a zone has more nulls than it tells")
+        require((counted <= nulls).all(), "a zone has more nulls than it declares")
         told.require_same()
 
     def _require_bounds(self, values: Any, zones: Any, is_null: Any, nans: Any) -> None:
         kept = ~(is_null | self._untold[zones])
         if pa.types.is_floating(self._type):
             is_nan = _is_nan(values)
-            require((nans[zones[is_nan]] > 0).all(), "a zone has values that are no number and does not tell")
+            require((nans[zones[is_nan]] > 0).all(), "a zone has NaN values, but declares none")
             kept &= ~is_nan
         values, zones = (values, zones) if kept.all() else (values.filter(pa.array(kept)), zones[kept])
         require_bounds_of_all(self._zones, zones, values)

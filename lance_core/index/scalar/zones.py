@@ -90,7 +90,7 @@ def zone_rows(places: pa.RecordBatch, picked: Any) -> AddressSet:
     owners, starts, lengths = (places.column(name).to_numpy() for name in ("fragment_id", "zone_start", "zone_length"))
     limit = 1 << OFFSET_BITS
     if len(owners) and (int(owners.max()) >= limit or int(starts.max()) >= limit or int(lengths.max()) > limit):
-        raise CorruptFileError("a zone is outside of what addresses can name", cure="Build the index anew.")
+        raise CorruptFileError("a zone is outside the range of row addresses", cure="Rebuild the index.")
     rows: dict[int, BitMap | None] = {}
     for number in np.flatnonzero(picked).tolist():
         owner, start = int(owners[number]), int(starts[number])

@@ -106,7 +106,7 @@ def _marks_of(part: Partition, *, with_places: bool) -> Any:
         mine = keys[window.first : window.first + many]
         places = window.places if window.places is not None else window.documents[:0]
         code = mark_lists(mine, window.ends, window.documents, window.counts, places, np.uint8(with_places), lengths, marks)
-        require(code == 0, "a list has a document no times, or out of order")
+        require(code == 0, "a list has a document with no occurrence, or out of order")
     require(np.array_equal(lengths, part.lengths), "the lists do not add up to the lengths of documents")
     return marks
 

@@ -47,15 +47,15 @@ def decode_fst_flat(data: bytes, *, what: str = "the token map") -> tuple[Any, A
     """All keys in order, one after the other (uint8, with 8 bytes to spare), where they begin and the end (int64), and their
     numbers (uint64). Raises CorruptFileError for anything that is no such map."""
     if len(data) < _HEADER + _FOOTER - 4:
-        raise CorruptFileError(f"{what}: {len(data)} bytes are too few")
+        raise CorruptFileError(f"{what} has {len(data)} bytes, which is too short")
     version = int.from_bytes(data[:8], "little")
     if version not in (1, 2, 3):
-        raise CorruptFileError(f"{what}: version {version}, expected 1 to 3")
+        raise CorruptFileError(f"{what} has version {version}, expected 1 to 3")
     tail = len(data) - (_FOOTER if version == 3 else _FOOTER - 4)
     count = int.from_bytes(data[tail : tail + 8], "little")
     root = int.from_bytes(data[tail + 8 : tail + 16], "little")
     if root >= tail or (root and root < _HEADER) or count > len(data) * 64:
-        raise CorruptFileError(f"{what}: {count} keys, root at {root} of {tail} bytes")
+        raise CorruptFileError(f"{what} has {count} keys and its root at {root} of {tail} bytes, which is impossible")
     nodes, common = np.frombuffer(data, np.uint8, tail), np.frombuffer(_COMMON, np.uint8)
     facts, path = np.array([root, version], np.int64), np.empty(_DEEPEST + 1, np.uint8)
     keys, letters, stack = min(count, tail), 8 * tail + 64, 1 << 12
@@ -72,7 +72,7 @@ def decode_fst_flat(data: bytes, *, what: str = "the token map") -> tuple[Any, A
         else:
             break
     if found != count:
-        raise CorruptFileError(f"{what}: its nodes do not make a map of {count} keys ({found})")
+        raise CorruptFileError(f"{what}: its nodes do not form a map of {count} keys (code {found})")
     used = int(ends[count - 1]) if count else 0
     return np.append(out[:used], np.zeros(8, np.uint8)), np.append(0, ends[:count]), numbers[:count]
 
@@ -81,7 +81,7 @@ def require_checksum(data: bytes, *, what: str = "the token map") -> None:
     """Raises CorruptFileError when the map is not what its checksum says; before version 3 there was none."""
     told = int.from_bytes(data[-4:], "little")
     if data[:8] not in (_UNCHECKED_1, _UNCHECKED_2) and masked_crc32c(data[:-4]) != told:
-        raise CorruptFileError(f"{what}: it has another checksum than {told:#x}", cure="Build the index anew.")
+        raise CorruptFileError(f"{what}: its checksum is not {told:#x}, which the file states", cure="Rebuild the index.")
 
 
 def find_in_fst(data: bytes, key: bytes, *, what: str = "the token map") -> int | None:
@@ -96,11 +96,11 @@ def find_in_fst(data: bytes, key: bytes, *, what: str = "the token map") -> int 
                 return None
             add, target = step
             if target and target >= address:
-                raise CorruptFileError(f"{what}: the node at {address} leads to {target}")
+                raise CorruptFileError(f"{what}: the node at {address} points at {target}, expected a lower address")
             address, total = target, total + add
         is_final, output, _ = _node(data, address, version)
     except IndexError as error:
-        raise CorruptFileError(f"{what}: a node is outside of it") from error
+        raise CorruptFileError(f"{what}: a node is outside the map") from error
     return total + output if is_final else None
 
 

@@ -42,7 +42,9 @@ def _open_metadata(folder: IndexFolder) -> OpenFile:
     except NotFoundError as error:
         with suppress(NotFoundError):
             folder.store.size(f"{folder.path}/{_FIRST_LAYOUT}")
-            raise UnsupportedFeatureError(f"{folder.path}: the layout of releases up to 0.27") from error
+            raise UnsupportedFeatureError(
+                f"{folder.path}: the index layout of Lance releases up to 0.27 is not supported"
+            ) from error
         raise
 
 
@@ -55,14 +57,14 @@ class Inverted:
         if version != b"2" or metadata_of(opened, "posting_block_size", b"128") != b"128":
             raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 2 with blocks of 128")
         if metadata_of(opened, "posting_tail_codec", b"") != b"varint_delta_v1":
-            raise UnsupportedFeatureError(f"{opened.path}: the codec of the last block is not known")
+            raise UnsupportedFeatureError(f"{opened.path}: the codec of the last block is unknown")
         self._folder, self._stored_params = folder, metadata_of(opened, "params")
         self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
         kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
         self.partitions = tuple(Partition(folder, number, kind) for number in numbers)
         if self.params.with_position and not self.has_places:
-            raise CorruptFileError(f"{opened.path} speaks of positions, which a partition has not", cure="Build it anew.")
+            raise CorruptFileError(f"{opened.path} declares positions, but a partition has none", cure="Rebuild the index.")
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -125,7 +127,7 @@ def _numbers(data: bytes, what: str) -> list[int]:
     if not is_list or not all(isinstance(number, int) and 0 <= number < 1 << 64 for number in numbers):
         raise CorruptFileError(f"{what}: partitions are {data[:80]!r}, expected a list of numbers")
     if len({*numbers}) != len(numbers):
-        raise CorruptFileError(f"{what}: partitions are {data[:80]!r}, expected each once")
+        raise CorruptFileError(f"{what}: partitions are {data[:80]!r}, expected distinct numbers")
     return list(numbers)
 
 

@@ -123,7 +123,7 @@ def _scores(part: Documents, lists: Sequence[tuple[str, Posting]], documents: An
     norms, every = stats.norms(part.lengths), np.zeros(len(part.ids), np.float32)
     for token, found in lists:
         if add_scores(found.documents, found.counts, norms, stats.weight_of(token), SATURATION, every) < 0:
-            raise CorruptFileError("a posting list names a document that its partition does not have")
+            raise CorruptFileError("a posting list contains a document id that its partition does not have")
     return every[documents]
 
 

@@ -107,7 +107,7 @@ def parse_params(given: Mapping[str, Any]) -> TextParams:
     _refuse(options, "format_version", (None, 2, "2", "v2"), "format version 2")
     granularity = options.pop("document_granularity", None)
     if str(getattr(granularity, "value", granularity) or "row") != "row":
-        raise UnsupportedFeatureError("document_granularity is a row; list elements as documents are not implemented")
+        raise UnsupportedFeatureError("document_granularity must be a row; list elements as documents are not implemented")
     for name in ("memory_limit", "num_workers"):
         options.pop(name, None)
     if options.get("custom_stop_words") is not None:
@@ -131,7 +131,7 @@ def _checked(params: TextParams) -> TextParams:
             f"the tokenizer {params.base_tokenizer!r} is not implemented; expected one of {', '.join(TOKENIZERS)}"
         )
     if params.language not in LANGUAGES:
-        raise InputError(f"language {params.language!r} is not known; expected one of {', '.join(LANGUAGES)}")
+        raise InputError(f"unknown language {params.language!r}; expected one of {', '.join(LANGUAGES)}")
     low, high = params.min_ngram_length, params.max_ngram_length
     if params.base_tokenizer == "ngram" and not 0 < low <= high:
         raise InputError(f"n-gram lengths {low} to {high}: expected 0 < min_ngram_length <= max_ngram_length")
@@ -144,14 +144,14 @@ def params_of_json(data: bytes, *, what: str) -> TextParams:
         value = json.loads(data)
         kept = {name: value[name] for name in _NAMES if name in value}
     except (ValueError, TypeError) as error:
-        raise CorruptFileError(f"{what}: its options are no JSON object: {data[:80]!r}") from error
+        raise CorruptFileError(f"{what}: its options are not a JSON object: {data[:80]!r}") from error
     if value.get("lance_tokenizer") not in (None, "text"):
         raise UnsupportedFeatureError(f"{what}: the tokenizer of {value['lance_tokenizer']} documents is not implemented")
     if kept.get("custom_stop_words") is not None:
         kept["custom_stop_words"] = tuple(kept["custom_stop_words"])
     for name, default in (("stem", bool), ("with_position", bool), ("min_ngram_length", int), ("max_ngram_length", int)):
         if name in kept and not isinstance(kept[name], default):
-            raise CorruptFileError(f"{what}: the option {name} is {kept[name]!r}")
+            raise CorruptFileError(f"{what}: the option {name} has the invalid value {kept[name]!r}")
     return _checked(TextParams(**kept))
 
 

@@ -69,7 +69,7 @@ class Partition:
             raise CorruptFileError(f"{self._file.path} has the columns {', '.join(ids)}, expected _posting, _length")
         self.has_places = "_compressed_position" in ids
         if self.has_places and "_position_block_offset" not in ids:
-            raise CorruptFileError(f"{self._file.path} has positions and not where their blocks begin")
+            raise CorruptFileError(f"{self._file.path} has positions, but not the offsets of their blocks")
         self._lists = schema.project({child.id for child in schema.descend(ids["_posting"])})
         names = ("_compressed_position", "_position_block_offset")
         self._places = (
@@ -129,12 +129,14 @@ class Partition:
         starts, data, num_blocks = _blocks_of(column)
         if len(num_blocks) != len(sizes) or not np.array_equal(num_blocks, -(-sizes // BLOCK)):
             raise CorruptFileError(
-                f"{self._file.path}: a list from {first} on has another number of blocks than of documents"
+                f"{self._file.path}: a list from {first} on has a number of blocks that does not match its documents"
             )
         ends = np.cumsum(sizes)
         total = int(ends[-1]) if len(ends) else 0
         if len(sizes) and int(sizes.max()) > len(self.ids):
-            raise CorruptFileError(f"{self._file.path}: a list has more documents than there are, {len(self.ids)}")
+            raise CorruptFileError(
+                f"{self._file.path}: a list has more documents than the partition, which has {len(self.ids)}"
+            )
         firsts = _firsts_of(sizes, num_blocks, ends)
         documents, counts = np.empty(total, np.uint32), np.empty(total, np.uint32)
         code = decode_postings(data, starts, firsts, documents, counts)
@@ -143,7 +145,7 @@ class Partition:
         steps[inner[(inner > 0) & (inner < total)] - 1] = True
         if code < 0 or (total and int(documents.max()) >= len(self.ids)) or not steps.all():
             raise CorruptFileError(
-                f"{self._file.path}: a list from {first} on is damaged ({code})", cure="Build the index anew."
+                f"{self._file.path}: a list from {first} on is damaged ({code})", cure="Rebuild the index."
             )
         places = None if beside is None else self._decoded_places(first, num_blocks, firsts, counts, beside)
         return Window(first, ends, documents, counts, places)

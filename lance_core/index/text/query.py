@@ -123,7 +123,7 @@ class MultiMatchQuery(FullTextQuery):
         """One query per column. Raises InputError: no column, or not as many boosts as columns."""
         boosts = [1.0] * len(self.columns) if self.boosts is None else list(self.boosts)
         if not self.columns or len(boosts) != len(self.columns):
-            raise InputError(f"MultiMatchQuery has {len(self.columns)} columns and {len(boosts)} boosts")
+            raise InputError(f"MultiMatchQuery has {len(self.columns)} columns but {len(boosts)} boosts")
         pairs = zip(self.columns, boosts, strict=True)
         return [MatchQuery(self.query, column, boost=boost, operator=self.operator) for column, boost in pairs]
 
@@ -143,12 +143,12 @@ class CombinedFieldsQuery(FullTextQuery):
     def __post_init__(self) -> None:
         boosts = self.weights
         if not self.columns or len(boosts) != len(self.columns):
-            raise InputError(f"CombinedFieldsQuery has {len(self.columns)} columns and {len(boosts)} boosts")
+            raise InputError(f"CombinedFieldsQuery has {len(self.columns)} columns but {len(boosts)} boosts")
         if len({*self.columns}) != len(self.columns):
-            raise InputError(f"the columns of a CombinedFieldsQuery are {list(self.columns)}; expected each once")
+            raise InputError(f"the columns of a CombinedFieldsQuery are {list(self.columns)}; expected distinct names")
         wrong = [boost for boost in boosts if not 1 <= boost <= MOST_BOOST]
         if wrong:
-            raise InputError(f"a boost of CombinedFieldsQuery is a number from 1 to {MOST_BOOST}, got {wrong[0]}")
+            raise InputError(f"a boost of a CombinedFieldsQuery must be a number from 1 to {MOST_BOOST}, got {wrong[0]}")
 
     @property
     def weights(self) -> list[float]:
@@ -185,15 +185,15 @@ def as_query(value: object) -> FullTextQuery:
     if isinstance(value, dict):
         unknown = value.keys() - {"query", "columns"}
         if unknown:
-            raise InputError(f"a full text query has no key {sorted(unknown)[0]!r}; expected query, columns")
+            raise InputError(f"a full-text query has no key {sorted(unknown)[0]!r}; expected query, columns")
         given: dict[str, object] = value
         value, columns = given.get("query"), given.get("columns")
     if isinstance(value, FullTextQuery):
         return value
     if not isinstance(value, str):
-        raise InputError(f"a full text query is words, a dict or a query object, got {type(value).__name__}")
+        raise InputError(f"a full-text query must be a string, a dict or a query object, got {type(value).__name__}")
     if columns is not None and (isinstance(columns, str) or not isinstance(columns, (list, tuple)) or not columns):
-        raise InputError(f"columns of a full text query is a list of names, got {columns!r}")
+        raise InputError(f"the columns of a full-text query must be a list of names, got {columns!r}")
     return _of_words(value, columns)
 
 
@@ -201,7 +201,7 @@ def _of_words(text: str, columns: Sequence[str] | None) -> FullTextQuery:
     stripped = text.strip()
     if len(stripped) > 1 and stripped[0] == stripped[-1] == '"':
         if columns is not None and len(columns) > 1:
-            raise InputError("a phrase is searched in one column", cure="Combine PhraseQuery objects with |.")
+            raise InputError("a phrase query searches one column", cure="Combine PhraseQuery objects with |.")
         return PhraseQuery(stripped[1:-1], columns[0] if columns else None)
     if columns is not None and len(columns) > 1:
         return MultiMatchQuery(text, tuple(columns))

@@ -22,7 +22,7 @@ def stop_words_of(language: str) -> frozenset[str]:
     place = files("lance_core.index.text").joinpath("words").joinpath(f"{language.lower()}.txt")
     if not language.isalpha() or not place.is_file():
         raise UnsupportedFeatureError(
-            f"there are no stop words of {language}", cure="Pass remove_stop_words=False, or custom_stop_words=[...]."
+            f"no stop words are known for {language}", cure="Pass remove_stop_words=False, or custom_stop_words=[...]."
         )
     lines = place.read_text(encoding="utf-8").splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))

@@ -97,7 +97,9 @@ class TokenMap:
         """Every token with its number, ascending by bytes."""
         keys, numbers = self._entries()
         if keys and not 0 <= int(np.max(np.asarray(numbers, np.int64))) < self._num_lists:
-            raise CorruptFileError(f"{self._what}: the number {max(numbers)} is not one of {self._num_lists} lists")
+            raise CorruptFileError(
+                f"{self._what}: the list number {max(numbers)} is out of range, there are {self._num_lists} lists"
+            )
         return dict(zip(keys, numbers, strict=True))
 
     def _entries(self) -> tuple[list[bytes], list[int]]:
@@ -118,11 +120,11 @@ class TokenMap:
         else:
             tokens, plain = self._entries()
             if any(one == other for one, other in itertools.pairwise(tokens)):
-                raise CorruptFileError(f"{self._what} has a token twice")
+                raise CorruptFileError(f"{self._what} contains a token twice")
             letters, offsets, numbers = *flat_tokens(tokens), np.array(plain, np.uint64)
         times = np.bincount(np.minimum(numbers, self._num_lists).astype(np.int64), minlength=self._num_lists)
         if len(times) != self._num_lists or bool((times != 1).any()):
-            raise CorruptFileError(f"{self._what}: {len(numbers)} tokens do not share out {self._num_lists} lists")
+            raise CorruptFileError(f"{self._what}: {len(numbers)} tokens do not match {self._num_lists} lists")
         keys = np.empty(self._num_lists, np.uint64)
         keys[numbers.astype(np.int64)] = keys_of(letters, offsets)
         return keys
@@ -141,5 +143,7 @@ class TokenMap:
             return self.numbers.get(token.encode())
         number = find_in_fst(self._fst, token.encode(), what=self._what)
         if number is not None and number >= self._num_lists:
-            raise CorruptFileError(f"{self._what}: the number {number} is not one of {self._num_lists} lists")
+            raise CorruptFileError(
+                f"{self._what}: the list number {number} is out of range, there are {self._num_lists} lists"
+            )
         return number

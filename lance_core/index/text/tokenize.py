@@ -114,7 +114,7 @@ class Tokenizer:
         ends = np.zeros(len(values), np.int64)
         starts, sizes, count = self._spans(offsets, data, ends)
         if count < 0:
-            raise CorruptFileError("a column of texts has offsets that are outside of it")
+            raise CorruptFileError("a string column has offsets outside its data")
         pieces, codes = _numbered(data, starts, sizes, count)
         return Cut(pieces, codes, ends)
 
@@ -149,7 +149,7 @@ def _buffers(values: Any, kind: str) -> tuple[Any, Any]:
     data = np.frombuffer(held[2], np.uint8) if held[2] is not None else _SPARE[:0]
     low, high = int(offsets[0]), int(offsets[-1])
     if high > len(data):
-        raise CorruptFileError("a column of texts has offsets that are outside of it")
+        raise CorruptFileError("a string column has offsets outside its data")
     if len(data) - high < 8:
         data, offsets = np.concatenate([data[low:high], _SPARE]), offsets - offsets[0]
     return offsets, data

@@ -37,12 +37,12 @@ def require_documents(told: Told, texts: TextMarks, batches: Iterable[pa.RecordB
         has_tokens = lengths > 0
         require(is_there[has_tokens].all(), "a document is missing")
         found = places[is_there]
-        require(not told.is_repeated[found].any(), "a document is there twice")
-        require(np.array_equal(told.lengths[found], lengths[is_there]), "a document has another length")
+        require(not told.is_repeated[found].any(), "a document is contained twice")
+        require(np.array_equal(told.lengths[found], lengths[is_there]), "the length of a document differs from the table's")
         same = told.marks[found] == marks[is_there]
         if not same.all():
             row = int(ids[is_there][np.flatnonzero(~same)[0]])
-            require(False, f"the document of row {row} has other tokens")
+            require(False, f"the tokens of row {row} differ from the table's")
 
 
 def _places(ascending: Any, wanted: Any) -> tuple[Any, Any]:
@@ -61,7 +61,7 @@ def require_options(params: TextParams, stored: bytes, details: IndexDetails | N
         return
     words = params.custom_stop_words
     if "custom_stop_words" not in json.loads(stored):
-        raise CorruptFileError(f"the options of the index say nothing of stop words: {stored[:80]!r}")
+        raise CorruptFileError(f"the options of the index do not state its stop words: {stored[:80]!r}")
     wanted = params_of_details(told)
     for name in TextParams.__dataclass_fields__:
         mine, theirs = getattr(params, name), words if name == "custom_stop_words" else getattr(wanted, name)

@@ -29,7 +29,7 @@ def parse_metric(name: object) -> Metric:
     """A metric as users write it: any case, "euclidean" for "l2". Raises InputError."""
     found = _METRICS.get(name.lower()) if isinstance(name, str) else None
     if found is None:
-        raise InputError(f"metric {name!r} is not known; expected l2, cosine, dot or hamming")
+        raise InputError(f"unknown metric {name!r}; expected l2, cosine, dot or hamming")
     return found
 
 

@@ -125,7 +125,7 @@ class Graph:
             self.offsets, self.neighbours, self._places, self.num_levels, self.entry, wide, mask, out, far,
         )  # fmt: skip
         if found < 0:
-            raise CorruptFileError("a graph does not fit the rows of its partition")
+            raise CorruptFileError("a graph does not match the rows of its partition")
         return out[:found], far[:found]
 
 
@@ -204,22 +204,22 @@ def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num
     where = opened.path
     level_offsets, entry = told.get("level_offsets"), told.get("entry_point")
     if not isinstance(level_offsets, list) or not isinstance(entry, int) or not 0 <= entry < max(1, num_rows):
-        raise CorruptFileError(f"{where}: a graph without level_offsets or a good entry point: {str(told)[:200]}")
+        raise CorruptFileError(f"{where}: the graph has no level_offsets or no valid entry point: {str(told)[:200]}")
     cuts = tuple(level_offsets)
     if not all(isinstance(cut, int) for cut in cuts) or list(cuts) != sorted(cuts) or len(cuts) < 2:
-        raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not rise")
+        raise CorruptFileError(f"{where}: level offsets {cuts[:20]} are not ascending")
     if cuts[-1] + len(cuts) - 2 == end - start:
         # Releases up to 9 did not count the entry point, which is on every level, above level 0.
         cuts = tuple(cut + max(0, level - 1) for level, cut in enumerate(cuts))
     if cuts[0] != 0 or cuts[1] != num_rows or cuts[-1] != end - start:
-        raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not fit {num_rows} rows, {end - start} nodes")
+        raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not match {num_rows} rows and {end - start} nodes")
     missing = set(SCHEMA.names) - {item.name for item in opened.schema.top_level} if end > start else None
     if missing:
-        raise CorruptFileError(f"{where}: a graph without the columns {', '.join(sorted(missing))}")
+        raise CorruptFileError(f"{where}: the graph has no columns {', '.join(sorted(missing))}")
     levels = sum(high > low for low, high in pairwise(cuts))
     if levels > _MAX_LEVELS:
         # A search notes where each row is on each level, however little the file says about it.
-        raise CorruptFileError(f"{where}: {levels} levels with nodes, a graph has at most {_MAX_LEVELS}")
+        raise CorruptFileError(f"{where}: {levels} levels have nodes, a graph has at most {_MAX_LEVELS}")
     batches = [*opened.read(ranges=[(start, end)], batch_size=max(1, end - start))] if end > start else []
     table = pa.Table.from_batches(batches).combine_chunks() if batches else SCHEMA.empty_table().combine_chunks()
     ids, neighbours, apart = (_chunk(table.column(name)) for name in SCHEMA.names)

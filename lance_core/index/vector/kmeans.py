@@ -51,7 +51,7 @@ class KMeans:
         """Find the centres. InputError when there are fewer vectors than clusters."""
         rows = self._prepared(data)
         if len(rows) < self.k:
-            raise InputError(f"{len(rows)} vectors cannot make {self.k} clusters")
+            raise InputError(f"{len(rows)} vectors are too few for {self.k} clusters")
         self._centroids, _ = train(rows, self.k, is_spherical=self._metric == "dot", max_iters=self._max_iters)
 
     def predict(self, data: Any) -> pa.Array[Any]:

@@ -105,7 +105,7 @@ def train_model(
     """
     rows, _ = prepare(np.ascontiguousarray(sample, np.float32), parameters.metric)
     if len(rows) == 0:
-        raise InputError("there is no vector to train an index on", cure="Append rows first, or pass train=False.")
+        raise InputError("the column has no vector to train the index on", cure="Append rows first, or pass train=False.")
     spherical = parameters.metric == "dot"
     rng = np.random.default_rng(parameters.seed)
     loss = 0.0
@@ -116,7 +116,9 @@ def train_model(
             few, parameters.num_partitions, is_spherical=spherical, max_iters=parameters.max_iters, seed=parameters.seed
         )
     elif centroids.shape != (parameters.num_partitions, rows.shape[1]):
-        raise InputError(f"ivf_centroids have shape {centroids.shape}, the column's vectors {rows.shape[1]} numbers")
+        raise InputError(
+            f"ivf_centroids have shape {centroids.shape}, but the column's vectors have dimension {rows.shape[1]}"
+        )
     centroids = product.rounded(np.ascontiguousarray(centroids, np.float32), element)
     quantizer = _train_quantizer(parameters, rows, element, centroids, codebook, rng)
     return VectorModel(parameters, element, centroids, loss, quantizer)
@@ -165,7 +167,7 @@ def open_quantizer(
         return rabit.from_storage(facts, buffer, metric, where=where)
     dimension = facts.get("dim")
     if not isinstance(dimension, int) or dimension < 1:
-        raise CorruptFileError(f"{where}: storage metadata {facts} is of no kind that is known here")
+        raise CorruptFileError(f"{where}: the storage metadata {facts} describes no known quantizer")
     return flat.Flat(dimension, element)
 
 

@@ -100,7 +100,7 @@ def parse_parameters(
     if num_partitions is not None:
         partitions = _positive("num_partitions", num_partitions)
     if partitions > MAX_PARTITIONS:
-        raise InputError(f"num_partitions is {partitions}, at most {MAX_PARTITIONS} are possible")
+        raise InputError(f"num_partitions is {partitions}, the limit is {MAX_PARTITIONS}")
     default, allowed = BITS[storage]
     bits = default if num_bits is None else num_bits
     if bits not in allowed:
@@ -125,14 +125,14 @@ def _check_numbers(kind: str, has_graph: bool, given: Mapping[str, Any]) -> None
 
 def _positive(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 31:
-        raise InputError(f"{name} must be a whole number from 1 on, got {value!r}")
+        raise InputError(f"{name} must be a positive integer, got {value!r}")
     return value
 
 
 def _sub_vectors(kind: str, dimension: int, given: int | None, bits: int) -> int:
     if given is None:
         raise InputError(
-            f"{kind} needs num_sub_vectors", cure=f"A divisor of {dimension}, such as {max(1, dimension // 8)}."
+            f"{kind} needs num_sub_vectors", cure=f"Pass a divisor of {dimension}, such as {max(1, dimension // 8)}."
         )
     parts = _positive("num_sub_vectors", given)
     if dimension % parts or (bits == 4 and parts % 2):

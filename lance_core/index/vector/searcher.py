@@ -80,7 +80,9 @@ class OpenVectorIndex:
         told = _object(metadata_of(self._index, INDEX_KEY), self._index.path)
         self.kind = str(told.get("type"))
         if self.kind not in KINDS:
-            raise CorruptFileError(f"{self._index.path} says it is a {self.kind!r}; expected one of {', '.join(KINDS)}")
+            raise CorruptFileError(
+                f"{self._index.path} declares the index type {self.kind!r}; expected one of {', '.join(KINDS)}"
+            )
         self.metric: Metric = _metric(told.get("distance_type"), self._index.path)
         self._nodes = _ivf(self._index)
         self._rows = _ivf(self._storage)
@@ -138,7 +140,7 @@ class OpenVectorIndex:
         More partitions than `min_probes` are looked into while rows lack.
         """
         if len(q) != self.centroids.shape[1]:
-            raise InputError(f"the query has {len(q)} numbers, the index {self.centroids.shape[1]}")
+            raise InputError(f"the query vector has dimension {len(q)}, the index {self.centroids.shape[1]}")
         query = unit(q[None, :])[0] if self.metric == "cosine" else q
         if self.metric == "hamming":
             query = q.astype(np.uint8)
@@ -282,7 +284,7 @@ class OpenVectorIndex:
         where = self._storage.path
         listed = _list(metadata_of(self._storage, STORAGE_KEY), where)
         if len(listed) != 1 or not isinstance(listed[0], str):
-            raise CorruptFileError(f"{where}: storage metadata lists {len(listed)} entries, expected one text")
+            raise CorruptFileError(f"{where}: storage metadata lists {len(listed)} entries, expected one string")
         told = _object(listed[0].encode(), where)
         buffer = self._storage.global_buffer(2) if self._storage.num_global_buffers > 2 else None
         return open_quantizer(told, buffer, self.metric, self.element, where=where)
@@ -291,7 +293,7 @@ class OpenVectorIndex:
         where = self._index.path
         listed = _list(metadata_of(self._index, HNSW_KEY), where)
         if len(listed) != len(self.centroids) or not all(isinstance(item, str) for item in listed):
-            raise CorruptFileError(f"{where} tells of {len(listed)} graphs for {len(self.centroids)} partitions")
+            raise CorruptFileError(f"{where} lists {len(listed)} graphs for {len(self.centroids)} partitions")
         _lengths(self._nodes, len(self.centroids), self._index)
         return [_object(item.encode(), where) if item else {} for item in listed]
 
@@ -324,7 +326,7 @@ def _masks(parts: Sequence[Partition], allow: Allow | None) -> Sequence[npt.NDAr
 def _ivf(opened: OpenFile) -> IvfModel:
     number = number_of(opened, IVF_KEY, 1)
     if number >= opened.num_global_buffers:
-        raise CorruptFileError(f"{opened.path} has no global buffer {number} with its partitions")
+        raise CorruptFileError(f"{opened.path} has no global buffer {number}, which should hold its partitions")
     return decode_ivf(opened.global_buffer(number))
 
 
@@ -332,7 +334,7 @@ def _lengths(ivf: IvfModel, num: int, opened: OpenFile) -> npt.NDArray[np.int64]
     lengths, offsets = np.array(ivf.lengths, np.int64), np.array(ivf.offsets, np.int64)
     total = opened.num_rows
     if len(lengths) != num or (lengths < 0).any() or (offsets < 0).any() or (offsets + lengths > total).any():
-        raise CorruptFileError(f"{opened.path}: {len(lengths)} partitions of {num} do not fit its {total} rows")
+        raise CorruptFileError(f"{opened.path}: {len(lengths)} partitions of {num} do not match its {total} rows")
     return lengths
 
 
@@ -372,14 +374,14 @@ def _metric(name: object, where: str) -> Metric:
 def _object(data: bytes, where: str) -> dict[str, Any]:
     found = _json(data, where)
     if not isinstance(found, dict):
-        raise CorruptFileError(f"{where}: metadata is no JSON object")
+        raise CorruptFileError(f"{where}: metadata is not a JSON object")
     return found
 
 
 def _list(data: bytes, where: str) -> list[Any]:
     found = _json(data, where)
     if not isinstance(found, list):
-        raise CorruptFileError(f"{where}: metadata is no JSON list")
+        raise CorruptFileError(f"{where}: metadata is not a JSON list")
     return found
 
 
@@ -387,4 +389,4 @@ def _json(data: bytes, where: str) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        raise CorruptFileError(f"{where}: metadata is no JSON: {error}") from error
+        raise CorruptFileError(f"{where}: metadata is not JSON: {error}") from error

@@ -147,7 +147,8 @@ def from_storage(told: dict[str, Any], buffer: bytes, metric: Metric, *, where: 
     tensor = decode_tensor_bytes(buffer)
     if bits not in (4, 8) or parts < 1 or dimension % parts or tensor.shape != (1 << bits, dimension):
         raise CorruptFileError(
-            f"{where}: a codebook of shape {tensor.shape} for {parts} sub-vectors of {bits} bits, dimension {dimension}"
+            f"{where}: the codebook has shape {tensor.shape}, "
+            f"which does not match {parts} sub-vectors of {bits} bits and dimension {dimension}"
         )
     values = tensor_floats(tensor, where).reshape(parts, 1 << bits, dimension // parts)
     book = np.ascontiguousarray(values.transpose(0, 2, 1))
@@ -171,5 +172,5 @@ def tensor_floats(tensor: Tensor, where: str) -> Floats:
     """A tensor's numbers as float32 in its shape. Raises CorruptFileError for other than floats."""
     kinds = {"float16": "<f2", "float32": "<f4", "float64": "<f8", "uint8": "u1"}
     if tensor.data_type not in kinds:
-        raise CorruptFileError(f"{where}: a tensor of {tensor.data_type}, expected floats")
+        raise CorruptFileError(f"{where}: the codebook has type {tensor.data_type}, expected floats")
     return np.frombuffer(tensor.data, kinds[tensor.data_type]).astype(np.float32).reshape(tensor.shape)

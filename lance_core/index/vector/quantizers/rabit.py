@@ -182,34 +182,38 @@ class Rabit:
 
     def access(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Access:
         """There are no graphs over these codes."""
-        raise UnsupportedFeatureError("a graph over RaBitQ codes is not known here")
+        raise UnsupportedFeatureError("a graph over RaBitQ codes is not supported")
 
     def decode(self, columns: Columns, metric: Metric, centroid: Floats) -> Floats:
         """Rows are not made again from these codes."""
-        raise UnsupportedFeatureError("vectors are not made again from RaBitQ codes")
+        raise UnsupportedFeatureError("vectors cannot be restored from RaBitQ codes")
 
 
 def train(dimension: int, num_bits: int, metric: Metric, rng: np.random.Generator) -> Rabit:
     """A random rotation. Raises InputError for a dimension that is no multiple of eight."""
     if dimension % 8:
-        raise InputError(f"IVF_RQ needs a dimension that is a multiple of 8, the column's is {dimension}")
+        raise InputError(f"IVF_RQ needs a dimension that is a multiple of 8, the column has dimension {dimension}")
     return Rabit(dimension, num_bits, metric, rng.integers(0, 256, ROUNDS * (dimension // 8), np.uint8))
 
 
 def from_storage(told: dict[str, Any], buffer: bytes | None, metric: Metric, *, where: str) -> Rabit:
     """The quantizer of a storage file. Raises CorruptFileError, UnsupportedFeatureError for an older estimator."""
     if told.get("query_estimator") != "raw_query" or told.get("packed") is not True:
-        raise UnsupportedFeatureError(f"{where}: RaBitQ codes of an older release", cure="Build the index anew.")
+        raise UnsupportedFeatureError(
+            f"{where}: RaBitQ codes of an older Lance release are not supported", cure="Rebuild the index."
+        )
     dimension, bits = told.get("code_dim"), told.get("num_bits")
     if not isinstance(dimension, int) or not isinstance(bits, int) or dimension < 8 or dimension % 8 or not 1 <= bits <= 9:
-        raise CorruptFileError(f"{where}: RaBitQ codes of dimension {dimension} and {bits} bits")
+        raise CorruptFileError(f"{where}: RaBitQ codes of dimension {dimension} with {bits} bits are not supported")
     if told.get("rotation_type") == "matrix":
         matrix = tensor_floats(decode_tensor_bytes(buffer or b""), where)
         if matrix.shape != (dimension, dimension):
-            raise CorruptFileError(f"{where}: a rotation of shape {matrix.shape} for dimension {dimension}")
+            raise CorruptFileError(
+                f"{where}: the rotation has shape {matrix.shape}, which does not match dimension {dimension}"
+            )
         return Rabit(dimension, bits, metric, np.empty(0, np.uint8), matrix)
     signs = told.get("fast_rotation_signs")
     good = isinstance(signs, list) and all(isinstance(item, int) and 0 <= item < 256 for item in signs)
     if not good or not isinstance(signs, list) or len(signs) != ROUNDS * (dimension // 8):
-        raise CorruptFileError(f"{where}: the flips of a rotation do not fit dimension {dimension}")
+        raise CorruptFileError(f"{where}: the sign flips of the rotation do not match dimension {dimension}")
     return Rabit(dimension, bits, metric, np.array(signs, np.uint8))

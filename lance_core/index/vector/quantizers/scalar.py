@@ -100,8 +100,8 @@ def from_storage(told: dict[str, Any], *, where: str) -> Scalar:
     """The quantizer of a storage file. Raises CorruptFileError."""
     bounds, dimension = told.get("bounds"), told.get("dim")
     if not isinstance(bounds, dict) or not isinstance(dimension, int) or dimension < 1 or told.get("num_bits") != 8:
-        raise CorruptFileError(f"{where}: scalar quantization without bounds, dimension or 8 bits: {told}")
+        raise CorruptFileError(f"{where}: scalar quantization needs bounds, a dimension and 8 bits, got: {told}")
     start, end = bounds.get("start"), bounds.get("end")
     if not isinstance(start, (int, float)) or not isinstance(end, (int, float)):
-        raise CorruptFileError(f"{where}: scalar quantization with the bounds {bounds}")
+        raise CorruptFileError(f"{where}: scalar quantization has the invalid bounds {bounds}")
     return Scalar(dimension, float(start), float(end))

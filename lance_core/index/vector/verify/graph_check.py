@@ -71,11 +71,11 @@ def _require_levels(graph: Graph, sources: npt.NDArray[np.int64]) -> None:
         nodes = graph.ids[cuts[level] : cuts[level + 1]]
         here = np.zeros(cuts[1], np.bool_)
         here[nodes] = True
-        require(int(here.sum()) == len(nodes) and below[nodes].all(), "a level of a graph has a node too many")
+        require(int(here.sum()) == len(nodes) and below[nodes].all(), "a level of a graph has too many nodes")
         edges = graph.neighbours[first_edges[level] : first_edges[level + 1]]
         require(here[edges].all(), "an edge of a graph leads to another level")
         below = here
-    require(below[graph.entry], "the entry of a graph is not on its highest level")
+    require(below[graph.entry], "the entry point of a graph is not on its highest level")
 
 
 def _require_reach(graph: Graph) -> None:
@@ -92,19 +92,19 @@ def _require_reach(graph: Graph) -> None:
         fresh &= ~seen
         seen |= fresh
         front = np.flatnonzero(fresh)
-    require(num - int(seen.sum()) <= _LOST_SHARE * num, "rows are out of reach in a graph")
+    require(num - int(seen.sum()) <= _LOST_SHARE * num, "some rows of a graph cannot be reached")
 
 
 def _require_lengths(graph: Graph, ends: Ends, sources: npt.NDArray[np.int64], stride: int) -> None:
     neighbours, apart = graph.neighbours[::stride], graph.apart[::stride]
-    require(len(apart) == len(neighbours), "edges of a graph without a length")
+    require(len(apart) == len(neighbours), "some edges of a graph have no length")
     step = max(1, _STEP // ends.dimension)
     for first in range(0, len(sources), step):
         part = slice(first, first + step)
         with np.errstate(all="ignore"):
             left, right = ends.rows(graph.ids[sources[part]]), ends.rows(neighbours[part])
             good = _are_apart(left, right, apart[part], ends)
-        require(good.all(), "an edge of a graph is not as long as it says")
+        require(good.all(), "an edge of a graph has a wrong length")
 
 
 def _are_apart(left: Floats, right: Floats, told: Floats, ends: Ends) -> npt.NDArray[np.bool_]:

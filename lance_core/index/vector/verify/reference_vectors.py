@@ -64,14 +64,14 @@ class ReferenceVectors:
         self._times += len(at)
         self._seen[at] = True
         places = at if self._order is None else self._order[at]
-        require((self._duties[places] != NEVER).all(), "a row without a vector is there")
+        require((self._duties[places] != NEVER).all(), "a row without a vector is indexed")
         return known, places
 
     def require_all_seen(self) -> None:
         """Raises CorruptFileError unless each row was found once."""
-        require(self._times == int(self._seen.sum()), "a row is there twice")
+        require(self._times == int(self._seen.sum()), "a row is indexed twice")
         duties = self._duties if self._order is None else self._duties[self._order]
-        require((self._seen | (duties != MUST)).all(), "a row is missing")
+        require((self._seen | (duties != MUST)).all(), "a row is missing in the index")
 
     def is_sound(self, places: Places) -> Bits:
         """Of which rows the codes can be judged: lengths that single precision can tell."""

@@ -37,7 +37,7 @@ _FAR_SHARE, _ALL_FAR_SHARE = 0.05, 0.002
 _EXACT_CENTROIDS = 1_000_000
 """With so many numbers of centroids the official library looks for the nearest one along a graph, and often misses it."""
 _ASTRAY = 100
-_MISPLACED = "a centroid is not where its rows are"
+_MISPLACED = "too many rows of a partition are nearer to another centroid"
 _STEP_BYTES = 4 << 20
 """Vectors compared in one step, as float32."""
 _AHEAD = 32
@@ -93,7 +93,7 @@ class _Comparison:
         columns = {name: values[mine] for name, values in part.columns.items()}
         with np.errstate(all="ignore"):
             facts = facts_of(self.metric, self.handed.vectors(places), owners, self.centroids, self.rotated)
-            require((apart(self.quantizer, columns, facts) <= 1).all(), "the codes of a row are not those of its vector")
+            require((apart(self.quantizer, columns, facts) <= 1).all(), "the codes of a row do not match its vector")
             return self.near.far(facts)
 
 
