@@ -40,7 +40,7 @@ def sanitize_ts(ts: str | dt.datetime) -> dt.datetime:
         try:
             return dt.datetime.fromisoformat(ts)
         except ValueError:
-            raise InputError(f"{ts!r} is not a time", cure="Write it as 2024-01-31 12:00:00.") from None
+            raise InputError(f"{ts!r} is not a valid time", cure="Write it as 2024-01-31 12:00:00.") from None
     if not isinstance(ts, dt.datetime):
         raise InputError(f"expected a time, got {type(ts).__name__}")
     convert: Any = getattr(ts, "to_pydatetime", None)

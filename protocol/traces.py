@@ -30,7 +30,7 @@ def writes_of(
     """The model's writes in calls (actor, name, path, note) of a run; `there`: what the store held before."""
     present, found = set(there), []
     for actor, name, path, note in calls:
-        if note in ("refused", "timed out", "dies", "exists already"):
+        if note in ("refused", "timed out", "dies", "already exists"):
             continue
         was_there = path in present
         if name == "delete":

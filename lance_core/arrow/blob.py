@@ -43,13 +43,13 @@ class Blob:
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.uri is None):
-            raise InputError("a blob has either data or a uri", cure="Use None for a null, Blob.empty() for no bytes.")
+            raise InputError("a blob needs either data or a uri", cure="Use None for a null, Blob.empty() for no bytes.")
         if self.uri == "":
             raise InputError("the uri of a blob is empty")
         if (self.position is None) != (self.size is None) or (self.position is not None and self.uri is None):
-            raise InputError("position and size of a blob go together, and with a uri")
+            raise InputError("the position and size of a blob must be given together, and with a uri")
         if self.position is not None and self.size is not None and (self.position < 0 or self.size < 1):
-            raise InputError(f"a blob of {self.size} bytes at {self.position}")
+            raise InputError(f"a blob needs position >= 0 and size >= 1, got {self.position} and {self.size}")
 
     @staticmethod
     def from_bytes(data: bytes | bytearray | memoryview) -> Blob:
@@ -93,7 +93,7 @@ def _row(value: Any) -> dict[str, Any]:
     elif isinstance(value, bytes | bytearray | memoryview):
         value = Blob.from_bytes(value)
     if not isinstance(value, Blob):
-        raise InputError(f"a blob is made of bytes, a uri, a Blob or None, not of {type(value).__name__}")
+        raise InputError(f"a blob must be bytes, a uri, a Blob or None, got {type(value).__name__}")
     return {"data": value.data, "uri": value.uri, "position": value.position, "size": value.size}
 
 

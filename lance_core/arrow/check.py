@@ -26,7 +26,7 @@ def check_compatible(table_schema: Schema, data_schema: Schema) -> Schema:
     fields = list(_match(table_schema, NO_PARENT, data_schema, NO_PARENT, "", problems))
     if problems:
         raise SchemaMismatchError(
-            f"the data does not fit the table: {'; '.join(problems)}",
+            f"the data does not match the schema of the table: {'; '.join(problems)}",
             cure="Select, rename or cast the columns before writing.",
         )
     return replace(table_schema, fields=tuple(fields))

@@ -117,7 +117,7 @@ class _Builder:
         path: str,
     ) -> None:
         if arrow_type.keys_sorted:
-            raise refused(arrow_type, path=path, why="maps with sorted keys are not part of the format")
+            raise refused(arrow_type, path=path, why="the Lance format has no maps with sorted keys")
         entries = pa.field("entries", pa.struct([arrow_type.key_field, arrow_type.item_field]), nullable=False)
         self._parent(item, parent_id, MAP, metadata, [entries], path)
 
@@ -132,7 +132,7 @@ class _Builder:
     ) -> None:
         own_id = self._append(item, parent_id, logical_type, metadata)
         if logical_type == STRUCT and len({child.name for child in children}) < len(children):
-            raise InputError(f"struct {path!r} has two fields of one name", cure="Rename one of them.")
+            raise InputError(f"struct {path!r} has two fields with the same name", cure="Rename one of them.")
         for child in children:
             self.add(child, own_id, f"{path}.{child.name}")
 

@@ -47,7 +47,7 @@ def _encode_text(text: str | None, row: int) -> bytes | None:
         parsed = json.loads(text)
         return encode_value(parsed)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"row {row} is not valid JSON: {error}", cure="Write valid JSON texts, or null.") from error
+        raise InputError(f"row {row} is not valid JSON: {error}", cure="Write valid JSON strings or nulls.") from error
 
 
 def encode_value(value: Any) -> bytes:
@@ -116,7 +116,7 @@ def _decode_text(data: bytes) -> str:
 def _decimal(value: object) -> object:
     if isinstance(value, Decimal):
         return float(value)
-    raise ValueError(f"{type(value).__name__} has no JSON form")
+    raise ValueError(f"{type(value).__name__} cannot be encoded as JSON")
 
 
 def decode_value(data: bytes) -> Any:
@@ -142,13 +142,13 @@ def _decode_container(data: memoryview, depth: int) -> Any:
 
 def _decode_items(data: memoryview, count: int, depth: int) -> list[Any]:
     if 4 + 4 * count > len(data):
-        raise ValueError(f"{count} entries in {len(data)} bytes")
+        raise ValueError(f"{count} entries do not fit in {len(data)} bytes")
     position = 4 + 4 * count
     items = []
     for (entry,) in struct.iter_unpack(">I", data[4:position]):
         size = entry & _ENTRY_SIZE
         if position + size > len(data):
-            raise ValueError(f"an entry of {size} bytes at {position} ends behind {len(data)} bytes")
+            raise ValueError(f"an entry of {size} bytes at {position} ends outside the value of {len(data)} bytes")
         items.append(_decode_item(entry >> 28, data[position : position + size], depth))
         position += size
     return items

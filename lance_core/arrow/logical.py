@@ -90,7 +90,7 @@ def _logical_of_dictionary(arrow_type: pa.DictionaryType[Any, Any, Any], *, path
     value = _NAMES.get(arrow_type.value_type) or _NAMES_OF_VIEWS.get(str(arrow_type.value_type), "")
     # The string is split at colons when it is read, so a value type that contains one cannot be written.
     if not value or ":" in value or value == "null":
-        raise refused(arrow_type, path=path, why=f"a dictionary of {arrow_type.value_type} cannot be written down")
+        raise refused(arrow_type, path=path, why=f"the Lance format has no dictionaries of {arrow_type.value_type}")
     return f"dict:{value}:{_NAMES[arrow_type.index_type]}:false"
 
 
@@ -102,7 +102,7 @@ def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType[Any, Any], *, p
         # The string has room for that extension only; items of others are stored, and read back, as what they extend.
         item = item.storage_type
     if pa.types.is_nested(item) and not pa.types.is_fixed_size_list(item):
-        raise refused(arrow_type, path=path, why=f"a fixed-size list of {item} is not part of the format here")
+        raise refused(arrow_type, path=path, why=f"fixed-size lists of {item} are not supported")
     # Items without a fixed width can be written down; rows of them cannot be stored.
     return f"fixed_size_list:{logical_of(item, path=path)}:{arrow_type.list_size}"
 
@@ -162,7 +162,7 @@ def _parse_fixed_size_list(rest: str) -> pa.DataType:
     item, _, size = rest.rpartition(":")
     dimension = int(size)
     if dimension <= 0:
-        raise ValueError(f"list size {dimension}")
+        raise ValueError(f"invalid list size {dimension}")
     if item == BFLOAT16:
         return pa.list_(
             pa.field("item", pa.binary(2), metadata={EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}), dimension
@@ -174,7 +174,7 @@ def _parse_dictionary(rest: str) -> pa.DataType:
     value, index, _ordered = rest.rsplit(":", 2)
     index_type = _SIMPLE[index]
     if not pa.types.is_integer(index_type):
-        raise ValueError(f"index type {index}")
+        raise ValueError(f"invalid index type {index}")
     return cast("pa.DataType", pa.dictionary(index_type, cast("Any", parse_logical(value))))
 
 

@@ -42,7 +42,7 @@ def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"this JSON describes no schema: {error!r}") from error
+        raise InputError(f"this JSON does not describe a schema: {error!r}") from error
 
 
 def _field_to_json(field: pa.Field[Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _name_of(stored: Any) -> str:
         values, codes = _name_of(stored.value_type), _name_of(stored.index_type)
         return f"dict:{values}:{codes}:{str(stored.ordered).lower()}"
     if stored not in _NAMES:
-        raise InputError(f"a schema with the type {stored} has no JSON form")
+        raise InputError(f"a schema with the type {stored} cannot be encoded as JSON")
     return _NAMES[stored]
 
 

@@ -41,7 +41,7 @@ def vec_to_table(
 
 def _vectors(rows: Any, ndim: int | None, *, check: bool) -> pa.Array[Any]:
     if not isinstance(rows, list | tuple | np.ndarray) or len(rows) == 0:
-        raise InputError(f"expected vectors in a dict, a list or an array, got {type(rows).__name__} of none")
+        raise InputError(f"expected vectors in a dict, a list or an array, got an empty {type(rows).__name__}")
     size = len(rows[0]) if ndim is None else ndim
     wrong = next((row for row in rows if len(row) != size), None) if check else None
     if wrong is not None:
@@ -49,6 +49,6 @@ def _vectors(rows: Any, ndim: int | None, *, check: bool) -> pa.Array[Any]:
     try:
         flat = np.asarray(rows, np.float32).reshape(-1)
     except (TypeError, ValueError) as error:
-        raise InputError(f"these are no vectors of numbers: {error}") from error
+        raise InputError(f"the values are not vectors of numbers: {error}") from error
     made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(pa.array(flat), size)
     return made

@@ -49,7 +49,7 @@ def damages(opened: OpenFile, schema: Schema | None = None, *, num_rows: int | N
         yield Damage("", str(error))
         return
     if num_rows is not None and rows != num_rows:
-        yield Damage("", f"{opened.path}: the file says that it has {rows} rows, the table says {num_rows}")
+        yield Damage("", f"{opened.path}: the file has {rows} rows, expected {num_rows} according to the manifest")
     for field in known.top_level:
         message = _wrong(opened, known.project([field.id]), field, rows)
         if message is not None:
@@ -84,7 +84,7 @@ def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None
         try:
             column.validate(full=True)
         except pa.ArrowException as error:
-            raise CorruptFileError(f"rows {read} to {last} are no sound values of {column.type}: {error}") from error
+            raise CorruptFileError(f"rows {read} to {last} are not valid values of type {column.type}: {error}") from error
         try:
             check_nulls(column, batch.schema.field(0), path=field.name, first_row=read)
         except SchemaMismatchError as error:
@@ -92,7 +92,7 @@ def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None
         _check_places(opened, column)
         read = last
     if read != num_rows:
-        raise CorruptFileError(f"{read} rows were read, the file says that it has {num_rows}")
+        raise CorruptFileError(f"{read} rows were read, expected {num_rows} according to the file")
 
 
 def _check_places(opened: OpenFile, column: pa.Array[Any]) -> None:
@@ -103,7 +103,7 @@ def _check_places(opened: OpenFile, column: pa.Array[Any]) -> None:
     ends = pc.if_else(pc.greater(size, pa.scalar(0, size.type)), pc.add(start, size), pa.scalar(0, start.type))
     last = pc.max(ends).as_py() or 0
     if last > opened.file_size:
-        raise CorruptFileError(f"a blob ends at byte {last} of a file of {opened.file_size} bytes")
+        raise CorruptFileError(f"a blob ends at byte {last}, the file has {opened.file_size} bytes")
 
 
 def _check_statistics(opened: LegacyFile, schema: Schema, field: Field) -> None:
@@ -122,9 +122,7 @@ def _check_statistics(opened: LegacyFile, schema: Schema, field: Field) -> None:
         for name, is_within in (("min", _is_at_most), ("max", _is_at_least)):
             bound, value = bounds[f"{name}_value"], extremes[name]
             if bound is not None and value is not None and not is_within(bound, value):
-                raise CorruptFileError(
-                    f"batch {number} holds {value!r}, its statistics say that {bound!r} is the {name}imum"
-                )
+                raise CorruptFileError(f"batch {number} holds {value!r}, but its statistics state the {name}imum {bound!r}")
 
 
 def _is_ordered(arrow_type: pa.DataType) -> bool:

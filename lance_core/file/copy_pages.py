@@ -59,9 +59,11 @@ def copy_pages(runs: Sequence[Run], store: Store, path: str, schema: Schema, ver
     left then.
     """
     if version not in COPYABLE:
-        raise UnsupportedFeatureError(f"pages of version {version.text} are not copied", cure="Encode the rows anew.")
+        raise UnsupportedFeatureError(f"pages of version {version.text} cannot be copied", cure="Encode the rows again.")
     if any(is_blob(leaf.field, version) for field in schema.top_level for leaf in leaves(build_tree(schema, field, {}))):
-        raise UnsupportedFeatureError(f"{path}: blobs have addresses, which would be those of another file")
+        raise UnsupportedFeatureError(
+            f"{path}: pages with blobs cannot be copied, because blob addresses refer to the old file"
+        )
     fields = encoder_for(schema, version).fields
     out = store.open_writer(path)
     try:
@@ -71,7 +73,7 @@ def copy_pages(runs: Sequence[Run], store: Store, path: str, schema: Schema, ver
         for run in runs:
             found = {field for part in run.parts for field, _ in part.columns}
             if not found.issuperset(fields):
-                raise UnsupportedFeatureError(f"{path}: a file lacks columns, which read as null")
+                raise UnsupportedFeatureError(f"{path}: the file has no data for some columns, which are read as null")
             for part in run.parts:
                 for field, column in _columns_of(part, version):
                     if field in pages:
@@ -93,7 +95,7 @@ def _columns_of(part: Part, version: FileVersion) -> list[tuple[int, Column]]:
     tail = drive_one(part.store, part.path, fetch_tail(size))
     metadata = drive_one(part.store, part.path, load_metadata(tail, file_size=size))
     if metadata.footer.version is not version:
-        raise UnsupportedFeatureError(f"{part.path} is of version {metadata.footer.version.text}, not {version.text}")
+        raise UnsupportedFeatureError(f"{part.path} has version {metadata.footer.version.text}, expected {version.text}")
     columns = drive_one(part.store, part.path, metadata.load_columns([column for _, column in part.columns]))
     for column in columns:
         if (
@@ -101,7 +103,9 @@ def _columns_of(part: Part, version: FileVersion) -> list[tuple[int, Column]]:
             or column.encoding is not None
             or any(isinstance(page.layout, BlobLayout) for page in column.pages)
         ):
-            raise UnsupportedFeatureError(f"{part.path} holds blobs, whose addresses would be those of another file")
+            raise UnsupportedFeatureError(
+                f"{part.path}: pages with blobs cannot be copied, because blob addresses refer to the old file"
+            )
     return [(field, column) for (field, _), column in zip(part.columns, columns, strict=True)]
 
 

@@ -44,7 +44,7 @@ def located(path: str, *, column: str | None = None, page: int | str | None = No
         raise
     except _DAMAGE as error:
         raise CorruptFileError(
-            f"{_where(path, column, page)}: the bytes do not make sense ({type(error).__name__}: {error})",
+            f"{_where(path, column, page)}: the bytes cannot be decoded ({type(error).__name__}: {error})",
             cure="Restore the file from a copy, or delete its fragment.",
         ) from error
 

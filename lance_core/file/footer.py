@@ -38,7 +38,7 @@ class Footer:
 def parse_version(tail: Buffer) -> FileVersion:
     """The version in the last eight bytes of a file. CorruptFileError when they are not a Lance footer."""
     if len(tail) < _VERSION.size:
-        raise CorruptFileError(f"a Lance file has at least {LEGACY_FOOTER.size} bytes, this one has {len(tail)}")
+        raise CorruptFileError(f"a Lance file needs at least {LEGACY_FOOTER.size} bytes, this one has {len(tail)}")
     major, minor, magic = _VERSION.unpack(bytes(tail[-_VERSION.size :]))
     if magic != MAGIC:
         raise CorruptFileError(f"the file does not end in {MAGIC!r} but in {magic!r}: truncated, or not a Lance file")
@@ -56,7 +56,7 @@ def parse_footer(tail: Buffer, *, file_size: int) -> Footer:
     if not in_order or columns + num_columns * TABLE_ENTRY_SIZE > buffers or buffers + num_buffers * TABLE_ENTRY_SIZE > end:
         raise CorruptFileError(
             f"the footer places {num_columns} columns at {columns} and {num_buffers} global buffers at {buffers} "
-            f"behind metadata at {metadata}, which does not fit a file of {file_size} bytes"
+            f"after metadata at {metadata}, which does not match a file of {file_size} bytes"
         )
     return Footer(metadata, columns, buffers, num_buffers, num_columns, version)
 
@@ -67,7 +67,7 @@ def parse_legacy_footer(tail: Buffer, *, file_size: int) -> int:
         raise CorruptFileError(f"a legacy file has at least {LEGACY_FOOTER.size} bytes, this one has {len(tail)}")
     position, _, _, _ = LEGACY_FOOTER.unpack(bytes(tail[-LEGACY_FOOTER.size :]))
     if position > file_size - LEGACY_FOOTER.size:
-        raise CorruptFileError(f"the footer places the metadata at {position} in a file of {file_size} bytes")
+        raise CorruptFileError(f"the footer places the metadata at {position}, outside the file of {file_size} bytes")
     return int(position)
 
 

@@ -73,7 +73,7 @@ class FileMetadata:
         """The columns at `indices`, in that order; only those not yet known are read."""
         for index in indices:
             if not 0 <= index < self.num_columns:
-                raise CorruptFileError(f"column {index} was asked for, the file has {self.num_columns}")
+                raise CorruptFileError(f"column {index} was requested, the file has {self.num_columns}")
         missing = sorted({index for index in indices if index not in self._columns})
         if missing:
             blocks = yield from self._get([_range(self._column_ranges, index) for index in missing])
@@ -94,7 +94,7 @@ class FileMetadata:
     def load_global_buffer(self, number: int) -> Fetch[bytes]:
         """One global buffer."""
         if not 0 <= number < len(self.global_buffers):
-            raise CorruptFileError(f"global buffer {number} was asked for, the file has {len(self.global_buffers)}")
+            raise CorruptFileError(f"global buffer {number} was requested, the file has {len(self.global_buffers)}")
         (data,) = yield from self._get([self.global_buffers[number]])
         return bytes(data)
 
@@ -113,7 +113,8 @@ class FileMetadata:
         for item in ranges:
             if item.end > self.file_size:
                 raise CorruptFileError(
-                    f"column {index} places a buffer of {item.size} bytes at {item.start}, the file has {self.file_size}"
+                    f"column {index} places a buffer of {item.size} bytes at {item.start}, "
+                    f"outside the file of {self.file_size} bytes"
                 )
         return column
 
@@ -139,7 +140,7 @@ def _table(data: Buffer, offset: int, count: int, file_size: int) -> Ranges:
     if wrong.any():
         number = int(np.argmax(wrong))
         start, size = stored[number].tolist()
-        raise CorruptFileError(f"table entry {number} places {size} bytes at {start} in a file of {file_size} bytes")
+        raise CorruptFileError(f"table entry {number} places {size} bytes at {start}, outside the file of {file_size} bytes")
     ranges = stored.astype(np.int64)
     ranges[:, 1] += ranges[:, 0]
     return ranges

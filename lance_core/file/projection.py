@@ -214,7 +214,7 @@ def _served(tail: Tail, fetch: Fetch[object]) -> Fetch[object]:
 def _chunked(chunks: list[pa.Array[Any]], field: pa.Field[Any], num_rows: int, path: str) -> pa.ChunkedArray[Any]:
     array = pa.chunked_array(chunks, field.type)
     if len(array) != num_rows:
-        raise CorruptFileError(f"{path}: column {field.name!r} has {len(array)} of the {num_rows} rows asked for")
+        raise CorruptFileError(f"{path}: column {field.name!r} has {len(array)} of the {num_rows} requested rows")
     return array
 
 

@@ -29,7 +29,7 @@ def select_ranges(ranges: Ranges | None, num_rows: int) -> RowSelection:
         if out_of_order or selection.starts[0] < 0 or selection.ends[-1] > num_rows:
             raise InputError(
                 f"row ranges must be sorted, disjoint and within 0..{num_rows}, got {_first(selection)}",
-                cure="Use indices to read rows in another order.",
+                cure="Pass row indices to read rows in another order.",
             )
     return selection
 
@@ -42,12 +42,12 @@ def select_indices(indices: npt.ArrayLike, num_rows: int) -> tuple[RowSelection,
     """The selection of the distinct indices, and how to gather its rows into the order asked for (None: as they are)."""
     wanted = np.asarray(indices, np.int64)
     if wanted.ndim != 1:
-        raise InputError("row indices must be one flat list of integers")
+        raise InputError("row indices must be a flat list of integers")
     if len(wanted) == 0:
         return RowSelection.all(0), None
     low, high = int(wanted.min()), int(wanted.max())
     if low < 0 or high >= num_rows:
-        raise InputError(f"row {low if low < 0 else high} was asked for, the file has rows 0..{num_rows - 1}")
+        raise InputError(f"row {low if low < 0 else high} was requested, the file has rows 0..{num_rows - 1}")
     if len(wanted) == 1 or bool((np.diff(wanted) > 0).all()):
         return RowSelection.indices(wanted), None
     distinct, order = np.unique(wanted, return_inverse=True)

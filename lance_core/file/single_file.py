@@ -117,7 +117,10 @@ class LanceFileReader:
         store, name = _place(path, storage_options)
         opened = open_file(store, name)
         if not isinstance(opened, ContainerFile):
-            raise InputError(f"{path} is a file of version {opened.version.text}", cure="Read it as part of its table.")
+            raise InputError(
+                f"{path} has version {opened.version.text}, whose files cannot be read without their table",
+                cure="Read it as part of its table.",
+            )
         self._file = opened
         self._schema = opened.schema if columns is None else _select(opened.schema, columns)
 
@@ -130,7 +133,7 @@ class LanceFileReader:
     ) -> ReaderResults:
         """`num_rows` rows from the row `start` on. InputError beyond the end."""
         if start < 0 or num_rows < 0 or start + num_rows > self.num_rows():
-            raise InputError(f"rows {start} to {start + num_rows} were asked for, the file has {self.num_rows()}")
+            raise InputError(f"rows {start} to {start + num_rows} were requested, the file has {self.num_rows()}")
         return self._results([(start, start + num_rows)], batch_size)
 
     def take_rows(
@@ -139,7 +142,7 @@ class LanceFileReader:
         """Rows by their number, in the order given. InputError beyond the end."""
         wanted = np.asarray(indices, np.int64)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= self.num_rows()):
-            raise InputError(f"row {int(wanted.max())} was asked for, the file has {self.num_rows()}")
+            raise InputError(f"row {int(wanted.max())} was requested, the file has {self.num_rows()}")
         batches = self._file.take(self._schema, wanted)
         table = pa.Table.from_batches([batches])
         return ReaderResults(
@@ -202,7 +205,9 @@ class LanceFileWriter:
         self._version = DEFAULT_VERSION if version is None else parse_storage_version(version)
         self._max_page_bytes = max_page_bytes or MAX_PAGE_BYTES
         if self._version.is_legacy:
-            raise InputError(f"single files of version {self._version.text} are not written", cure="Name 2.0 or newer.")
+            raise InputError(
+                f"single files of version {self._version.text} cannot be written", cure="Pass version 2.0 or newer."
+            )
         self._writer = None if schema is None else self._begin(schema)
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -248,7 +253,7 @@ def _place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | No
     """The store of the folder, and the file's name in it."""
     folder, slash, name = os.fspath(path).rpartition("/")
     if not name:
-        raise InputError(f"{os.fspath(path)!r} names no file")
+        raise InputError(f"{os.fspath(path)!r} is not the path of a file")
     return resolve_store(folder or ("/" if slash else "."), storage_options), name
 
 

@@ -202,5 +202,5 @@ def _decode(
 def _placed(places: npt.NDArray[np.int64], starts: Ints, sizes: Ints, num_rows: Ints) -> AlikePages:
     words, word_sizes, chunks, chunk_sizes = places.T
     if (places < 0).any() or (words + word_sizes > sizes).any() or (chunks + chunk_sizes > sizes).any():
-        raise CorruptFileError("a buffer is outside of its file")
+        raise CorruptFileError("a buffer is outside its file")
     return AlikePages(words + starts, word_sizes, chunks + starts, chunk_sizes, num_rows)

@@ -18,7 +18,7 @@ from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, i
 from lance_core.format.version import FileVersion
 from lance_core.pages.leaf import Leaf
 
-_FLATTEN = "Make it a list, or make the column several columns."
+_FLATTEN = "Make it a list, or split the column into several columns."
 
 
 def refusal_of(nodes: Sequence[Node], version: FileVersion) -> InputError | None:
@@ -34,10 +34,10 @@ def check_empty_struct(leaf: Leaf, node: LeafNode) -> None:
     num_valid = leaf.values.count if leaf.def_ is None else int(np.count_nonzero(leaf.def_ == 0))
     if is_packed(node.field):
         if num_valid:
-            raise _refused(node, "a packed struct without fields reads as null", "Do not pack it.")
+            raise _refused(node, "a packed struct without fields would be read as null", "Do not pack it.")
     elif num_valid < leaf.values.count:
         num_lost = leaf.values.count - num_valid
-        raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Give the struct a field.")
+        raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Add a field to the struct.")
 
 
 def is_empty_struct(node: Node) -> bool:
@@ -53,8 +53,8 @@ def _refusals(node: Node, version: FileVersion) -> Iterator[InputError]:
     if version >= FileVersion.V2_1:
         yield from _empty_below(node)
         if len(set(_scales(node, 1))) > 1:
-            why = "readers take a fixed-size list of structs beside other fields for rows of another number"
-            yield _refused(node, why, "Make the list a column of its own.")
+            why = "readers misread the number of rows of a fixed-size list of structs beside other fields"
+            yield _refused(node, why, "Store the list in a separate column.")
     if version in (FileVersion.V2_1, FileVersion.V2_2):
         yield from _lists_and_fixed(node)
     if version is FileVersion.V2_0:
@@ -70,8 +70,8 @@ def _children(node: Node) -> tuple[Node, ...]:
 def _empty_below(node: Node) -> Iterator[InputError]:
     for child in _children(node):
         if is_empty_struct(child) and not is_packed(child.field):
-            why = "a struct without fields can be a column of its own only"
-            yield _refused(node, why, "Give the struct a field, or leave it out.")
+            why = "a struct without fields is only supported as a top-level column"
+            yield _refused(node, why, "Add a field to the struct, or remove the struct.")
         yield from _empty_below(child)
 
 
@@ -97,7 +97,7 @@ def _lists_and_fixed(node: Node, *, in_list: bool = False) -> Iterator[InputErro
     """Fixed-size lists of structs in a list or map, and those whose first leaf, which tells their lengths, is in a list."""
     if isinstance(node, ListNode):
         if node.dimension and (in_list or _begins_with_list(node.item)):
-            yield _refused(node, "lists and fixed-size lists of structs cannot be nested into each other", _FLATTEN)
+            yield _refused(node, "lists and fixed-size lists of structs cannot be nested in each other", _FLATTEN)
         in_list = in_list or not node.dimension
     for child in _children(node):
         yield from _lists_and_fixed(child, in_list=in_list)

@@ -151,7 +151,7 @@ def fragment_from_json(value: str | Mapping[str, Any]) -> Fragment:
             unknown=base64.b64decode(given.get("unknown") or ""),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"this JSON does not describe a fragment: {error!r}", cure="Pass what to_json gave.") from error
+        raise InputError(f"this JSON does not describe a fragment: {error!r}", cure="Pass the output of to_json.") from error
 
 
 def _file_to_json(file: DataFile) -> dict[str, Any]:

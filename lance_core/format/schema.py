@@ -78,7 +78,7 @@ class Field:
 
 class _FieldsById(dict[int, Field]):
     def __missing__(self, field_id: int) -> Field:
-        raise CorruptFileError(f"something refers to field {field_id}, which the schema does not have")
+        raise CorruptFileError(f"field id {field_id} is not in the schema")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Schema:
         found = self._find(path, NO_PARENT)
         if found is None:
             raise UnknownColumnError(
-                f"no field {path!r} in the schema",
+                f"field {path!r} is not in the schema",
                 cure=f"Known columns: {', '.join(item.name for item in self.top_level)}.",
             )
         return found

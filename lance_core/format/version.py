@@ -94,9 +94,7 @@ def parse_storage_version(name: str | None) -> FileVersion:
         return DEFAULT_VERSION
     version = _NAMES.get(name)
     if version is None:
-        raise InputError(
-            f"unknown storage version {name!r}", cure=f"Use one of {', '.join(sorted(_NAMES))}, or leave it out."
-        )
+        raise InputError(f"unknown storage version {name!r}", cure=f"Use {', '.join(sorted(_NAMES))}, or omit it.")
     return version
 
 
@@ -105,6 +103,6 @@ def version_of_numbers(major: int, minor: int) -> FileVersion:
     version = _BY_NUMBERS.get((major, minor))
     if version is None:
         raise UnsupportedVersionError(
-            f"file version {major}.{minor} is not known", cure="Read it with a newer release of this library."
+            f"file version {major}.{minor} is unknown", cure="Read it with a newer release of this library."
         )
     return version

@@ -80,7 +80,9 @@ class MemoryStore:
         data = memoryview(self.get(path))
         for item in ranges:
             if item.end > len(data) or item.start < 0:
-                raise CorruptFileError(f"{path!r} ends at byte {len(data)}, bytes {item.start} to {item.end} were asked for")
+                raise CorruptFileError(
+                    f"{path!r} ends at byte {len(data)}, but bytes {item.start} to {item.end} were requested"
+                )
         return [data[item.start : item.end] for item in ranges]
 
     def size(self, path: str) -> int:
@@ -98,7 +100,7 @@ class MemoryStore:
         full = self._full(path)
         with self._objects.lock:
             if full in self._objects.by_path:
-                raise AlreadyExistsError(f"{path!r} exists already", uri=self.uri)
+                raise AlreadyExistsError(f"{path!r} already exists", uri=self.uri)
             self._objects.by_path[full] = (bytes(data), time.time())
 
     def copy_if_absent(self, source: str, target: str) -> None:
@@ -161,7 +163,7 @@ class MemoryWriter:
     def write(self, data: Buffer) -> None:
         """Append bytes."""
         if self._parts is None:
-            raise StoreError(f"{self._path!r} was closed already", operation="write")
+            raise StoreError(f"{self._path!r} is already closed", operation="write")
         self._parts.append(bytes(data))
 
     def close(self) -> None:

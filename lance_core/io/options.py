@@ -241,7 +241,11 @@ def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
         lowered = str(name).lower() if scoped is None else scoped[2].lower()
         if lowered not in KNOWN_OPTIONS and (scoped is None or lowered):
             near = difflib.get_close_matches(lowered, sorted(KNOWN_OPTIONS), n=3, cutoff=0.6)
-            cure = f"Did you mean {' or '.join(near)}?" if near else "Options are named as in the official Lance library."
+            cure = (
+                f"Did you mean {' or '.join(near)}?"
+                if near
+                else "Options have the names that the official Lance library uses."
+            )
             raise InputError(f"unknown storage option {name!r}", cure=cure)
         if scoped is None:
             checked[lowered] = value if isinstance(value, str) else _as_text(value)

@@ -20,10 +20,10 @@ UNFINISHED_SUFFIX = ".unfinished"
 def checked_path(path: str) -> str:
     """The path itself, when it names an object below the root; InputError when it is empty, absolute or climbs out."""
     if not path:
-        raise InputError("an empty path names no object", cure="Pass a path relative to the table's root.")
+        raise InputError("the path of an object must not be empty", cure="Pass a path relative to the table's root.")
     _refuse_hostile(path)
     if path.endswith("/") or "//" in path:
-        raise InputError(f"path {path!r} names no object", cure="Use single slashes and no slash at the end.")
+        raise InputError(f"path {path!r} is not the path of an object", cure="Use single slashes and no trailing slash.")
     return path
 
 
@@ -40,8 +40,8 @@ def _refuse_hostile(path: str) -> None:
     absolute = path.startswith("/") or (len(first) >= 2 and first[1] == ":" and first[0].isalpha())
     if absolute or "\\" in path or "\x00" in path or any(part in ("..", ".") for part in path.split("/")):
         raise InputError(
-            f"path {path!r} does not stay below the root of the table",
-            cure="Paths are relative, with forward slashes, and never contain `.`, `..` or a drive.",
+            f"path {path!r} is outside the root of the table",
+            cure="Use a relative path with forward slashes, without `.`, `..` or a drive.",
         )
 
 

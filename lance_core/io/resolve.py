@@ -74,8 +74,8 @@ def _resolve(uri: str | os.PathLike[str], options: dict[str, str]) -> Store:
     if scheme in REMOTE_SCHEMES:
         return _remote_store(text, scheme, options)
     raise InputError(
-        f"no store for uris that begin with {scheme}://",
-        cure=f"Known are plain paths, file, memory, {', '.join(sorted(REMOTE_SCHEMES))}.",
+        f"there is no store for uris that begin with {scheme}://",
+        cure=f"Use a plain path, or a uri with the scheme file, memory, {', '.join(sorted(REMOTE_SCHEMES))}.",
     )
 
 
@@ -83,7 +83,7 @@ def _remote_store(uri: str, scheme: str, options: dict[str, str]) -> Store:
     """Through obstore where it knows the scheme and every option, through fsspec elsewhere or when the options say so."""
     engine = options.get(STORE_ENGINE) or os.environ.get(STORE_ENGINE_VARIABLE) or ""
     if engine not in ("", "obstore", "fsspec"):
-        raise InputError(f"store_engine={engine!r} is no engine for remote stores", cure="Use obstore or fsspec.")
+        raise InputError(f"store_engine={engine!r} is not an engine for remote stores", cure="Use obstore or fsspec.")
     if engine != "fsspec":
         found = _through_obstore(uri, scheme, options, is_asked_for=engine == "obstore")
         if found is not None:
@@ -124,14 +124,16 @@ def _syncs(options: dict[str, str]) -> bool:
     """Whether local writes reach the disk before they count: unless the option says "false"."""
     text = options.get("local_fsync", "true")
     if text not in ("true", "false"):
-        raise InputError(f"storage option local_fsync={text!r}", cure='Write "true" or "false".')
+        raise InputError(f"storage option local_fsync={text!r} is not a boolean", cure='Write "true" or "false".')
     return text == "true"
 
 
 def _file_path(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
-        raise InputError(f"{uri!r} names a file on another machine", cure="Write file:///absolute/path, with three slashes.")
+        raise InputError(
+            f"{uri!r} refers to a file on another machine", cure="Write file:///absolute/path, with three slashes."
+        )
     return local_path(unquote(parts.path) or "/")
 
 
@@ -140,7 +142,7 @@ def _dynamodb_store(uri: str, options: dict[str, str]) -> Store:
     query = parse_qsl(parts.query)
     if [name for name, _ in query] != ["ddbTableName"] or not query[0][1]:
         raise InputError(
-            "a uri that begins with s3+ddb:// names one DynamoDB table",
+            "a uri that begins with s3+ddb:// must name exactly one DynamoDB table",
             cure="Write s3+ddb://bucket/path?ddbTableName=manifests.",
         )
     from lance_core.io.external.dynamodb import DynamoRegister

@@ -67,8 +67,8 @@ def read_scattered(fd: int, path: str, asked: Sequence[ManyRanges]) -> Iterator[
     for item in asked:
         if int(item.starts[0]) < 0 or int(item.ends[-1]) > size:
             raise CorruptFileError(
-                f"{path!r} ends at byte {size}, bytes up to {int(item.ends[-1])} were asked for",
-                cure="The file is truncated, or what refers to it is damaged.",
+                f"{path!r} ends at byte {size}, but bytes up to {int(item.ends[-1])} were requested",
+                cure="The file is truncated, or the metadata that refers to it is damaged.",
             )
         yield _read(fd, path, item)
 
@@ -84,7 +84,7 @@ def _read(fd: int, path: str, ranges: ManyRanges) -> Together:
         while got < wanted:
             more = read(fd, (out[at + got : end],), start + got)
             if not more:
-                raise CorruptFileError(f"{path!r} shrank while it was read")
+                raise CorruptFileError(f"{path!r} became shorter while it was read")
             got += more
         at = end
     return Together(out, plan.positions, ranges.ends - ranges.starts)

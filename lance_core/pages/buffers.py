@@ -32,7 +32,7 @@ def part(page: Page, number: int, start: int = 0, end: int | None = None) -> Byt
     whole = page.buffers[number]
     stop = whole.size if end is None else end
     if not 0 <= start <= stop <= whole.size:
-        raise CorruptFileError(f"bytes {start}..{stop} of buffer {number}, which has {whole.size}")
+        raise CorruptFileError(f"bytes {start}..{stop} are outside buffer {number} of {whole.size} bytes")
     return ByteRange(whole.start + start, whole.start + stop)
 
 
@@ -45,7 +45,7 @@ def request(ranges: Sequence[ByteRange]) -> Request:
     for item in ranges:
         data = np.frombuffer(next(answers), np.uint8) if item.size > 0 else np.empty(0, np.uint8)
         if len(data) != item.size:
-            raise CorruptFileError(f"{len(data)} bytes at {item.start}, expected {item.size}")
+            raise CorruptFileError(f"got {len(data)} bytes at {item.start}, expected {item.size}")
         result.append(data)
     return result
 
@@ -63,7 +63,7 @@ def check_part(page: Page, number: int, starts: Ints, ends: Ints) -> None:
     bad = (starts < 0) | (ends < starts) | (ends > whole.size)
     if bad.any():
         first = int(np.argmax(bad))
-        raise CorruptFileError(f"bytes {starts[first]}..{ends[first]} of buffer {number}, which has {whole.size}")
+        raise CorruptFileError(f"bytes {starts[first]}..{ends[first]} are outside buffer {number} of {whole.size} bytes")
 
 
 def request_ranges(starts: Ints, ends: Ints) -> Many:
@@ -81,7 +81,7 @@ def request_ranges(starts: Ints, ends: Ints) -> Many:
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         data, found = join(parts), np.cumsum(lengths) - lengths
     if not np.array_equal(lengths, sizes[kept]):
-        raise CorruptFileError(f"{int(lengths.sum())} bytes where {int(sizes.sum())} were asked for")
+        raise CorruptFileError(f"got {int(lengths.sum())} bytes, expected {int(sizes.sum())}")
     positions[kept] = found
     return data, positions
 

@@ -61,7 +61,7 @@ def read_table(
 ) -> ChunkTable:
     """The table from its buffers; CorruptFileError when the numbers contradict each other or the page."""
     if layout.num_items < 0 or len(words) % (4 if layout.has_large_chunk else 2):
-        raise CorruptFileError(f"chunk words of {len(words)} bytes for {layout.num_items} values")
+        raise CorruptFileError(f"chunk words of {len(words)} bytes do not match {layout.num_items} values")
     stored = read_words(words, np.uint32 if layout.has_large_chunk else np.uint16).astype(np.int64)
     bounds = np.zeros(len(stored) + 1, np.int64)
     np.cumsum(((stored >> 4) + 1) * 8, out=bounds[1:])
@@ -69,11 +69,13 @@ def read_table(
     if len(counts):
         counts[-1] = layout.num_items - int(counts[:-1].sum())
         if not 0 < counts[-1] <= 1 << 16:
-            raise CorruptFileError(f"the last chunk would hold {int(counts[-1])} of {layout.num_items} values")
+            raise CorruptFileError(
+                f"the last chunk would hold {int(counts[-1])} of {layout.num_items} values, which is impossible"
+            )
     elif layout.num_items:
-        raise CorruptFileError(f"no chunks for {layout.num_items} values")
+        raise CorruptFileError(f"there are no chunks for {layout.num_items} values")
     if bounds[-1] > page.buffers[1].size:
-        raise CorruptFileError(f"chunks of {int(bounds[-1])} bytes in a buffer of {page.buffers[1].size}")
+        raise CorruptFileError(f"chunks of {int(bounds[-1])} bytes exceed their buffer of {page.buffers[1].size}")
     values = np.append(0, np.cumsum(counts))
     if rep_index is None:
         return ChunkTable(bounds, values, dictionary=dictionary)
@@ -84,7 +86,9 @@ def read_table(
 def _read_rep_index(layout: MiniBlockLayout, page: Page, data: Bytes, num_chunks: int) -> tuple[Ints, Ints]:
     stride = layout.repetition_index_depth + 1
     if not 1 < stride < 100 or len(data) != num_chunks * stride * 8:
-        raise CorruptFileError(f"a repetition index of {len(data)} bytes for {num_chunks} chunks at depth {stride - 1}")
+        raise CorruptFileError(
+            f"a repetition index of {len(data)} bytes does not match {num_chunks} chunks at depth {stride - 1}"
+        )
     table = read_words(data, np.uint64).reshape(num_chunks, stride)
     if num_chunks and int(table[:, :2].max()) > 1 << 40:
         raise CorruptFileError("the repetition index counts more rows than a page can hold")
@@ -129,7 +133,7 @@ def read_headers(layout: MiniBlockLayout, data: Bytes, starts: Ints, ends: Ints)
     num_small = 1 + sum(has_levels)
     size_type = np.dtype("<u4" if layout.has_large_chunk else "<u2")
     if not 0 < layout.num_buffers <= MAX_BUFFERS:
-        raise CorruptFileError(f"{layout.num_buffers} value buffers in a chunk")
+        raise CorruptFileError(f"a chunk declares {layout.num_buffers} value buffers, which is impossible")
     header_size = num_small * 2 + layout.num_buffers * size_type.itemsize
     if (ends - starts < header_size).any():
         raise CorruptFileError(f"a chunk is smaller than its header of {header_size} bytes")
@@ -144,7 +148,7 @@ def read_headers(layout: MiniBlockLayout, data: Bytes, starts: Ints, ends: Ints)
     if (at > ends).any():
         chunk = int(np.argmax(at > ends))
         raise CorruptFileError(
-            f"the parts of a chunk take {int((at - starts)[chunk])} bytes, it has {int((ends - starts)[chunk])}"
+            f"the parts of a chunk take {int((at - starts)[chunk])} bytes, the chunk has {int((ends - starts)[chunk])}"
         )
     rep = pieces.pop(0) if has_levels[0] else None
     def_ = pieces.pop(0) if has_levels[1] else None

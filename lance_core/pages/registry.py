@@ -88,7 +88,7 @@ def scan(page: Page, *, codecs: Codecs = CODECS) -> Fetch[Leaf]:
 
 def _inner(page: Page) -> Page:
     if page.num_rows < 0:
-        raise CorruptFileError(f"a page of {page.num_rows} rows")
+        raise CorruptFileError(f"a page declares {page.num_rows} rows, which is impossible")
     return blob.inner_page(page.layout, page) if isinstance(page.layout, BlobLayout) else page
 
 

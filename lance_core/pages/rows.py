@@ -89,8 +89,8 @@ class RowSelection:
             bad_order = bool((self.ends <= self.starts).any() or (self.starts[1:] < self.ends[:-1]).any())
         if bad_order or self.starts[0] < 0 or self.ends[-1] > num_rows:
             raise InputError(
-                f"rows {int(self.starts[0])}..{int(self.ends[-1])} were asked of a page that has {num_rows}",
-                cure="Ranges must be sorted, disjoint and inside the page.",
+                f"rows {int(self.starts[0])}..{int(self.ends[-1])} were requested of a page that has {num_rows}",
+                cure="Pass ranges that are sorted, disjoint and inside the page.",
             )
 
 

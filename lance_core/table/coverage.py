@@ -115,7 +115,9 @@ def after_rewrite(
 def _moved(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozenset[int]:
     bitmap = index.fragment_bitmap
     if bitmap is None:
-        raise InputError(f"index {index.name!r} ({index.uuid}) does not say what it covers, so it cannot follow a rewrite")
+        raise InputError(
+            f"index {index.name!r} ({index.uuid}) has no fragment bitmap, so it cannot be remapped by a rewrite"
+        )
     covered = bitmap & old_ids
     if not covered:
         return bitmap
@@ -123,7 +125,7 @@ def _moved(index: IndexMetadata, old_ids: Set[int], new_ids: Set[int]) -> frozen
         missing = sorted(old_ids - bitmap)
         raise InputError(
             f"a rewrite group mixes fragments that index {index.name!r} covers with {missing}, which it does not",
-            cure="Plan groups so that each is inside or outside of every index.",
+            cure="Plan groups that are completely inside or completely outside every index.",
         )
     return (bitmap - old_ids) | new_ids
 

@@ -172,7 +172,7 @@ class ManifestDraft:
         self.remove(old_ids)
         added = [self._with_id(item) for item in new]
         if self.uses_stable_row_ids and not all(identity.is_complete(item) for item in added):
-            raise InputError("a rewritten fragment of a table with stable row ids must bring the row ids of its rows")
+            raise InputError("a rewritten fragment of a table with stable row ids must have the row ids of its rows")
         self._insert(added)
         return added
 
@@ -285,7 +285,7 @@ class ManifestDraft:
     def add_initial_bases(self, bases: Sequence[BasePath]) -> None:
         """Bases a table is born with."""
         if bases and self.previous is not None:
-            raise InputError("base paths are given with the first write only", cure="Use UpdateBases.")
+            raise InputError("base paths can only be registered by the first write", cure="Use UpdateBases.")
         self.add_bases(bases)
 
     def add_bases(self, bases: Sequence[BasePath]) -> None:
@@ -324,7 +324,7 @@ class ManifestDraft:
 
     def _source(self, version: int | None) -> Manifest:
         if self.source is None or (version is not None and self.source.version != version):
-            raise InputError(f"the manifest of version {version} is needed and was not given", operation="Restore")
+            raise InputError(f"the manifest of version {version} is required, but was not passed", operation="Restore")
         return self.source
 
     # -- the end

@@ -19,7 +19,7 @@ def check_fragment(fragment: Fragment) -> Fragment:
     for file in fragment.files:
         fields, columns = len(file.fields), len(file.column_indices)
         if columns and columns != fields:
-            raise InputError(f"data file {file.path!r} names {fields} fields and {columns} columns")
+            raise InputError(f"data file {file.path!r} lists {fields} fields but {columns} columns")
         live = [field for field in file.fields if field != TOMBSTONE]
         if len(set(live)) != len(live) or not seen.isdisjoint(live):
             raise InputError(f"fragment {fragment.id} holds a field twice: data file {file.path!r} repeats one of {live}")

@@ -46,7 +46,7 @@ _KNOWN = {
     FLAG_TAGGED_FRAGMENT_REUSE: "tagged fragment reuse",
     FLAG_ZONE_SEED_DRAFT: "zone map seeds in a draft of the specification",
     FLAG_MANAGED_BLOBS: "managed blobs",
-    FLAG_NON_REUSABLE_FIELD_IDS: "field ids that are never used again",
+    FLAG_NON_REUSABLE_FIELD_IDS: "non-reusable field ids",
 }
 KNOWN_FLAGS = sum(_KNOWN)
 # Set in one word only, these would let a reader and a writer disagree about the data.
@@ -77,10 +77,10 @@ def check_readable(manifest: Manifest, *, uri: str | None = None) -> None:
         if (manifest.reader_feature_flags ^ manifest.writer_feature_flags) & flag:
             raise _corrupt(manifest, uri, f"sets the flag for {name} for readers or for writers only")
     if manifest.reader_feature_flags & FLAG_NON_REUSABLE_FIELD_IDS:
-        raise _corrupt(manifest, uri, "asks readers for field ids that are never used again, which concern writers only")
+        raise _corrupt(manifest, uri, "sets the reader flag for non-reusable field ids, which may only be set for writers")
     has_mark = manifest.max_allocated_field_id is not None
     if has_mark != bool(manifest.writer_feature_flags & FLAG_NON_REUSABLE_FIELD_IDS):
-        raise _corrupt(manifest, uri, "has a largest field id without the flag for it, or the flag without the id")
+        raise _corrupt(manifest, uri, "has a largest field id without its flag, or the flag without the field id")
     fragments = FragmentList.of(manifest.fragments)
     if len(fragments) <= _CHECKED_AT_OPEN:
         _check_row_ids(manifest, fragments.all_have_row_ids, uri)
@@ -96,7 +96,7 @@ def check_fragment_entry(manifest: Manifest, fragment: Fragment, *, uri: str | N
 
 def _check_row_ids(manifest: Manifest, has_row_ids: bool, uri: str | None) -> None:
     if manifest.uses_stable_row_ids and not has_row_ids:
-        raise _corrupt(manifest, uri, "has stable row ids, and a fragment without any")
+        raise _corrupt(manifest, uri, "has stable row ids, but one fragment has none")
 
 
 def check_writable(manifest: Manifest, *, uri: str | None = None) -> None:
@@ -105,7 +105,7 @@ def check_writable(manifest: Manifest, *, uri: str | None = None) -> None:
     _check_known(manifest.writer_feature_flags, "write to", manifest, uri)
     is_legacy = manifest.data_storage_version == FileVersion.V0_1.text
     if is_legacy and any(not version.is_legacy for version in FragmentList.of(manifest.fragments).file_versions):
-        raise _corrupt(manifest, uri, "says that its files are legacy (0.1) files, and they are 2.x files")
+        raise _corrupt(manifest, uri, "declares legacy (0.1) files, but has 2.x files")
 
 
 def _check_file_versions(manifest: Manifest, found: frozenset[FileVersion], uri: str | None) -> None:
@@ -117,7 +117,7 @@ def _check_file_versions(manifest: Manifest, found: frozenset[FileVersion], uri:
     if default == FileVersion.V0_1.text or manifest.reader_feature_flags & FLAG_MIXED_FILE_VERSIONS:
         return
     if any(version.text != default for version in found):
-        raise _corrupt(manifest, uri, f"has data files of version {names} where all should be {default}")
+        raise _corrupt(manifest, uri, f"has data files of version {names}, expected only {default}")
 
 
 def _check_meaning(flags: int, manifest: Manifest, uri: str | None) -> None:
@@ -129,7 +129,7 @@ def _check_meaning(flags: int, manifest: Manifest, uri: str | None) -> None:
     names = ", ".join(f"{flag} ({_KNOWN[flag]})" for flag in _KNOWN if moved & flag)
     who = "an unknown writer" if writer is None else f"{writer.library} {writer.version}"
     raise UnsupportedFeatureError(
-        f"cannot read version {manifest.version}: {who} set flag(s) {names}, whose meaning moved between releases",
+        f"cannot read version {manifest.version}: {who} set flag(s) {names}, whose meaning changed between releases",
         uri=uri,
         version=manifest.version,
         cure="Use a release of this library that is newer than the writer.",

@@ -42,7 +42,7 @@ def fine(mine: Any, theirs: Any, known: Known) -> Verdict:
 
 def gone(mine: Any, theirs: Any, known: Known) -> Verdict:
     """Theirs replaced the table (or mine would replace what theirs needs)."""
-    return never(f"a concurrent {theirs.name} makes this {mine.name} meaningless")
+    return never(f"a concurrent {theirs.name} invalidates this {mine.name}")
 
 
 def replan(mine: Any, theirs: Any, known: Known) -> Verdict:
@@ -86,7 +86,7 @@ def deletions(mine: Any, theirs: Any, known: Known) -> Verdict:
     changed = sorted(item.id for item in theirs.updated_fragments if item.id in both and _files_differ(read, item))
     if changed:
         return retry(f"files of fragment(s) {changed} were changed by a concurrent {theirs.name}")
-    return rebase(f"deletion vectors of fragment(s) {sorted(both)} have to be merged")
+    return rebase(f"deletion vectors of fragment(s) {sorted(both)} must be merged")
 
 
 def _files_differ(read: Mapping[int, Fragment], theirs: Fragment) -> bool:
@@ -102,7 +102,7 @@ def inserted_keys(mine: Any, theirs: Any, known: Known) -> Verdict:
     ours, other = mine.inserted_rows, theirs.inserted_rows
     if ours is not None:
         if other is None:
-            return retry("rows were inserted by a concurrent Update that does not say which keys")
+            return retry("rows were inserted by a concurrent Update that does not record its keys")
         if ours.field_ids != other.field_ids or (ours.key_hashes is None) != (other.key_hashes is None):
             return retry("concurrent Updates describe their inserted keys differently")
         if ours.key_hashes is not None and not set(ours.key_hashes).isdisjoint(other.key_hashes):
@@ -131,7 +131,7 @@ def generations(mine: Any, theirs: Any, known: Known) -> Verdict:
             continue
         if committed[run.shard_id] >= run.generation:
             return never(f"generation {run.generation} of shard {run.shard_id} is already in the table")
-        return retry(f"an older generation of shard {run.shard_id} landed meanwhile")
+        return retry(f"an older generation of shard {run.shard_id} has landed in the meantime")
     return OK
 
 
@@ -198,14 +198,14 @@ def updated_coverage(mine: Any, theirs: Any, known: Known) -> Verdict:
         for index in mine.new_indices
         if depends_on(index, fields) and fragments & (index.fragment_bitmap or set())
     ]
-    return rebase(f"fragments updated meanwhile have to leave the bitmaps of {hit}") if hit else OK
+    return rebase(f"fragments that were updated in the meantime must be removed from the bitmaps of {hit}") if hit else OK
 
 
 def mem_wal_index(mine: Any, theirs: Any, known: Known) -> Verdict:
     """Only the index of the write-ahead log itself cares about Merge and about the log's state."""
     create, other = (mine, theirs) if hasattr(mine, "new_indices") else (theirs, mine)
     return (
-        retry(f"a concurrent {other.name} met a change of the write-ahead log's index")
+        retry(f"a concurrent {other.name} conflicts with a change of the write-ahead log's index")
         if MEM_WAL in _names(create.new_indices)
         else OK
     )
@@ -234,7 +234,7 @@ def same_cells(mine: Any, theirs: Any, known: Known) -> Verdict:
     """DataReplacement against DataReplacement: same fragment and same field."""
     taken = {(item.fragment_id, field) for item in theirs.replacements for field in item.new_file.fields}
     wanted = {(item.fragment_id, field) for item in mine.replacements for field in item.new_file.fields}
-    return retry("the same columns of the same fragments were replaced meanwhile") if taken & wanted else OK
+    return retry("the same columns of the same fragments were replaced in the meantime") if taken & wanted else OK
 
 
 def kept_fields(mine: Any, theirs: Any, known: Known) -> Verdict:
@@ -295,4 +295,4 @@ def overwritten(mine: Any, theirs: Any, known: Known) -> Verdict:
 def bases(mine: Any, theirs: Any, known: Known) -> Verdict:
     """Both register the same place."""
     clash = any(ours.clashes_with(other) for ours in mine.new_bases for other in theirs.new_bases)
-    return never("the same base path was registered meanwhile") if clash else OK
+    return never("the same base path was registered in the meantime") if clash else OK

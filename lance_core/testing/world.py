@@ -300,7 +300,7 @@ def do(
     try:
         result = action()
     except (NotFoundError, AlreadyExistsError) as error:
-        turns.after(actor, call, "there is none" if isinstance(error, NotFoundError) else "exists already")
+        turns.after(actor, call, "there is none" if isinstance(error, NotFoundError) else "already exists")
         if fault == LOST:
             raise StoreError(f"simulated: the answer to {name} {path!r} was lost") from error
         raise

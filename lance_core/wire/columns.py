@@ -51,7 +51,7 @@ def _decode_page(page: file2_pb2.ColumnMetadata.Page, number: int) -> Page:
     decode = _PAGE_DECODERS.get(type_name)
     if decode is None:
         raise UnsupportedEncodingError(
-            f"page {number} is described by {type_name!r}, which this library does not read",
+            f"page {number} has the encoding {type_name!r}, which this library does not support",
             cure="Rewrite the table with storage version 2.2.",
         )
     return Page(decode(value), _ranges(page.buffer_offsets, page.buffer_sizes), page.length, page.priority)
@@ -65,7 +65,7 @@ def _ranges(offsets: Sequence[int], sizes: Sequence[int]) -> tuple[ByteRange, ..
 
 def _direct(encoding: file2_pb2.Encoding, what: str) -> tuple[str, bytes]:
     if encoding.WhichOneof("location") != "direct":
-        raise UnsupportedEncodingError(f"{what} keeps its description outside of the column metadata")
+        raise UnsupportedEncodingError(f"{what} keeps its encoding outside the column metadata, which is not supported")
     wrapped = parse_message(Any, encoding.direct.encoding, what=f"description of {what}")
     # Prefixes of type urls changed over time; the last path component is what counts.
     return wrapped.type_url.rsplit("/", 1)[-1], wrapped.value
@@ -76,7 +76,7 @@ def _decode_column_encoding(message: file2_pb2.ColumnMetadata) -> object:
         return None
     type_name, value = _direct(message.encoding, "the column")
     if type_name != _COLUMN_ENCODING:
-        raise UnsupportedEncodingError(f"the column is described by {type_name!r}, which this library does not read")
+        raise UnsupportedEncodingError(f"the column has the encoding {type_name!r}, which this library does not support")
     decoded = parse_message(encodings_v2_0_pb2.ColumnEncoding, value, what="column encoding")
     if decoded.WhichOneof("column_encoding") == "blob":
         return BlobColumn()

@@ -23,7 +23,7 @@ def _decode(message: pb.ArrayEncoding) -> enc.ArrayEncoding:
     kind = message.WhichOneof("array_encoding")
     decode = _DECODERS.get(kind or "")
     if decode is None:
-        raise UnsupportedEncodingError(f"array encoding {kind or 'of an unknown kind'} is not read by this library")
+        raise UnsupportedEncodingError(f"array encoding {kind or 'of an unknown kind'} is not supported by this library")
     return decode(getattr(message, kind or ""))
 
 
@@ -53,7 +53,7 @@ def _decode_nullable(message: pb.Nullable) -> enc.ArrayEncoding:
         return enc.SomeNulls(_child(message.some_nulls, "validity"), _child(message.some_nulls, "values"))
     if kind == "all_nulls":
         return enc.AllNulls()
-    raise UnsupportedEncodingError("nullable encoding of an unknown kind")
+    raise UnsupportedEncodingError("the nullable encoding has an unknown kind")
 
 
 _DECODERS: dict[str, Callable[..., enc.ArrayEncoding]] = {

@@ -38,7 +38,7 @@ def _decode_layout(message: pb.PageLayout) -> PageLayout:
     kind = message.WhichOneof("layout")
     decode = _LAYOUTS.get(kind or "")
     if decode is None:
-        raise UnsupportedEncodingError(f"page layout {kind or 'of an unknown kind'} is not read by this library")
+        raise UnsupportedEncodingError(f"page layout {kind or 'of an unknown kind'} is not supported by this library")
     return decode(getattr(message, kind or ""))
 
 
@@ -116,7 +116,7 @@ def _compression(message: pb.BufferCompression) -> enc.BufferCompression:
     try:
         scheme = enc.CompressionScheme(message.scheme)
     except ValueError:
-        raise UnsupportedEncodingError(f"compression scheme {message.scheme} is not known") from None
+        raise UnsupportedEncodingError(f"compression scheme {message.scheme} is unknown") from None
     return enc.BufferCompression(scheme, message.level if message.HasField("level") else None)
 
 
@@ -129,7 +129,9 @@ def decode_compressive(message: pb.CompressiveEncoding) -> enc.CompressiveEncodi
     kind = message.WhichOneof("compression")
     decode = _DECODERS.get(kind or "")
     if decode is None:
-        raise UnsupportedEncodingError(f"compressive encoding {kind or 'of an unknown kind'} is not read by this library")
+        raise UnsupportedEncodingError(
+            f"compressive encoding {kind or 'of an unknown kind'} is not supported by this library"
+        )
     return decode(getattr(message, kind or ""))
 
 

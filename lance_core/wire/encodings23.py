@@ -47,7 +47,7 @@ def decode_planar_layout(data: bytes) -> Values | SparseLayout:
         if message.values.WhichOneof("codec") == "indexed":
             return SparseLayout(layers, _indexed(message.values.indexed))
         return SparseLayout(layers, _values(message.values, _PLAIN))
-    raise UnsupportedEncodingError(f"structural plane {kind or 'of an unknown kind'} is not read by this library")
+    raise UnsupportedEncodingError(f"structural plane {kind or 'of an unknown kind'} is not supported by this library")
 
 
 def _dense(message: pb.DenseStructure) -> tuple[RepDefLayer, ...]:
@@ -61,7 +61,7 @@ def _values(message: pb.ValuePlane, layers: tuple[RepDefLayer, ...]) -> Values:
     kind = message.WhichOneof("codec")
     decode = _VALUES.get(kind or "")
     if decode is None:
-        raise UnsupportedEncodingError(f"value plane {kind or 'of an unknown kind'} is not read by this library")
+        raise UnsupportedEncodingError(f"value plane {kind or 'of an unknown kind'} is not supported by this library")
     return decode(getattr(message, kind or ""), layers)
 
 
@@ -110,13 +110,13 @@ def _sparse_layer(message: pb.SparseStructuralLayer) -> SparseLayer:
     kind = message.WhichOneof("layer")
     decode = _SPARSE_LAYERS.get(kind or "")
     if decode is None:
-        raise UnsupportedEncodingError(f"sparse layer {kind or 'of an unknown kind'} is not read by this library")
+        raise UnsupportedEncodingError(f"sparse layer {kind or 'of an unknown kind'} is not supported by this library")
     return decode(getattr(message, kind or ""))
 
 
 def _validity(message: pb.SparseValiditySet) -> SparseValidity:
     if message.meaning not in (1, 2):
-        raise UnsupportedEncodingError(f"sparse validity with meaning {message.meaning} is not read by this library")
+        raise UnsupportedEncodingError(f"sparse validity with meaning {message.meaning} is not supported by this library")
     return SparseValidity(message.meaning == 2, _required(message, "positions"), message.num_positions)
 
 

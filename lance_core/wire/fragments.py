@@ -72,7 +72,7 @@ def encode_data_file(file: DataFile) -> table_pb2.DataFile:
 def _decode_deletion_file(message: table_pb2.DeletionFile) -> DeletionFile:
     kind = _DELETION_TYPES.get(int(message.file_type))
     if kind is None:
-        raise CorruptFileError(f"deletion file type {int(message.file_type)} is not known; expected 0 (array) or 1 (bitmap)")
+        raise CorruptFileError(f"deletion file type {int(message.file_type)} is unknown; expected 0 (array) or 1 (bitmap)")
     return DeletionFile(
         file_type=kind,
         read_version=message.read_version,
@@ -136,12 +136,13 @@ def _check_claims(message: table_pb2.DataFragment) -> None:
     """A row's address has 32 bits for the fragment and 32 for the row, so larger numbers are damage or an attack."""
     if message.id > MAX_FRAGMENT_ID or message.physical_rows > MAX_FRAGMENT_ROWS:
         raise CorruptFileError(
-            f"fragment {message.id} is said to have {message.physical_rows} rows; ids end at {MAX_FRAGMENT_ID}, rows at "
-            f"{MAX_FRAGMENT_ROWS}"
+            f"fragment {message.id} declares {message.physical_rows} rows; "
+            f"the limits are id {MAX_FRAGMENT_ID} and {MAX_FRAGMENT_ROWS} rows"
         )
     if message.deletion_file.num_deleted_rows > message.physical_rows:
         raise CorruptFileError(
-            f"fragment {message.id} is said to lack {message.deletion_file.num_deleted_rows} of {message.physical_rows} rows"
+            f"fragment {message.id} declares {message.deletion_file.num_deleted_rows} deleted rows, "
+            f"but has {message.physical_rows} rows"
         )
 
 
@@ -195,7 +196,7 @@ def _num_rows(raw: bytes) -> int:
 
 def _living(rows: int, gone: int) -> int:
     if not 0 <= gone <= rows <= MAX_FRAGMENT_ROWS:
-        raise CorruptFileError(f"a fragment is said to have {rows} rows, {gone} of them deleted")
+        raise CorruptFileError(f"a fragment declares {rows} rows, {gone} of them deleted")
     return rows - gone
 
 

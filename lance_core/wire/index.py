@@ -98,7 +98,7 @@ def _given(noun: object, *names: str) -> dict[str, Any]:
 
 def _choose(table: tuple[Any, ...], number: int, what: str) -> Any:
     if not 0 <= number < len(table):
-        raise CorruptFileError(f"{what} {number} is not known; expected 0 to {len(table) - 1}")
+        raise CorruptFileError(f"{what} {number} is unknown; expected 0 to {len(table) - 1}")
     return table[number]
 
 

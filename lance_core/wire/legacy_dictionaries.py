@@ -42,7 +42,8 @@ def _with_values(field: Field, data: bytes) -> Field:
     size = width * (length + 1 if kind in _VARIABLE else length)
     if offset < 0 or length < 0 or offset + size > len(data):
         raise CorruptFileError(
-            f"the dictionary of field {field.name!r} is said to have {length} values at byte {offset} of {len(data)}"
+            f"the dictionary of field {field.name!r} declares {length} values at byte {offset}, "
+            f"the file has {len(data)} bytes"
         )
     if kind not in _VARIABLE:
         values = tuple(data[at : at + width] for at in range(offset, offset + size, width))

@@ -40,26 +40,26 @@ def manifest_start(tail: bytes, file_size: int) -> int:
     """Where the Manifest's size word is, from the last bytes (at least 16) of a file of `file_size` bytes."""
     if len(tail) < FOOTER.size or file_size < FOOTER.size:
         raise CorruptFileError(
-            f"a manifest file has a footer of {FOOTER.size} bytes, there are {min(len(tail), file_size)} bytes"
+            f"a manifest file needs a footer of {FOOTER.size} bytes, this one has {min(len(tail), file_size)} bytes"
         )
     position, major, minor, magic = FOOTER.unpack(tail[-FOOTER.size :])
     if magic != MAGIC:
         raise CorruptFileError(f"a manifest file ends with {MAGIC!r}, this one with {magic!r}")
     if (major, minor) not in ((0, 2), (0, 1)):
-        raise UnsupportedVersionError(f"manifest file version {major}.{minor} is not known; expected 0.2")
+        raise UnsupportedVersionError(f"manifest file version {major}.{minor} is unknown; expected 0.2")
     if position + _SIZE.size + FOOTER.size > file_size:
-        raise CorruptFileError(f"the manifest is said to start at byte {position} of a file of {file_size} bytes")
+        raise CorruptFileError(f"the footer places the manifest at byte {position}, outside the file of {file_size} bytes")
     return int(position)
 
 
 def section_bytes(data: bytes, position: int, *, what: str) -> bytes:
     """The bytes behind the size word at `position`."""
     if position < 0 or position + _SIZE.size > len(data):
-        raise CorruptFileError(f"the {what} is said to start at byte {position} of {len(data)}")
+        raise CorruptFileError(f"the {what} should start at byte {position}, but the file has {len(data)} bytes")
     (size,) = _SIZE.unpack_from(data, position)
     start = position + _SIZE.size
     if start + size > len(data):
-        raise CorruptFileError(f"the {what} at byte {position} is said to have {size} bytes, {len(data) - start} are left")
+        raise CorruptFileError(f"the {what} at byte {position} should have {size} bytes, but {len(data) - start} are left")
     return data[start : start + size]
 
 
@@ -101,7 +101,7 @@ def encode_manifest_file(manifest: Manifest, *, transaction: bytes | None = None
         # High-water marks and ids come from the version before; at their end no further version can be written.
         raise CorruptFileError(
             f"version {manifest.version} cannot be written: {error}",
-            cure="The version before claims ids at the end of their range; restore an older one, or write the table anew.",
+            cure="The version before claims ids at the end of their range; restore an older one, or rewrite the table.",
         ) from error
     _append(parts, body, position)
     parts.append(FOOTER.pack(position, 0, 2, MAGIC))

@@ -163,7 +163,7 @@ def checked_schema(decoded: tuple[Field, ...], metadata: Mapping[str, bytes]) ->
             depths[item.id] = depth
         if item.parent_id != NO_PARENT and item.parent_id not in seen:
             raise CorruptFileError(
-                f"field {item.id} ({item.name!r}) names parent {item.parent_id}, which does not come before it in the schema"
+                f"field {item.id} ({item.name!r}) has parent {item.parent_id}, which does not precede it in the schema"
             )
         # Descriptors inside data files give synthetic children the id -1, many times over.
         if item.id >= 0 and item.id in seen:

@@ -57,7 +57,7 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
     _refuse_blob_table(message)
     fragments = FragmentList.of_bytes(raw, WireFragments())
     if not 0 <= message.timestamp.seconds < _YEAR_10000 or not 0 <= message.timestamp.nanos < _NS:
-        raise CorruptFileError(f"the manifest is said to be of second {message.timestamp.seconds}, which no clock shows")
+        raise CorruptFileError(f"the manifest has the timestamp {message.timestamp.seconds} s, which is out of range")
     decoded = decode_fields(fields)
     wrong = contradiction(decoded)
     if wrong:
@@ -125,8 +125,8 @@ def _refuse_blob_table(message: Any) -> None:
     unknown = [found[number] for number in range(len(found))]
     if any(item.field_number == _BLOB_TABLE and item.data for item in unknown):
         raise UnsupportedFeatureError(
-            "the table keeps columns in a table beside it (`_blobs`), as drafts of old releases did",
-            cure="Read it with the release that wrote it, and write it anew.",
+            "the table keeps columns in a separate `_blobs` table, a draft layout of old Lance releases",
+            cure="Read it with the release that wrote it, and rewrite it.",
         )
 
 

@@ -74,7 +74,7 @@ def decode_transaction(data: bytes) -> Transaction:
         raise CorruptFileError(f"transaction {message.uuid!r} has no operation")
     if arm is None:
         raise UnsupportedFeatureError(
-            f"transaction {message.uuid!r} holds an operation this library does not know", cure="Use a newer release."
+            f"transaction {message.uuid!r} has an operation that this library does not know", cure="Use a newer release."
         )
     return Transaction(
         read_version=message.read_version,

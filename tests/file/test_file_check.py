@@ -111,7 +111,7 @@ def test_statistics_that_do_not_hold(tmp_path: Path) -> None:
     patched(path, at, (lowest + 1).to_bytes(8, "little"))
     (found,) = damages(files.open_at(tmp_path))
     assert found.column == "number"
-    assert f"holds {lowest}, its statistics say that {lowest + 1} is the minimum" in found.message
+    assert f"holds {lowest}, but its statistics state the minimum {lowest + 1}" in found.message
 
 
 def test_a_file_that_is_no_file(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def _place(snapshot: Snapshot, file: DataFile, value: Mapping[str, Any]) -> Blob
         return BlobPlace(store, path, start, size)
     if kind in (KIND_PACKED, KIND_DEDICATED):
         return BlobPlace(store, sidecar_path(path, value["blob_id"]), start if kind == KIND_PACKED else 0, size)
-    raise UnsupportedFeatureError(f"{store.uri}: {path}: blobs of kind {kind} are not read by this library")
+    raise UnsupportedFeatureError(f"{store.uri}: {path}: blobs of kind {kind} are not supported by this library")
 
 
 def _external(snapshot: Snapshot, value: Mapping[str, Any]) -> BlobPlace:

@@ -41,7 +41,7 @@ class ExternalUris:
         if self.allow_outside:
             return 0, uri
         raise InputError(
-            f"the external blob {uri!r} is outside of the registered base paths",
+            f"the external blob {uri!r} is outside the registered base paths",
             cure="Register its folder with add_bases (or initial_bases), or write with "
             "allow_external_blob_outside_bases=True.",
         )

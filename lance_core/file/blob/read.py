@@ -210,12 +210,12 @@ class _Wanted:
             return
         if kind == KIND_INLINE:
             if position + size > file_size:
-                raise CorruptFileError(f"a blob of {size} bytes at {position} in a file of {file_size} bytes")
+                raise CorruptFileError(f"a blob of {size} bytes at {position} is outside its file of {file_size} bytes")
             target = path
         elif kind in (KIND_PACKED, KIND_DEDICATED):
             target = sidecar_path(path, item["blob_id"])
         else:
-            raise UnsupportedFeatureError(f"blobs of kind {kind} are not read by this library")
+            raise UnsupportedFeatureError(f"blobs of kind {kind} are not supported by this library")
         self.ranges.setdefault(target, []).append((row, ByteRange(position, position + size)))
 
 
@@ -223,7 +223,7 @@ def _value(item: Mapping[str, Any], data: bytes | None) -> dict[str, Any]:
     if item["kind"] == KIND_EXTERNAL:
         if item["blob_id"]:
             raise UnsupportedFeatureError(
-                f"a blob is at {item['blob_uri']!r} below base path {item['blob_id']}, which its value cannot say",
+                f"a blob is at {item['blob_uri']!r} below base path {item['blob_id']}, which a plain value cannot express",
                 cure="Read it with `take_blobs`.",
             )
         return {"data": None, "uri": item["blob_uri"], "position": item["position"], "size": item["size"]}

@@ -45,12 +45,12 @@ def check_blobs(schema: Schema, version: FileVersion) -> None:
         # The official reader takes them below structs only, and below those in an encoding of their own.
         if version is FileVersion.V2_1 and is_blob(item, version) and item.parent_id != NO_PARENT:
             raise InputError(
-                f"column {schema.path_of(item.id)!r} is a blob inside another column, which is not written to 2.1 files",
+                f"column {schema.path_of(item.id)!r} is a nested blob, which 2.1 files cannot hold",
                 cure="Use storage version 2.2.",
             )
         if item.extension_name == BLOB_V2 and version < FileVersion.V2_2:
             raise InputError(
-                f"column {schema.path_of(item.id)!r} is a blob v2 column, which files of version {version.text} do not have",
+                f"column {schema.path_of(item.id)!r} is a blob v2 column, which files of version {version.text} cannot hold",
                 cure="Use storage version 2.2.",
             )
         if is_blob(item, version):

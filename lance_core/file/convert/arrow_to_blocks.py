@@ -133,7 +133,10 @@ def _struct(array: pa.StructArray) -> StructBlock:
         child = array.field(number)
         if child.null_count and not _nulls_are_outer(child, array):
             name = array.type.field(number).name
-            raise InputError(f"field {name!r} of a packed struct holds a null", cure="Fill the nulls, or do not pack it.")
+            raise InputError(
+                f"field {name!r} of a packed struct holds a null",
+                cure="Fill the nulls, or write the struct without lance-encoding:packed.",
+            )
         children.append(_plain(block_of(child)))
     return StructBlock(tuple(children), len(array))
 

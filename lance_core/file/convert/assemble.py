@@ -34,7 +34,7 @@ def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array[Any]:
         raise CorruptFileError(f"a column of type {arrow_type} has {len(leaf.layers)} nesting layers, expected 1")
     valid = None if leaf.def_ is None else leaf.def_ == 0
     if valid is not None and len(valid) != leaf.values.count:
-        raise CorruptFileError(f"{len(valid)} definition levels for {leaf.values.count} values")
+        raise CorruptFileError(f"found {len(valid)} definition levels for {leaf.values.count} values")
     return to_arrow(leaf.values, arrow_type, bitmap(valid))
 
 
@@ -79,12 +79,12 @@ def _column(root: Node, leaf: LeafNode, pages: Sequence[Leaf]) -> _Column:
     dimensions = [node.dimension or 1 if isinstance(node, ListNode) else 1 for node in _path(root, leaf)]
     if len(dimensions) != len(joined.layers):
         raise CorruptFileError(
-            f"column {leaf.field.name!r} has {len(joined.layers)} nesting layers, its schema has {len(dimensions)}"
+            f"column {leaf.field.name!r} has {len(joined.layers)} nesting layers, expected {len(dimensions)}"
         )
     nesting = unravel(joined.rep, joined.def_, joined.layers, joined.num_visible, dimensions=dimensions[::-1])
     valid = nesting[-1].validity
     if nesting[-1].length != joined.num_visible:
-        raise CorruptFileError(f"{nesting[-1].length} value slots for {joined.num_visible} values")
+        raise CorruptFileError(f"found {nesting[-1].length} value slots for {joined.num_visible} values")
     arrays = []
     start = 0
     for values in joined.values:
@@ -188,7 +188,7 @@ def _build_list(node: ListNode, columns: Mapping[int, _Column], depth: int, nest
     offsets = nesting.offsets
     if not pa.types.is_large_list(node.type):
         if num_items > _MAX_INT32:
-            raise CorruptFileError(f"{num_items} list items do not fit {node.type}")
+            raise CorruptFileError(f"{num_items} list items do not fit in {node.type}")
         buffer = buffer_of(offsets.astype(np.int32))
     else:
         buffer = buffer_of(np.ascontiguousarray(offsets, np.int64))

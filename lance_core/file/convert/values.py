@@ -55,7 +55,7 @@ def to_arrow(values: LeafValues, arrow_type: pa.DataType, validity: pa.Buffer | 
 
 
 def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
-    return CorruptFileError(f"the page holds {found}, the schema says {arrow_type}")
+    return CorruptFileError(f"the page holds {found}, expected {arrow_type} according to the schema")
 
 
 def _fixed(block: FixedBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
@@ -99,7 +99,7 @@ def _variable(block: VariableBlock, arrow_type: pa.DataType, validity: pa.Buffer
     offsets: npt.NDArray[np.int32] | npt.NDArray[np.int64] = block.offsets
     if offsets.dtype != dtype:
         if dtype == np.int32 and len(offsets) and int(offsets[-1]) > _MAX_INT32:
-            raise CorruptFileError(f"{int(offsets[-1])} bytes of values do not fit {arrow_type}")
+            raise CorruptFileError(f"{int(offsets[-1])} bytes of values do not fit in {arrow_type}")
         offsets = offsets.astype(dtype)
     buffers = [validity, buffer_of(offsets), buffer_of(block.data)]
     return pa.Array.from_buffers(arrow_type, block.count, buffers)

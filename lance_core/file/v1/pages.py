@@ -62,7 +62,7 @@ class LegacyPages:
         spots = [(self._table.spot(node.field.id, part.batch), part) for part in parts]
         for spot, part in spots:
             if part.end > spot.length:
-                raise CorruptFileError(f"batch {part.batch} has {spot.length} values, {part.end} are needed")
+                raise CorruptFileError(f"batch {part.batch} has {spot.length} values, expected at least {part.end}")
         if pa.types.is_dictionary(node.type):
             return (yield from self._read_dictionary(node, spots))
         return (yield from self._read_values(node.type, spots, nullable=node.field.nullable))
@@ -101,7 +101,7 @@ class LegacyPages:
 
     def _range(self, start: int, end: int) -> ByteRange:
         if not 0 <= start <= end <= self._file_size:
-            raise CorruptFileError(f"bytes {start}..{end} of a file of {self._file_size} bytes")
+            raise CorruptFileError(f"bytes {start}..{end} are outside the file of {self._file_size} bytes")
         return ByteRange(start, end)
 
     def _read_offsets(self, dtype: str, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[list[Ints]]:
@@ -128,11 +128,13 @@ class LegacyPages:
 
     def _read_list(self, node: ListNode, parts: Sequence[Part]) -> Fetch[Any]:
         if node.dimension or pa.types.is_map(node.type):
-            raise UnsupportedEncodingError(f"{node.type} in a legacy file")
+            raise UnsupportedEncodingError(f"{node.type} is not supported in a legacy file")
         spots = [(self._table.spot(node.field.id, part.batch), part) for part in parts]
         for spot, part in spots:
             if part.end + 1 > spot.length:
-                raise CorruptFileError(f"batch {part.batch} has {spot.length} list offsets, {part.end + 1} are needed")
+                raise CorruptFileError(
+                    f"batch {part.batch} has {spot.length} list offsets, expected at least {part.end + 1}"
+                )
         large = pa.types.is_large_list(node.type)
         offsets = yield from self._read_offsets("<i8" if large else "<i4", spots)
         below = [Part(part.batch, int(item[0]), int(item[-1])) for part, item in zip(parts, offsets, strict=True)]
@@ -140,7 +142,7 @@ class LegacyPages:
         lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(item) for item in offsets)])
         ends = np.cumsum(lengths)
         if not large and int(ends[-1]) >= 1 << 31:
-            raise CorruptFileError(f"{int(ends[-1])} items do not fit {node.type}")
+            raise CorruptFileError(f"{int(ends[-1])} items do not fit in {node.type}")
         buffer = buffer_of(ends.astype(np.int64 if large else np.int32))
         return pa.Array.from_buffers(node.type, len(ends) - 1, [None, buffer], children=[items])
 
@@ -148,7 +150,7 @@ class LegacyPages:
         """The values of a field's dictionary."""
         where = self._schema.by_id[field.id].dictionary
         if where is None:
-            raise CorruptFileError("a dictionary column does not say where its values are")
+            raise CorruptFileError("a dictionary column has no position of its values")
         whole = [(PageSpot(where.offset, where.length), Part(0, 0, where.length))]
         return (yield from self._read_values(arrow_type, whole))
 

@@ -68,7 +68,7 @@ def _message(tail: Tail, position: int, file_size: int) -> Fetch[bytes]:
 
 def _get(tail: Tail, position: int, size: int, file_size: int) -> Fetch[Buffer]:
     if not 0 <= position <= position + size <= file_size:
-        raise CorruptFileError(f"{size} bytes at {position} of a file of {file_size} bytes")
+        raise CorruptFileError(f"{size} bytes at {position} are outside the file of {file_size} bytes")
     wanted = ByteRange(position, position + size)
     if size == 0:
         return b""

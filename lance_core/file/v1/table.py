@@ -42,7 +42,9 @@ class PageTable:
             raise CorruptFileError(f"the page table has no field {field_id}")
         position, length = self.entries[row, batch].tolist()
         if position < 0 or length < 0:
-            raise CorruptFileError(f"the page of field {field_id} in batch {batch} is at {position} with {length} values")
+            raise CorruptFileError(
+                f"the page of field {field_id} in batch {batch} has a negative position ({position}) or length ({length})"
+            )
         return PageSpot(position, length)
 
 

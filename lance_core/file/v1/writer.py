@@ -46,7 +46,7 @@ class LegacyBody:
         for node in self._nodes:
             _check(node)
         if not any(_has_pages(node) for node in self._nodes):
-            raise InputError("no column holds a value, and legacy files need one that does", cure="Use storage version 2.2.")
+            raise InputError("a legacy file needs at least one column with values", cure="Use storage version 2.2.")
         self._waiting: list[list[pa.Array[Any]]] = []
         self._num_waiting = 0
         self._offsets = [0]
@@ -161,7 +161,7 @@ class LegacyBody:
         if node.field.id in self._fixed and known is not None and len(items) > len(known):
             raise InputError(
                 f"column {node.field.name!r} holds {items[len(known)].as_py()!r}, which is not in the table's dictionary",
-                cure="Legacy tables keep one dictionary for good: write the table anew in version 2.2.",
+                cure="A column of a legacy table keeps its first dictionary; rewrite the table with storage version 2.2.",
             )
         index_type = dictionary_type(node.type).index_type
         largest = 2 ** (index_type.bit_width - pa.types.is_signed_integer(index_type)) - 1

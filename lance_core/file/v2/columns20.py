@@ -65,7 +65,7 @@ def paged(column: Column) -> PagedColumn:
 
 def _starts(counts: Sequence[int]) -> Ints:
     if any(count >= 1 << 62 for count in counts):
-        raise CorruptFileError(f"a page claims {max(counts)} rows")
+        raise CorruptFileError(f"a page claims {max(counts)} rows, which is impossible")
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.array(counts, np.int64))))
 
 
@@ -176,14 +176,14 @@ class FieldReader20:
         lengths = np.concatenate([np.zeros(1, np.int64), *(item.ends - item.starts for item in found)])
         offsets = np.cumsum(lengths)
         if len(data) != int(offsets[-1]):
-            raise CorruptFileError(f"{self.path}: values of {int(offsets[-1])} bytes in {len(data)}")
+            raise CorruptFileError(f"{self.path}: values of {int(offsets[-1])} bytes do not fit in {len(data)}")
         return _checked(to_arrow(VariableBlock(offsets, data), node.type, _validity(found)), node, rows)
 
     def _read_bytes(self, node: Node, number: int, page: Page, rows: RowSelection) -> Fetch[Any]:
         with located(self.path, column=node.field.name, page=number):
             leaf: Leaf = yield from read_array(page, rows, zero_is_null=False)
             if not isinstance(leaf.values, FixedBlock) or leaf.values.bits != 8:
-                raise CorruptFileError("the bytes of values are not bytes")
+                raise CorruptFileError("the bytes of variable-width values have another type")
             return leaf.values.data[: leaf.values.count]
 
     def _read_offsets(self, node: Node, number: int, page: Page, rows: RowSelection) -> Fetch[ListRows]:
@@ -193,7 +193,7 @@ class FieldReader20:
 
 def _checked(array: pa.Array[Any], node: Node, rows: RowSelection) -> pa.Array[Any]:
     if len(array) != rows.num_rows:
-        raise CorruptFileError(f"column {node.field.name!r} has {len(array)} of the {rows.num_rows} rows asked for")
+        raise CorruptFileError(f"column {node.field.name!r} has {len(array)} of the {rows.num_rows} requested rows")
     return array
 
 

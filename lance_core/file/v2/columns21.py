@@ -143,7 +143,9 @@ def column_reader(
     """A reader of one column; checks that its pages hold whole rows."""
     counts = np.array([page.num_rows for page in column.pages], np.int64)
     if len(counts) and (int(counts.min()) < 0 or bool((counts % row_scale).any())):
-        raise CorruptFileError(f"{path}: column {leaf.field.name!r} has pages of {counts[:5].tolist()}... items")
+        raise CorruptFileError(
+            f"{path}: column {leaf.field.name!r} has pages with impossible item counts: {counts[:5].tolist()}..."
+        )
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts // row_scale)))
     described = pa.types.is_struct(leaf.type)
     return ColumnReader(path, leaf.field.name, leaf.column or 0, column, starts, row_scale, cache, key, file_size, described)

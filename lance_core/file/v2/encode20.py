@@ -109,7 +109,7 @@ class ArrayEncoder:
 def _split(node: Node, array: pa.Array[Any], num_rows: int) -> Iterator[Slice]:
     if pa.types.is_struct(node.type) and array.null_count:
         raise InputError(
-            f"struct {node.field.name!r} holds {array.null_count} nulls, which 2.0 files cannot keep",
+            f"struct {node.field.name!r} holds {array.null_count} nulls, which 2.0 files cannot hold",
             cure="Use storage version 2.1 or newer.",
         )
     if isinstance(node, LeafNode):

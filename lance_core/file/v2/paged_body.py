@@ -232,7 +232,7 @@ def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
         )
     if version >= FileVersion.V2_1:
         return LeafEncoder(schema, version)
-    raise InputError(f"files of version {version.text} are not written here", cure="Use storage version 2.0, 2.1 or 2.2.")
+    raise InputError(f"files of version {version.text} cannot be written", cure="Use storage version 2.0, 2.1 or 2.2.")
 
 
 def _owned(item: Any) -> Any:

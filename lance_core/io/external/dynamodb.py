@@ -62,7 +62,7 @@ class DynamoRegister:
     def add(self, base: str, version: int, path: str, size: int) -> None:
         """Conditional put: refused when there is a row. Not repeated here: a lost reply is for the caller to settle."""
         if not self._put(base, version, path, size, condition="attribute_not_exists"):
-            raise AlreadyExistsError(f"the manifest store has version {version} of {base} already")
+            raise AlreadyExistsError(f"the manifest store already has version {version} of {base}")
 
     def change(self, base: str, version: int, path: str, size: int) -> None:
         """Conditional put: refused when there is no row."""

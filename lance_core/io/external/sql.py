@@ -93,7 +93,7 @@ class SqlRegister:
                 yield connection, table
             return
         except sqlalchemy.exc.IntegrityError:
-            failure = AlreadyExistsError("the manifest store has this version already")
+            failure = AlreadyExistsError("the manifest store already has this version")
         except sqlalchemy.exc.SQLAlchemyError as error:
             failure = StoreError(f"the manifest store failed: {type(error).__name__} ({type(error.__cause__).__name__})")
         raise failure from None
@@ -126,7 +126,7 @@ def _connect(url: str) -> tuple[Any, Any]:
         engine = sa.create_engine(url, **({"connect_args": {"timeout": _BUSY_SECONDS}} if is_sqlite else {}))
     except (sa.exc.SQLAlchemyError, ImportError):
         raise InputError(
-            "manifest_store_url is no database url, or its driver is not installed",
+            "manifest_store_url is not a database url, or its driver is not installed",
             cure="Write it as SQLAlchemy does, for example postgresql+psycopg://host/database.",
         ) from None
     _create(sa, engine, table)

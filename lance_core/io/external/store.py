@@ -186,7 +186,7 @@ class ExternalStore:
 
     def _publish(self, row: tuple[str, int], path: str, data: Buffer) -> None:
         if self._exists(path):
-            raise AlreadyExistsError(f"{path!r} exists already", uri=self._uri)
+            raise AlreadyExistsError(f"{path!r} already exists", uri=self._uri)
         staged = self._stage(row, path, data)
         try:
             self._claim(row, staged, len(data))
@@ -212,7 +212,7 @@ class ExternalStore:
         with contextlib.suppress(NotFoundError):
             if bytes(self._inner.get(path)) == bytes(data):
                 return
-        raise AlreadyExistsError(f"{row[0]}: version {row[1]} exists already", uri=self._uri)
+        raise AlreadyExistsError(f"{row[0]}: version {row[1]} already exists", uri=self._uri)
 
     def _stage(self, row: tuple[str, int], path: str, data: Buffer) -> str:
         staged = f"{path}-{uuid.uuid4()}" if row[1] else f"{path}.{uuid.uuid4().hex}{UNFINISHED_SUFFIX}"
@@ -247,7 +247,7 @@ class ExternalStore:
             if found is None and not isinstance(error, AlreadyExistsError):
                 self._inner.delete(staged)
                 raise
-            raise AlreadyExistsError(f"{row[0]}: version {row[1]} exists already", uri=self._uri) from error
+            raise AlreadyExistsError(f"{row[0]}: version {row[1]} already exists", uri=self._uri) from error
 
     def _exists(self, path: str) -> bool:
         try:

@@ -153,7 +153,7 @@ class LocalStore:
                     continue
                 except NotADirectoryError as error:
                     raise StoreError(f"{path!r}: a folder above it is a file", uri=self._root) from error
-        raise StoreError(f"{path!r}: its folder vanishes as often as it is made", uri=self._root)
+        raise StoreError(f"{path!r}: its folder was removed each time it was created", uri=self._root)
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
         """Files below a folder, in no order; files that vanish meanwhile are left out."""
@@ -264,15 +264,15 @@ def _read(fd: int, path: str, item: ByteRange) -> Buffer:
         return data
     if item.end > os.fstat(fd).st_size:
         raise CorruptFileError(
-            f"{path!r} ends at byte {os.fstat(fd).st_size}, bytes {item.start} to {item.end} were asked for",
-            cure="The file is truncated, or what refers to it is damaged.",
+            f"{path!r} ends at byte {os.fstat(fd).st_size}, but bytes {item.start} to {item.end} were requested",
+            cure="The file is truncated, or the metadata that refers to it is damaged.",
         )
     parts = [data]
     position = item.start + len(data)
     while position < item.end:
         part = os.pread(fd, min(item.end - position, _MAX_READ), position)
         if not part:
-            raise CorruptFileError(f"{path!r} shrank while it was read")
+            raise CorruptFileError(f"{path!r} became shorter while it was read")
         parts.append(part)
         position += len(part)
     return b"".join(parts)

@@ -35,11 +35,11 @@ from lance_core.io.paths import UNFINISHED_SUFFIX
 from lance_core.io.pool import in_io_pool, io_pool
 
 _REFUSALS: Mapping[int, str] = {
-    errno.ENOSPC: "Free space on the disk, then run it again.",
-    errno.EDQUOT: "Free space within the quota, or raise it, then run it again.",
-    errno.EROFS: "Mount the file system for writing.",
-    errno.EACCES: "Give this user the permission.",
-    errno.EPERM: "Give this user the permission.",
+    errno.ENOSPC: "Free space on the disk, then retry.",
+    errno.EDQUOT: "Free space or raise the quota, then retry.",
+    errno.EROFS: "Mount the file system as writable.",
+    errno.EACCES: "Grant this user write permission.",
+    errno.EPERM: "Grant this user write permission.",
     errno.EFBIG: "Write smaller files (max_bytes_per_file).",
     errno.ENAMETOOLONG: "Use a shorter path.",
 }
@@ -102,7 +102,7 @@ class LocalWriter:
     def write(self, data: Buffer) -> None:
         """Append bytes."""
         if self._file is None:
-            raise StoreError(f"{self._path!r} was closed already", operation="write")
+            raise StoreError(f"{self._path!r} is already closed", operation="write")
         with typed(self._path):
             self._file.write(data)
 
@@ -131,7 +131,7 @@ class LocalWriter:
                 if after is not None:
                     _wait(after, self._path)
                 if not self._link(self._target, self._path):
-                    raise AlreadyExistsError(f"{self._path!r} exists already", uri=self._target)
+                    raise AlreadyExistsError(f"{self._path!r} already exists", uri=self._target)
             finally:
                 self._drop_temporary()
             if durable and after is not None:
@@ -209,7 +209,7 @@ def _no_link(error: OSError, path: str) -> OSError | PreconditionError:
     if error.errno not in _NO_LINKS:
         return error
     return PreconditionError(
-        f"{path!r}: this file system has no hard links, so nothing on it can be written only-if-absent",
+        f"{path!r}: this file system has no hard links, so put-if-absent is impossible",
         cure="Keep the table on a file system with hard links, or on an object store with conditional put.",
     )
 
@@ -230,7 +230,7 @@ def _wait(syncs: Syncs, path: str) -> None:
     except OSError as error:
         # Not a StoreError as of a lost reply: it is certain that nothing was published.
         raise PreconditionError(
-            f"{path!r} was not published: files before it could not be forced to the disk: {error.strerror or error}",
+            f"{path!r} was not published, because earlier files could not be synced to the disk: {error.strerror or error}",
             operation="fsync",
         ) from error
 

@@ -50,7 +50,7 @@ def profile_credentials(name: str | None) -> ProfileCredentials:
     if section is None:
         if chosen is None:
             return ProfileCredentials()
-        raise InputError(f"there is no AWS profile {chosen!r}", cure="Look at ~/.aws/config and ~/.aws/credentials.")
+        raise InputError(f"AWS profile {chosen!r} does not exist", cure="Check ~/.aws/config and ~/.aws/credentials.")
     config = {"region": section["region"]} if "region" in section else {}
     if "aws_access_key_id" in section and "role_arn" not in section:
         keys = {"access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key"}
@@ -84,12 +84,12 @@ def _through_botocore(name: str | None) -> Callable[[], Any]:
         module = import_module("botocore.session")
     except ImportError:
         raise InputError(
-            f"AWS profile {name or 'default'!r} signs in by a role, SSO or a process, which needs botocore",
+            f"AWS profile {name or 'default'!r} uses a role, SSO or a credential process, which needs botocore",
             cure="Install airflow-provider-lance[dynamodb], or pass keys as storage options.",
         ) from None
     credentials = module.Session(profile=name).get_credentials()
     if credentials is None:
-        raise InputError(f"AWS profile {name or 'default'!r} gives no credentials")
+        raise InputError(f"AWS profile {name or 'default'!r} has no credentials")
 
     def provide() -> Mapping[str, Any]:
         # botocore renews what is about to expire whenever it is asked.

@@ -102,7 +102,7 @@ def _client(bucket: str, options: ClientOptions, retry: Mapping[str, Any]) -> An
         return _CLASSES[options.kind](bucket, config=config, client_options=options.client, retry_config=retry, **arguments)
     except Exception as error:
         # Its message may repeat the value of an option.
-        raise InputError(f"obstore refuses these storage options: {type(error).__name__}") from None
+        raise InputError(f"obstore rejected the storage options: {type(error).__name__}") from None
 
 
 def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

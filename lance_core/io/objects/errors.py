@@ -54,7 +54,7 @@ def as_store_error(error: Exception, path: str, *, uri: str, redact: Callable[[s
     if isinstance(error, (theirs.AlreadyExistsError, theirs.PreconditionError)):
         if any(word in message for word in _CONFLICT):
             return TransientError(redact(f"{where}: {message}"), uri=uri)
-        return AlreadyExistsError(f"{path!r} exists already", uri=uri)
+        return AlreadyExistsError(f"{path!r} already exists", uri=uri)
     if isinstance(error, FileNotFoundError):
         return NotFoundError(f"no object {path!r} in {uri}", uri=uri)
     kind = "" if type(error) is theirs.GenericError else f"{type(error).__name__}: "

@@ -37,7 +37,7 @@ def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
     """The store of a uri. Raises InputError for credentials in the uri, and `Unmappable` for options obstore has not."""
     parts = urlsplit(uri)
     if parts.query or parts.fragment:
-        raise InputError("a table's uri has no query and no fragment", cure="Pass options as storage options.")
+        raise InputError("the uri of a table must not have a query or a fragment", cure="Pass options as storage_options.")
     kind = KINDS[parts.scheme.lower()]
     bucket, account = _bucket(kind, parts.netloc)
     client = _client_options(kind, options, account)
@@ -73,7 +73,7 @@ def _clients(bucket: str, options: ClientOptions, retries: Retries) -> Clients:
     pool = client_pool()
     if not pool.is_usable():
         raise StoreError(
-            "this process was forked from one that had used object stores through obstore, which does not survive a fork",
+            "this process was forked from a process that had used obstore, which does not survive a fork",
             cure='Start workers with "spawn" or "forkserver", or pass the storage option store_engine="fsspec".',
         )
     return pool.get(bucket, _with_region(bucket, options), retries)
@@ -107,7 +107,7 @@ def _bucket(kind: Kind, netloc: str) -> tuple[str, str | None]:
         # abfss://container@account.dfs.core.windows.net/path
         return user, host.split(".", 1)[0]
     if at:
-        raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
+        raise InputError("the uri of a table must not contain credentials", cure="Pass them as storage_options.")
     if not netloc:
-        raise InputError("the uri names no bucket", cure="Write scheme://bucket/path.")
+        raise InputError("the uri has no bucket", cure="Write scheme://bucket/path.")
     return netloc, None

@@ -126,7 +126,8 @@ def azure_client(options: Options, *, account: str | None = None) -> ClientOptio
     _set(config, "disable_tagging", _flag(pick("azure_disable_tagging", "disable_tagging")))
     if pick("azure_msi_endpoint", "azure_identity_endpoint", "identity_endpoint", "msi_endpoint"):
         raise InputError(
-            "an endpoint of a managed identity cannot be named", cure="Set IDENTITY_ENDPOINT in the environment."
+            "the endpoint of a managed identity cannot be set by a storage option",
+            cure="Set IDENTITY_ENDPOINT in the environment.",
         )
     endpoint = pick("azure_storage_endpoint", "azure_endpoint", "endpoint")
     _set(config, "endpoint", None if endpoint is None else endpoint if "://" in endpoint else f"https://{endpoint}")
@@ -159,7 +160,7 @@ def _kind_of_key_file(path: str) -> str:
     except (OSError, ValueError, AttributeError):
         return "service_account"  # the error of whoever reads it says more
     if kind not in ("service_account", "authorized_user", None):
-        raise Unmappable(f"a Google key file of type {kind!r} cannot be handed to obstore")
+        raise Unmappable(f"obstore does not support a Google key file of type {kind!r}")
     return "application_credentials" if kind == "authorized_user" else "service_account"
 
 

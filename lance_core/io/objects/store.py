@@ -93,7 +93,7 @@ class ObjectStore:
         full = self._full(path)
         wanted = [item for item in ranges if item.end > item.start]
         if any(item.start < 0 for item in wanted):
-            raise CorruptFileError(f"{path!r}: a range begins before the file")
+            raise CorruptFileError(f"{path!r}: a requested range begins before the file")
         try:
             found = self._fetch(path, full, wanted)
         except NotFoundError:
@@ -103,7 +103,7 @@ class ObjectStore:
             raise
         if any(len(data) != item.size for data, item in zip(found, wanted, strict=True)):
             self._refuse_beyond(path, wanted)
-            raise StoreError(f"{path!r}: the store answered with fewer bytes than asked for", uri=self._uri)
+            raise StoreError(f"{path!r}: the store returned fewer bytes than requested", uri=self._uri)
         if len(wanted) == len(ranges):
             return found
         answers: Iterator[Buffer] = iter(found)
@@ -128,7 +128,7 @@ class ObjectStore:
             raise PreconditionError(
                 f"{self._uri}: this store has no conditional put",
                 uri=self._uri,
-                cure="Use a store that has, or a newer release of its server.",
+                cure="Use a store with conditional put, or a newer release of its server.",
             )
         sent = _contiguous(data)
         tries = 0
@@ -285,9 +285,9 @@ class ObjectStore:
         for item in ranges:
             if item.end > size:
                 raise CorruptFileError(
-                    f"{path!r} ends at byte {size}, bytes {item.start} to {item.end} were asked for",
+                    f"{path!r} ends at byte {size}, but bytes {item.start} to {item.end} were requested",
                     uri=self._uri,
-                    cure="The file is truncated, or what refers to it is damaged.",
+                    cure="The file is truncated, or the metadata that refers to it is damaged.",
                 )
 
     def _try_out(self) -> bool:

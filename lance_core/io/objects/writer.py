@@ -37,7 +37,7 @@ class ObjectWriter:
     def write(self, data: Buffer) -> None:
         """Append bytes; waits only while all parts that may be under way are."""
         if self._upload is None:
-            raise StoreError(f"{self._full!r} was closed already", operation="write")
+            raise StoreError(f"{self._full!r} is already closed", operation="write")
         with self._typed():
             self._upload.write(data)
 

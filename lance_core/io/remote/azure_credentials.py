@@ -62,7 +62,8 @@ def azure_credential(options: Mapping[str, str]) -> Any:
         return _identity("WorkloadIdentityCredential", client_id=client, tenant_id=tenant, token_file_path=federated)
     if pick("azure_msi_endpoint", "azure_identity_endpoint", "identity_endpoint", "msi_endpoint"):
         raise InputError(
-            "an endpoint of a managed identity cannot be named", cure="Set IDENTITY_ENDPOINT in the environment."
+            "the endpoint of a managed identity cannot be set by a storage option",
+            cure="Set IDENTITY_ENDPOINT in the environment.",
         )
     chosen = {
         "object_id": pick("azure_object_id", "object_id"),
@@ -82,4 +83,4 @@ def _identity(name: str, **arguments: Any) -> Any:
     try:
         return getattr(module, name)(**arguments)
     except ValueError as error:
-        raise InputError(f"Azure's {name} refuses these storage options: {error}") from None
+        raise InputError(f"Azure's {name} rejected the storage options: {error}") from None

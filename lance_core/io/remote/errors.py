@@ -44,7 +44,7 @@ _REFUSED_CODES = frozenset(
     | {"QuotaExceeded", "SignatureDoesNotMatch", "XMinioStorageFull"}
 )
 _REFUSED_NUMBERS = frozenset({errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-REFUSED_CURE = "Check what the credentials may do there, and the quota; a retry cannot help."
+REFUSED_CURE = "Check the permissions of the credentials and the quota; a retry cannot help."
 _MIN_SECRET_SIZE = 6
 
 
@@ -97,7 +97,7 @@ def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor) -
     """The error of ours that says the same."""
     code, status = _code_of(error), _status_of(error)
     if isinstance(error, FileExistsError) or status == 412 or code in _EXISTS_CODES:
-        return AlreadyExistsError(f"{path!r} exists already", uri=uri)
+        return AlreadyExistsError(f"{path!r} already exists", uri=uri)
     if isinstance(error, (FileNotFoundError, IsADirectoryError)) or status == 404:
         return NotFoundError(f"no object {path!r} in {uri}", uri=uri)
     text = redact(f"{uri}: {path}: {type(error).__name__}: {error}")

@@ -189,8 +189,8 @@ def check_provider(options: Options, *, has_keys: bool) -> None:
     if scheme == "token":
         raise InputError('aws_provider_scheme="token" needs aws_access_key_id and aws_secret_access_key')
     raise InputError(
-        f"storage option aws_provider_scheme={scheme!r} cannot be honoured",
-        cure="Leave it out: the default chain of AWS (environment, profile, web identity, container, instance) is asked.",
+        f"storage option aws_provider_scheme={scheme!r} is not supported",
+        cure="Omit it to use the default credential chain of AWS (environment, profile, web identity, container, instance).",
     )
 
 
@@ -202,7 +202,7 @@ def _refuse_proxies(options: Options, where: str) -> None:
 def _refuse(options: Options, where: str, *names: str, cure: str) -> None:
     for name in names:
         if options.get(name):
-            raise InputError(f"storage option {name} cannot be handed to the file system of {where}", cure=cure)
+            raise InputError(f"the file system of {where} does not support the storage option {name}", cure=cure)
 
 
 def duration(options: Options, *names: str) -> float | None:

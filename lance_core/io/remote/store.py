@@ -69,11 +69,11 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
     parts = urlsplit(uri)
     backend = _BACKENDS.get(parts.scheme.lower())
     if backend is None:
-        raise InputError(f"no store for uris that begin with {parts.scheme}://")
+        raise InputError(f"there is no store for uris that begin with {parts.scheme}://")
     arguments = backend.arguments(options)
     bucket, arguments = _bucket(backend, parts.scheme.lower(), parts.netloc, arguments)
     if parts.query or parts.fragment:
-        raise InputError("a table's uri has no query and no fragment", cure="Pass options as storage options.")
+        raise InputError("the uri of a table must not have a query or a fragment", cure="Pass options as storage_options.")
     root = f"{bucket}{parts.path}".rstrip("/")
     if backend.protocol == "http":
         root = uri.rstrip("/")
@@ -149,7 +149,7 @@ class RemoteStore:
         full = self._full(path)
         wanted = [item for item in ranges if item.end > item.start]
         if any(item.start < 0 for item in wanted):
-            raise CorruptFileError(f"{path!r}: a range begins before the file")
+            raise CorruptFileError(f"{path!r}: a requested range begins before the file")
         try:
             found = self._again(path, lambda: self._fetch(full, wanted)) if wanted else []
         except StoreError:
@@ -157,7 +157,7 @@ class RemoteStore:
             raise
         if any(len(data) != item.size for data, item in zip(found, wanted, strict=True)):
             self._refuse_beyond(path, wanted, self.size(path))
-            raise StoreError(f"{path!r}: the store answered with fewer bytes than asked for")
+            raise StoreError(f"{path!r}: the store returned fewer bytes than requested")
         answers = iter(found)
         return [next(answers) if item.end > item.start else b"" for item in ranges]
 
@@ -184,7 +184,7 @@ class RemoteStore:
             raise PreconditionError(
                 f"{self._uri}: this store has no conditional put",
                 uri=self._uri,
-                cure="Use a store that has, or a newer release of its server.",
+                cure="Use a store with conditional put, or a newer release of its server.",
             )
         self._once(path, lambda: self._fs.pipe_file(full, bytes(data), mode="create"))
 
@@ -297,9 +297,9 @@ class RemoteStore:
         for item in ranges:
             if item.end > size:
                 raise CorruptFileError(
-                    f"{path!r} ends at byte {size}, bytes {item.start} to {item.end} were asked for",
+                    f"{path!r} ends at byte {size}, but bytes {item.start} to {item.end} were requested",
                     uri=self._uri,
-                    cure="The file is truncated, or what refers to it is damaged.",
+                    cure="The file is truncated, or the metadata that refers to it is damaged.",
                 )
 
     def _try_out(self) -> bool:
@@ -344,9 +344,9 @@ def _bucket(backend: _Backend, scheme: str, netloc: str, arguments: dict[str, An
         # abfss://container@account.dfs.core.windows.net/path
         return user, {"account_name": host.split(".", 1)[0], **arguments}
     if at:
-        raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
+        raise InputError("the uri of a table must not contain credentials", cure="Pass them as storage_options.")
     if not netloc:
-        raise InputError("the uri names no bucket", cure="Write scheme://bucket/path.")
+        raise InputError("the uri has no bucket", cure="Write scheme://bucket/path.")
     return netloc, arguments
 
 
@@ -356,9 +356,9 @@ def _name_node(scheme: str, netloc: str) -> dict[str, Any]:
         parts = urlsplit(f"//{netloc}")
         host, port, user = parts.hostname, parts.port, parts.username
     except ValueError as error:
-        raise InputError(f"{scheme}://{netloc.rpartition('@')[2]} names no host: {error}") from None
+        raise InputError(f"{scheme}://{netloc.rpartition('@')[2]} has no valid host: {error}") from None
     if parts.password:
-        raise InputError("credentials do not belong in a table's uri", cure="Pass them as storage options.")
+        raise InputError("the uri of a table must not contain credentials", cure="Pass them as storage_options.")
     found: dict[str, Any] = {} if host is None else {"host": f"viewfs://{host}" if scheme == "viewfs" else host}
     if port is not None:
         found["port"] = port

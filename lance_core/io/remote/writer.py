@@ -46,7 +46,7 @@ class RemoteWriter:
     def write(self, data: Buffer) -> None:
         """Append bytes."""
         if self._small is None and self._upload is None:
-            raise StoreError(f"{self._path!r} was closed already", operation="write")
+            raise StoreError(f"{self._path!r} is already closed", operation="write")
         with self._typed():
             if self._upload is not None:
                 self._upload.write(bytes(data))

@@ -244,5 +244,5 @@ def _number(steps: Sequence[Step], codes: Bools) -> tuple[tuple[RepDefLayer, ...
                 level += 1
                 numbers[code] = level
     if level > np.iinfo(np.uint16).max:
-        raise UnsupportedEncodingError("more definition levels than 16 bits hold")
+        raise UnsupportedEncodingError("the definition levels do not fit in 16 bits")
     return tuple(layers), numbers

@@ -73,7 +73,7 @@ def check_levels(rep: Levels | None, def_: Levels | None, layers: tuple[RepDefLa
     if def_ is not None and len(def_) and int(def_.max()) > max_def(layers):
         raise CorruptFileError(f"definition level {int(def_.max())}, the page's layers allow {max_def(layers)}")
     if rep is not None and def_ is not None and len(rep) != len(def_):
-        raise CorruptFileError(f"{len(rep)} repetition levels beside {len(def_)} definition levels")
+        raise CorruptFileError(f"{len(rep)} repetition levels do not match {len(def_)} definition levels")
 
 
 def _all_valid(layers: tuple[RepDefLayer, ...], sizes: Sequence[int], num_visible: int) -> list[Nesting]:

@@ -26,7 +26,7 @@ from lance_core.pages.select import whole_leaf
 def inner_page(layout: BlobLayout, page: Page) -> Page:
     """The page of descriptors: the same buffers under the inner layout."""
     if isinstance(layout.inner_layout, BlobLayout):
-        raise CorruptFileError("a blob page inside a blob page")
+        raise CorruptFileError("a blob page contains a blob page")
     return replace(page, layout=layout.inner_layout)
 
 

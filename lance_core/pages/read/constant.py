@@ -38,7 +38,7 @@ def load(layout: ConstantLayout, page: Page, codecs: Codecs) -> Fetch[Leaf]:
     if layout.inline_value is not None:
         scalar = (np.frombuffer(layout.inline_value, np.uint8),)
     if len(parts) not in (0, 2):
-        raise CorruptFileError(f"a constant page has {len(page.buffers)} buffers")
+        raise CorruptFileError(f"a constant page has {len(page.buffers)} buffers, which is impossible")
     rep, def_ = _all_levels(layout, parts, codecs) if parts else (None, None)
     if rep is None and max_rep(layout.layers):
         raise CorruptFileError("a constant page with lists has no repetition levels")
@@ -75,7 +75,7 @@ def expand(values: ConstantValues, *, bits: int | None = None) -> Block:
     width = max(bits // 8, 1)
     one = np.zeros(width, np.uint8) if values.scalar is None else values.scalar[0]
     if len(one) != width or (values.scalar is not None and len(values.scalar) != 1):
-        raise CorruptFileError(f"a constant of {len(one)} bytes for values of {bits} bits")
+        raise CorruptFileError(f"a constant of {len(one)} bytes does not match values of {bits} bits")
     if bits == 1:
         return FixedBlock(1, np.full((values.count + 7) // 8, 255 if one[0] else 0, np.uint8), values.count)
     return FixedBlock(bits, np.tile(one, values.count), values.count)
@@ -89,7 +89,7 @@ def _expand_variable(values: ConstantValues) -> VariableBlock:
     stored, data = values.scalar
     first, last = words(stored, f"u{len(stored) // 2}").astype(np.int64).tolist()
     if not 0 <= first <= last <= len(data):
-        raise CorruptFileError(f"the constant's offsets {first}, {last} leave its {len(data)} bytes")
+        raise CorruptFileError(f"the constant's offsets {first}, {last} are outside its {len(data)} bytes")
     size = last - first
     wide = len(stored) == 16 or size * values.count > np.iinfo(np.int32).max
     offsets = np.arange(values.count + 1, dtype=np.int64) * size
@@ -100,14 +100,14 @@ def _expand_variable(values: ConstantValues) -> VariableBlock:
 def _scalar(data: Bytes) -> tuple[Bytes, ...]:
     """The arrow value buffers of a scalar."""
     if len(data) < 4:
-        raise CorruptFileError(f"a scalar of {len(data)} bytes")
+        raise CorruptFileError(f"a scalar of {len(data)} bytes is too short")
     count = int(words(data[:4], np.uint32)[0])
     at = 4 + 4 * count
     if not 1 <= count <= 3 or len(data) < at:
-        raise CorruptFileError(f"a scalar of {count} buffers in {len(data)} bytes")
+        raise CorruptFileError(f"a scalar of {count} buffers does not fit in {len(data)} bytes")
     sizes = words(data[4:at], np.uint32).astype(np.int64)
     if int(sizes.sum()) > len(data) - at:
-        raise CorruptFileError(f"a scalar's buffers of {sizes.tolist()} bytes in {len(data)} bytes")
+        raise CorruptFileError(f"a scalar's buffers of {sizes.tolist()} bytes do not fit in its {len(data)} bytes")
     ends = at + np.cumsum(sizes)
     return tuple(data[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True))
 
@@ -120,9 +120,9 @@ def _all_levels(layout: ConstantLayout, parts: list[Bytes], codecs: Codecs) -> t
 def _levels(encoding: CompressiveEncoding | None, count: int, data: Bytes, codecs: Codecs) -> Levels | None:
     if encoding is None:
         if len(data) % 2:
-            raise CorruptFileError(f"levels of {len(data)} bytes")
+            raise CorruptFileError(f"levels of {len(data)} bytes are not 16-bit numbers")
         return words(data, np.uint16) if len(data) else None
     # A width of zero bits claims levels without bytes: cap what a damaged count may allocate.
     if not 0 <= count <= (len(data) + 1 << 20):
-        raise CorruptFileError(f"{count} levels in {len(data)} bytes")
+        raise CorruptFileError(f"{count} levels do not match {len(data)} bytes")
     return as_levels(codecs.decode_block(encoding, Pieces.whole(data), np.array([count], np.int64)))

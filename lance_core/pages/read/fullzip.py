@@ -54,7 +54,7 @@ def facts_of(layout: FullZipLayout, page: Page) -> ZipFacts:
     """Check the description and derive the sizes."""
     bits = layout.bits_rep + layout.bits_def
     if layout.bits_rep not in range(17) or layout.bits_def not in range(17):
-        raise CorruptFileError(f"control words of {layout.bits_rep} + {layout.bits_def} bits")
+        raise CorruptFileError(f"control words of {layout.bits_rep} + {layout.bits_def} bits are not supported")
     word_size = 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
     if (layout.bits_per_value is None) == (layout.bits_per_offset is None):
         raise CorruptFileError("a full-zip page must have either a value width or an offset width")
@@ -104,7 +104,7 @@ def read(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection,
 def _read_even(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection, codecs: Codecs) -> Fetch[Leaf]:
     stride = index.stride
     if page.num_rows * stride > page.buffers[0].size:
-        raise CorruptFileError(f"{page.num_rows} rows of {stride} bytes in a buffer of {page.buffers[0].size}")
+        raise CorruptFileError(f"{page.num_rows} rows of {stride} bytes do not match a buffer of {page.buffers[0].size}")
     begins, ends = rows.starts * stride, rows.ends * stride
     found, at = yield from request_many(page, 0, begins, ends)
     data = gather(found, at, ends - begins)
@@ -116,14 +116,14 @@ def _read_even(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSele
     values = np.ascontiguousarray(table[:, index.word_size :]).reshape(-1)
     block = codecs.decode_values(layout.value_compression, FixedBlock(index.value_size * 8, values, rows.num_rows))
     if rep is not None and rep.any():
-        raise CorruptFileError("repetition levels in a page without lists")
+        raise CorruptFileError("a page without lists has repetition levels")
     return whole_leaf(block, None, def_, layout.layers, rows.num_rows)
 
 
 def _index_width(page: Page, size: int) -> int:
     width = size // (page.num_rows + 1)
     if width not in (1, 2, 4, 8) or width * (page.num_rows + 1) != size:
-        raise CorruptFileError(f"a row index of {size} bytes for {page.num_rows} rows")
+        raise CorruptFileError(f"a row index of {size} bytes does not match {page.num_rows} rows")
     return width
 
 
@@ -171,7 +171,7 @@ def _one_by_one(
     if facts.word_size:
         rep, def_ = _split_words(layout, _pick(data, rows, facts.word_size), facts.word_size)
         if rep is not None and rep.any():
-            raise CorruptFileError("repetition levels in a page without lists")
+            raise CorruptFileError("a page without lists has repetition levels")
     present = np.arange(len(rows)) if def_ is None else np.flatnonzero(def_ == 0)
     at = rows[present] + facts.word_size
     _require(at + facts.length_size, ends[present])
@@ -214,7 +214,7 @@ def _walk(layout: FullZipLayout, facts: ZipFacts, data: Bytes) -> tuple[Levels, 
     numbers = np.array([facts.word_size, layout.bits_def, visible, facts.value_size, facts.length_size], np.int64)
     count = walk_zipped(np.ascontiguousarray(data), numbers, rep, def_, starts, sizes)
     if count < 0:
-        what = "a value leaves its rows" if count == -1 else f"there are more than {layout.num_items} entries"
+        what = "a value is outside its row" if count == -1 else f"there are more than {layout.num_items} entries"
         raise CorruptFileError(f"full-zip rows of {len(data)} bytes: {what}")
     owns = sizes[:count] >= 0
     return rep[:count], def_[:count], starts[:count][owns], sizes[:count][owns]

@@ -40,17 +40,17 @@ class ItemIndex:
 def load(layout: IndexedLayout, page: Page, codecs: Codecs) -> Fetch[ItemIndex]:
     """All indices; nothing of the items."""
     if not page.buffers:
-        raise CorruptFileError("indexed values without a buffer of indices")
+        raise CorruptFileError("indexed values have no buffer of indices")
     (data,) = yield from request([part(page, 0)])
     counts = np.array([page.num_rows], np.int64)
     whole = Pieces(data, np.zeros(1, np.int64), np.array([len(data)], np.int64))
     block = codecs.decode_block(layout.indices, whole, counts)
     if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("indices that are not whole numbers")
+        raise CorruptFileError("indices are not integers")
     indices = words(block.data, f"u{block.bits // 8}")[: block.count].astype(np.int64)
     num_items = layout.items.num_items
     if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < num_items:
-        raise CorruptFileError(f"index {int(indices.max())} into {num_items} values")
+        raise CorruptFileError(f"index {int(indices.max())} is outside {num_items} values")
     items = Page(replace(layout.items, layers=layout.layers), page.buffers[1:], num_items)
     facts = yield from fullzip.load(layout.items, items, codecs)
     return ItemIndex(indices, items, facts)

@@ -165,7 +165,7 @@ def _values(
     if values is None:
         all_values = codecs.decode(layout.value_compression, found.buffers, chunks.counts)
         if all_values.count != int(ends[-1] if len(ends) else 0):
-            raise CorruptFileError(f"{all_values.count} values in chunks of {int(ends[-1])}")
+            raise CorruptFileError(f"found {all_values.count} values in chunks of {int(ends[-1])}")
         values = take_slots(all_values, slots)  # type: ignore[assignment]
     assert values is not None
     if layout.dictionary is None:
@@ -176,7 +176,7 @@ def _values(
 def _spelled(indices: Block, dictionaries: Sequence[Block | None], owners: Ints) -> Block:
     """Numbers into the dictionary of each page as numbers into all of them joined."""
     if not isinstance(indices, FixedBlock) or indices.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("dictionary indices are not whole numbers")
+        raise CorruptFileError("dictionary indices are not integers")
     items = [item for item in dictionaries if item is not None]
     if len(items) != len(dictionaries):
         raise CorruptFileError("a page with a dictionary has no items")
@@ -184,7 +184,7 @@ def _spelled(indices: Block, dictionaries: Sequence[Block | None], owners: Ints)
     numbers = words(indices.data, f"u{indices.bits // 8}")[: indices.count].astype(np.int64)
     if len(numbers) and ((numbers < 0) | (numbers >= counts[owners])).any():
         raise CorruptFileError(
-            f"a dictionary index of {int(numbers.max())}, the dictionaries have {counts.tolist()[:5]} items"
+            f"dictionary index {int(numbers.max())} is out of range, the dictionaries have {counts.tolist()[:5]} items"
         )
     if len(items) > 1:
         numbers = numbers + (np.cumsum(counts) - counts)[owners]

@@ -80,7 +80,7 @@ def table_of(layout: MiniBlockLayout, page: Page, parts: list[Bytes], codecs: Co
     dictionary = None if layout.dictionary is None else _dictionary(layout, layout.dictionary, parts[1], codecs)
     rep_index = parts[-1] if layout.repetition_index_depth > 0 else None
     if not max_rep(layout.layers) and layout.num_items != page.num_rows:
-        raise CorruptFileError(f"{layout.num_items} values for the page's {page.num_rows} rows")
+        raise CorruptFileError(f"{layout.num_items} values do not match the page's {page.num_rows} rows")
     return read_table(layout, page, parts[0], rep_index, dictionary)
 
 
@@ -88,7 +88,7 @@ def _dictionary(layout: MiniBlockLayout, encoding: CompressiveEncoding, data: By
     count = layout.num_dictionary_items
     # A width of zero bits claims items without bytes: cap what a damaged count may allocate.
     if not 0 <= count <= max(layout.num_items, (len(data) + 1) * 8192):
-        raise CorruptFileError(f"a dictionary of {count} items in {len(data)} bytes")
+        raise CorruptFileError(f"a dictionary of {count} items does not match {len(data)} bytes")
     return codecs.decode_block(encoding, Pieces.whole(data), np.array([count], np.int64))
 
 
@@ -161,7 +161,7 @@ def _decode_picks(
     if parts.rep is not None or rows.num_rows * _FEW > int(counts.sum()):
         return None
     if (parts.def_ is not None and (parts.num_levels != counts).any()) or (parts.num_levels > counts).any():
-        raise CorruptFileError("a chunk has another number of levels than values, but the page has no lists")
+        raise CorruptFileError("a chunk has unequal numbers of levels and values, but the page has no lists")
     numbers = rows.to_indices()
     owners = np.searchsorted(table.values[chunks], numbers, "right") - 1
     picks = Picks(owners, numbers - table.values[chunks[owners]])
@@ -198,7 +198,7 @@ def as_levels(block: Block) -> Levels:
 def with_dictionary(indices: object, items: Block) -> Block:
     """Numbers and the items they mean; CorruptFileError for numbers outside the items."""
     if not isinstance(indices, FixedBlock) or indices.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("dictionary indices are not whole numbers")
+        raise CorruptFileError("dictionary indices are not integers")
     numbers = np.frombuffer(indices.data, f"<u{indices.bits // 8}", indices.count)
     if len(numbers) and int(numbers.max()) >= items.count:
         raise CorruptFileError(f"dictionary index {int(numbers.max())}, the dictionary has {items.count} items")

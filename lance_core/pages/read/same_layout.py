@@ -62,7 +62,7 @@ def scan_alike(layout: MiniBlockLayout | ConstantLayout, pages: AlikePages, data
     def_ = None
     if parts.def_ is not None and layout.def_compression is not None:
         if (parts.num_levels != counts).any():
-            raise CorruptFileError("a chunk has another number of levels than of values, but the page has no lists")
+            raise CorruptFileError("a chunk has unequal numbers of levels and values, but the page has no lists")
         def_ = as_levels(codecs.decode_block(layout.def_compression, parts.def_, counts))
     return whole_leaf(codecs.decode(layout.value_compression, parts.buffers, counts), None, def_, layout.layers, total)
 
@@ -71,7 +71,7 @@ def _chunks(layout: MiniBlockLayout, pages: AlikePages, data: Bytes) -> tuple[In
     """Start and end of every chunk of every page, and its number of values."""
     width = 4 if layout.has_large_chunk else 2
     if (pages.word_sizes % width).any() or not pages.word_sizes.all():
-        raise CorruptFileError("the chunk words of a page are cut off, or there are none")
+        raise CorruptFileError("the chunk words of a page are truncated or missing")
     gathered = data[expand_ranges(pages.words, pages.words + pages.word_sizes)]
     stored = read_words(gathered, np.uint32 if width == 4 else np.uint16).astype(np.int64)
     per_page = pages.word_sizes // width

@@ -44,7 +44,7 @@ def read_row(layout: MiniBlockLayout, page: Page, table: ChunkTable, row: int, c
     (data,) = yield [wanted]
     view = memoryview(data)
     if len(view) != wanted.size:
-        raise CorruptFileError(f"{len(view)} bytes at {wanted.start}, expected {wanted.size}")
+        raise CorruptFileError(f"got {len(view)} bytes at {wanted.start}, expected {wanted.size}")
     return _decode(layout, table, chunk, view, row, codecs)
 
 
@@ -53,7 +53,7 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memory
     count, position = int(table.values[chunk + 1]) - first, row - first
     num_levels, levels, buffers = _cut(layout, data)
     if levels is not None and num_levels != count:
-        raise CorruptFileError(f"a chunk of {count} values with {num_levels} levels, but the page has no lists")
+        raise CorruptFileError(f"a chunk has {count} values and {num_levels} levels, but the page has no lists")
     values = codecs.decode_at(layout.value_compression, buffers, count, position)
     def_ = None
     if layout.def_compression is not None and levels is not None:
@@ -69,7 +69,7 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memory
 def _cut(layout: MiniBlockLayout, data: memoryview) -> tuple[int, memoryview | None, tuple[memoryview, ...]]:
     """Number of levels, the definition levels and the value buffers of a chunk."""
     if not 0 < layout.num_buffers <= MAX_BUFFERS:
-        raise CorruptFileError(f"{layout.num_buffers} value buffers in a chunk")
+        raise CorruptFileError(f"a chunk declares {layout.num_buffers} value buffers, which is impossible")
     has_def = layout.def_compression is not None
     head = "<H" + "H" * has_def + ("I" if layout.has_large_chunk else "H") * layout.num_buffers
     header_size = struct.calcsize(head)
@@ -82,14 +82,14 @@ def _cut(layout: MiniBlockLayout, data: memoryview) -> tuple[int, memoryview | N
         pieces.append(data[at : at + size])
         at = at + (size + 7 & -8)
     if at > len(data):
-        raise CorruptFileError(f"the parts of a chunk take {at} bytes, it has {len(data)}")
+        raise CorruptFileError(f"the parts of a chunk take {at} bytes, the chunk has {len(data)}")
     return num_levels, pieces[0] if has_def else None, tuple(pieces[has_def:])
 
 
 def _item(index: Block, items: Block) -> LeafValues:
     """The dictionary's item, spelled out."""
     if not isinstance(index, FixedBlock) or index.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("dictionary indices are not whole numbers")
+        raise CorruptFileError("dictionary indices are not integers")
     number = int(np.frombuffer(index.data, f"<u{index.bits // 8}", 1)[0])
     if number >= items.count:
         raise CorruptFileError(f"dictionary index {number}, the dictionary has {items.count} items")

@@ -70,9 +70,9 @@ def load(layout: SparseLayout, page: Page, codecs: Codecs) -> Fetch[SparseIndex]
     """The whole structure, then what the values need for random access."""
     own = _own_buffers(layout)
     if len(page.buffers) < own:
-        raise CorruptFileError(f"a sparse page has {len(page.buffers)} buffers, its values alone need {own}")
+        raise CorruptFileError(f"a sparse page has {len(page.buffers)} buffers, but its values need {own}")
     if page.num_rows > MAX_NUMBERS:
-        raise CorruptFileError(f"a sparse page of {page.num_rows} rows")
+        raise CorruptFileError(f"a sparse page declares {page.num_rows} rows, which is impossible")
     streams = yield from request([part(page, number) for number in range(own, len(page.buffers))])
     structure = _structure(layout, page, iter(streams), codecs)
     before = _values_before(structure, layout)
@@ -131,13 +131,13 @@ def _structure(layout: SparseLayout, page: Page, buffers: Iterator[Bytes], codec
         else:
             steps.append(ItemStep(_validity(layer, num_slots, buffers, codecs)))
         if num_slots > MAX_NUMBERS:
-            raise CorruptFileError(f"{num_slots} slots in a sparse page")
+            raise CorruptFileError(f"a sparse page has {num_slots} slots, which is impossible")
     try:
         built = build_levels(steps, first)
     except InputError as error:
-        raise CorruptFileError(f"a sparse structure that contradicts itself: {error}") from None
+        raise CorruptFileError(f"the sparse structure is inconsistent: {error}") from None
     if built.num_rows != page.num_rows:
-        raise CorruptFileError(f"a sparse structure of {built.num_rows} rows in a page of {page.num_rows}")
+        raise CorruptFileError(f"the sparse structure has {built.num_rows} rows, the page has {page.num_rows}")
     return Leaf(ConstantValues(built.num_visible), built.rep, built.def_, built.layers, built.num_rows)
 
 
@@ -159,12 +159,12 @@ def _list(layer: SparseList, num_slots: int, buffers: Iterator[Bytes], codecs: C
     positions = _positions(layer.non_empty_positions, count, num_slots, buffers, codecs)
     counts = read_numbers(layer.counts, buffers, count, codecs)
     if len(counts) and (int(counts.min()) < 1 or int(counts.max()) > MAX_NUMBERS):
-        raise CorruptFileError("a non-empty list without items")
+        raise CorruptFileError("a non-empty list has no items")
     lengths = np.zeros(num_slots, np.int64)
     lengths[positions] = counts
     offsets = np.append(np.int64(0), np.cumsum(lengths))
     if int(offsets[-1]) != layer.num_child_slots:
-        raise CorruptFileError(f"lists of {int(offsets[-1])} items in all, expected {layer.num_child_slots}")
+        raise CorruptFileError(f"the lists have {int(offsets[-1])} items in total, expected {layer.num_child_slots}")
     return ListStep(offsets, _validity(layer.validity, num_slots, buffers, codecs))
 
 
@@ -179,10 +179,10 @@ def _validity(layer: SparseValidity, num_slots: int, buffers: Iterator[Bytes], c
 
 def _positions(encoding: Any, count: int, num_slots: int, buffers: Iterator[Bytes], codecs: Codecs) -> Ints:
     if count > num_slots:
-        raise CorruptFileError(f"{count} positions among {num_slots} slots")
+        raise CorruptFileError(f"{count} positions do not fit in {num_slots} slots")
     positions = read_numbers(encoding, buffers, count, codecs)
     if len(positions) and (positions[0] < 0 or positions[-1] >= num_slots or (np.diff(positions) <= 0).any()):
-        raise CorruptFileError(f"positions that do not ascend within {num_slots} slots")
+        raise CorruptFileError(f"positions are not ascending within {num_slots} slots")
     return positions
 
 

@@ -29,14 +29,14 @@ MAX_NUMBERS = 1 << 28
 def read_numbers(encoding: enc.CompressiveEncoding, buffers: Iterator[Bytes], count: int, codecs: Codecs) -> Ints:
     """`count` numbers (int64), taking as many buffers as the encoding has. CorruptFileError when they do not add up."""
     if not 0 <= count <= MAX_NUMBERS:
-        raise CorruptFileError(f"{count} numbers in a sparse structure")
+        raise CorruptFileError(f"a sparse structure has {count} numbers, which is impossible")
     if isinstance(encoding, enc.Constant):
         return _constant(encoding, count)
     if isinstance(encoding, enc.Range):
         _word(encoding.uncompressed_bits)
         last = encoding.start + encoding.step * max(count - 1, 0)
         if last >= 1 << 62:
-            raise CorruptFileError(f"a range up to {last}")
+            raise CorruptFileError(f"a range ends at {last}, which is impossible")
         return encoding.start + np.arange(count, dtype=np.int64) * encoding.step
     if isinstance(encoding, enc.Delta):
         return _delta(encoding, buffers, count, codecs)
@@ -50,33 +50,33 @@ def read_numbers(encoding: enc.CompressiveEncoding, buffers: Iterator[Bytes], co
 
 def _word(bits: int) -> None:
     if bits != 64:
-        raise CorruptFileError(f"positions of {bits} bits, expected 64")
+        raise CorruptFileError(f"positions have {bits} bits, expected 64")
 
 
 def _constant(encoding: enc.Constant, count: int) -> Ints:
     if encoding.value is None:
         if count:
-            raise CorruptFileError(f"{count} numbers without a value")
+            raise CorruptFileError(f"{count} numbers have no value")
         return np.empty(0, np.int64)
     if len(encoding.value) != 8:
-        raise CorruptFileError(f"a number of {len(encoding.value)} bytes")
+        raise CorruptFileError(f"a number has {len(encoding.value)} bytes")
     return np.full(count, int.from_bytes(encoding.value, "little", signed=True), np.int64)
 
 
 def _delta(encoding: enc.Delta, buffers: Iterator[Bytes], count: int, codecs: Codecs) -> Ints:
     _word(encoding.uncompressed_bits)
     if count == 0 or encoding.base >= 1 << 62:
-        raise CorruptFileError(f"differences for {count} numbers from {encoding.base}")
+        raise CorruptFileError(f"the differences do not match {count} numbers from {encoding.base}")
     deltas = read_numbers(encoding.deltas, buffers, count - 1, codecs)
     if len(deltas) and (int(deltas.min()) < 0 or int(deltas.max()) > 1 << 32):
-        raise CorruptFileError("positions do not ascend")
+        raise CorruptFileError("positions are not ascending")
     return encoding.base + np.append(np.int64(0), np.cumsum(deltas))
 
 
 def _dictionary(encoding: enc.Dictionary, data: Bytes, count: int, codecs: Codecs) -> Ints:
     sizes = words(data[:16], np.uint64).tolist()
     if len(sizes) != 2 or sum(sizes) != len(data) - 16:
-        raise CorruptFileError(f"a dictionary of numbers with parts of {sizes} bytes in {len(data)}")
+        raise CorruptFileError(f"the parts of a dictionary of numbers have {sizes} bytes, which do not match {len(data)}")
     split = 16 + int(sizes[0])
     counts = np.array([count], np.int64)
     indices = _plain(codecs.decode_block(encoding.indices, Pieces.whole(data[16:split]), counts))
@@ -89,5 +89,5 @@ def _dictionary(encoding: enc.Dictionary, data: Bytes, count: int, codecs: Codec
 
 def _plain(block: Block) -> Ints:
     if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("positions are not whole numbers")
+        raise CorruptFileError("positions are not integers")
     return words(block.data, f"u{block.bits // 8}")[: block.count].astype(np.int64)

@@ -73,7 +73,7 @@ def read_array(page: Page, rows: RowSelection, *, zero_is_null: bool, codecs: Co
     source = _Source(page, codecs, zero_is_null)
     slots: Slots = yield from _read(page.layout, source, Ranges(rows.starts, rows.ends))
     if slots.values.count != rows.num_rows:
-        raise CorruptFileError(f"{slots.values.count} values for {rows.num_rows} rows")
+        raise CorruptFileError(f"found {slots.values.count} values for {rows.num_rows} rows")
     if slots.validity is None:
         layer = RepDefLayer.NULLABLE_ITEM if _is_nothing(slots.values) else RepDefLayer.ALL_VALID_ITEM
         return Leaf(slots.values, None, None, (layer,), rows.num_rows)
@@ -90,7 +90,7 @@ def read_lists(page: Page, rows: RowSelection, *, codecs: Codecs = CODECS) -> Fe
     source = _Source(page, codecs, False)
     ends = yield from _read_ends(layout.offsets, source, Ranges(rows.starts, rows.ends), layout.null_offset_adjustment)
     if len(ends.ends) and int(ends.ends.max()) > layout.num_items:
-        raise CorruptFileError(f"a list ends at item {int(ends.ends.max())} of {layout.num_items}")
+        raise CorruptFileError(f"a list ends at item {int(ends.ends.max())}, the page has {layout.num_items}")
     return ListRows(ends.starts, ends.ends, ends.validity, layout.num_items)
 
 
@@ -101,7 +101,7 @@ def _is_nothing(values: LeafValues) -> bool:
 def _read(encoding: object, source: _Source, ranges: Ranges) -> Fetch[Slots]:
     reader = _READERS.get(type(encoding))
     if reader is None:
-        raise UnsupportedEncodingError(f"the 2.0 array encoding {type(encoding).__name__} is not supported here")
+        raise UnsupportedEncodingError(f"the 2.0 array encoding {type(encoding).__name__} is not supported at this position")
     return (yield from reader(encoding, source, ranges))
 
 
@@ -109,7 +109,7 @@ def _read_block(encoding: object, source: _Source, ranges: Ranges) -> Fetch[Bloc
     """Values that must be plain and without nulls."""
     slots: Slots = yield from _read(encoding, source, ranges)
     if slots.validity is not None or isinstance(slots.values, ConstantValues):
-        raise CorruptFileError(f"nulls inside {type(encoding).__name__}")
+        raise CorruptFileError(f"nulls inside {type(encoding).__name__} are not supported")
     return slots.values
 
 
@@ -154,7 +154,7 @@ def _constant(encoding: enc20.Constant, source: _Source, ranges: Ranges) -> Fetc
 
 def _fixed_size_list(encoding: enc20.FixedSizeList, source: _Source, ranges: Ranges) -> Fetch[Slots]:
     if not 0 < encoding.dimension < 1 << 31:
-        raise CorruptFileError(f"fixed-size lists of {encoding.dimension} items")
+        raise CorruptFileError(f"fixed-size lists of {encoding.dimension} items are not supported")
     slots: Slots = yield from _read(encoding.items, source, ranges.times(encoding.dimension))
     items, validity = slots.values, slots.validity
     if isinstance(items, ConstantValues):
@@ -169,17 +169,17 @@ def _no_bits(items: ConstantValues) -> FixedBlock:
         raise UnsupportedEncodingError("constant items in a fixed-size list are not supported")
     # Their number comes from the list's dimension, which no bytes back up.
     if items.count > 1 << 28:
-        raise CorruptFileError(f"{items.count} null items in a page of fixed-size lists")
+        raise CorruptFileError(f"a page of fixed-size lists has {items.count} null items")
     return FixedBlock(0, np.empty(0, np.uint8), items.count)
 
 
 def _fixed_size_binary(encoding: enc20.FixedSizeBinary, source: _Source, ranges: Ranges) -> Fetch[Slots]:
     width = encoding.byte_width
     if not 0 <= width < 1 << 31:
-        raise CorruptFileError(f"binary values of {width} bytes")
+        raise CorruptFileError(f"binary values of {width} bytes are not supported")
     block = yield from _read_block(encoding.bytes, source, ranges.times(width))
     if not isinstance(block, FixedBlock) or block.bits != 8:
-        raise CorruptFileError("binary bytes are not bytes")
+        raise CorruptFileError("the bytes of binary values have another type")
     offsets = np.arange(ranges.count + 1, dtype=np.int64) * width
     return Slots(VariableBlock(_narrow(offsets), block.data))
 
@@ -188,10 +188,10 @@ def _binary(encoding: enc20.Binary, source: _Source, ranges: Ranges) -> Fetch[Sl
     ends = yield from _read_ends(encoding.indices, source, ranges, encoding.null_adjustment)
     block = yield from _read_block(encoding.bytes, source, ends.spans)
     if not isinstance(block, FixedBlock) or block.bits != 8:
-        raise CorruptFileError("binary bytes are not bytes")
+        raise CorruptFileError("the bytes of binary values have another type")
     offsets = np.append(0, np.cumsum(ends.ends - ends.starts))
     if int(offsets[-1]) != block.count:
-        raise CorruptFileError(f"values of {int(offsets[-1])} bytes in {block.count}")
+        raise CorruptFileError(f"values of {int(offsets[-1])} bytes do not fit in {block.count}")
     return Slots(VariableBlock(_narrow(offsets), block.data), ends.validity)
 
 
@@ -208,7 +208,7 @@ def _read_ends(encoding: object, source: _Source, ranges: Ranges, adjustment: in
     wider = Ranges(np.maximum(ranges.starts - 1, 0), ranges.ends)
     block = yield from _read_block(encoding, source, wider)
     if not isinstance(block, FixedBlock) or block.bits not in (32, 64) or adjustment < 0:
-        raise CorruptFileError("end offsets are not 32 or 64 bit numbers")
+        raise CorruptFileError("end offsets are not 32-bit or 64-bit integers")
     stored = words(block.data, f"u{block.bits // 8}").astype(np.int64)
     plain = stored % adjustment if adjustment else stored
     has_before = (ranges.starts > 0).astype(np.int64)
@@ -243,7 +243,7 @@ def _dictionary(encoding: enc20.Dictionary, source: _Source, ranges: Ranges) -> 
     everything = Ranges.span(0, encoding.num_items)
     slots, items = yield from together([_read(encoding.indices, source, ranges), _read(encoding.items, source, everything)])
     if not isinstance(slots.values, FixedBlock) or slots.values.bits not in (8, 16, 32, 64):
-        raise CorruptFileError("dictionary indices are not whole numbers")
+        raise CorruptFileError("dictionary indices are not integers")
     numbers = words(slots.values.data, f"u{slots.values.bits // 8}")[: slots.values.count].astype(np.int64)
     validity = slots.validity
     if source.zero_is_null:
@@ -256,7 +256,7 @@ def _dictionary(encoding: enc20.Dictionary, source: _Source, ranges: Ranges) -> 
     if isinstance(items.values, ConstantValues) or (
         len(numbers) and not 0 <= numbers.min() <= numbers.max() < encoding.num_items
     ):
-        raise CorruptFileError(f"a dictionary index outside the {encoding.num_items} items")
+        raise CorruptFileError(f"a dictionary index is outside the {encoding.num_items} items")
     if items.validity is not None:
         validity = _and(validity, items.validity[numbers])
     indices = FixedBlock(64, numbers.view(np.uint8), len(numbers))
@@ -266,7 +266,7 @@ def _dictionary(encoding: enc20.Dictionary, source: _Source, ranges: Ranges) -> 
 def _packed_struct(encoding: enc20.PackedStruct, source: _Source, ranges: Ranges) -> Fetch[Slots]:
     widths = [_inner_bits(inner) for inner in encoding.inner]
     if not widths or any(width <= 0 or width % 8 for width in widths):
-        raise UnsupportedEncodingError(f"a packed struct of fields of {widths} bits is not supported")
+        raise UnsupportedEncodingError(f"a packed struct with fields of {widths} bits is not supported")
     rows = yield from read_bytes(source.page, enc20.Flat(sum(widths), encoding.buffer), ranges)
     grid = rows.data.reshape(ranges.count, sum(widths) // 8)
     children, at = [], 0

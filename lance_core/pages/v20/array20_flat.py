@@ -52,7 +52,7 @@ class Ranges:
     def times(self, factor: int) -> Ranges:
         """The ranges of the items when each value has `factor` of them."""
         if len(self.ends) and int(self.ends[-1]) * factor >= 1 << 62:
-            raise CorruptFileError(f"{int(self.ends[-1])} values of {factor} items")
+            raise CorruptFileError(f"{int(self.ends[-1])} values of {factor} items are too many")
         return Ranges(self.starts * factor, self.ends * factor)
 
 
@@ -64,7 +64,7 @@ def _fetch(page: Page, buffer: enc20.BufferRef, starts: Ints, ends: Ints) -> Par
     if buffer.kind is not enc20.BufferKind.PAGE:
         raise UnsupportedEncodingError(f"values in a {buffer.kind.name.lower()} buffer are not supported")
     if buffer.index < 0:
-        raise CorruptFileError(f"buffer {buffer.index} of a page")
+        raise CorruptFileError(f"a page has no buffer {buffer.index}")
     require_buffers(page, buffer.index + 1, "2.0")
     pairs = zip(starts.tolist(), ends.tolist(), strict=True)
     return (yield from request([part(page, buffer.index, start, end) for start, end in pairs]))
@@ -79,7 +79,7 @@ def read_bytes(page: Page, encoding: enc20.Flat, ranges: Ranges) -> Fetch[FixedB
     if encoding.scheme not in ("", "none"):
         raw = yield from _decompressed(page, encoding)
         if len(at.ends) and int(at.ends.max()) > len(raw):
-            raise CorruptFileError(f"values at byte {int(at.ends.max())} of a buffer of {len(raw)}")
+            raise CorruptFileError(f"values end at byte {int(at.ends.max())}, the buffer has {len(raw)} bytes")
         parts = [raw[start:end] for start, end in zip(at.starts.tolist(), at.ends.tolist(), strict=True)]
     else:
         parts = yield from _fetch(page, encoding.buffer, at.starts, at.ends)
@@ -117,7 +117,7 @@ def read_packed(page: Page, encoding: enc20.Bitpacked, ranges: Ranges) -> Fetch[
     """Plain bit packing, lowest bits first; negative numbers keep their sign bit on top."""
     width, bits = encoding.compressed_bits, encoding.uncompressed_bits
     if bits not in (8, 16, 32, 64) or not 0 < width <= bits:
-        raise CorruptFileError(f"Bitpacked of {width} bits for numbers of {bits}")
+        raise CorruptFileError(f"Bitpacked values of {width} bits do not match numbers of {bits} bits")
     at = ranges.times(width)
     parts = yield from _fetch(page, encoding.buffer, at.starts // 8, -(-at.ends // 8))
     tables = []
@@ -135,7 +135,7 @@ def read_fast_lanes(page: Page, encoding: enc20.BitpackedForNonNeg, ranges: Rang
     """Blocks of 1,024 numbers in FastLanes order; whole blocks are read, then cut."""
     width, bits = encoding.compressed_bits, encoding.uncompressed_bits
     if bits not in (8, 16, 32, 64) or not 0 < width <= bits:
-        raise CorruptFileError(f"BitpackedForNonNeg of {width} bits for numbers of {bits}")
+        raise CorruptFileError(f"BitpackedForNonNeg values of {width} bits do not match numbers of {bits} bits")
     first, last = ranges.starts // _BLOCK, -(-ranges.ends // _BLOCK)
     size = _BLOCK * width // 8
     parts = yield from _fetch(page, encoding.buffer, first * size, last * size)
@@ -146,7 +146,7 @@ def read_fast_lanes(page: Page, encoding: enc20.BitpackedForNonNeg, ranges: Rang
     counts = (last - first) * _BLOCK
     block = codecs.decode_block(enc.OutOfLineBitpacking(bits, enc.Flat(width)), pieces, counts)
     if not isinstance(block, FixedBlock):
-        raise CorruptFileError("bit-packed numbers are not numbers")
+        raise CorruptFileError("bit-packed values are not numbers")
     decoded = (np.cumsum(counts) - counts + ranges.starts % _BLOCK) * (bits // 8)
     lengths = (ranges.ends - ranges.starts) * (bits // 8)
     cut = [block.data[at : at + length] for at, length in zip(decoded.tolist(), lengths.tolist(), strict=True)]

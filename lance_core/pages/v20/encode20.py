@@ -150,7 +150,9 @@ def _dictionary(writer: _Writer, values: DictionaryBlock, nulls: Bools | None) -
     if nulls is not None:
         limit = (1 << (values.indices.bits - 1)) - 1
         if items.count > limit:
-            raise InputError(f"no index of {values.indices.bits} bits is left for null among {items.count} dictionary items")
+            raise InputError(
+                f"an index of {values.indices.bits} bits has no value left for null among {items.count} dictionary items"
+            )
         numbers = np.where(nulls, numbers.dtype.type(items.count), numbers)
         items = _with_one_more(items)
         item_nulls = np.arange(items.count) == items.count - 1

@@ -41,7 +41,7 @@ def encode_nothing(leaf: Leaf, dimensions: tuple[int, ...]) -> EncodedPage:
 def encode_around(leaf: Leaf, values: EncodedPage, dimensions: tuple[int, ...]) -> EncodedPage:
     """The structure of a leaf around its `values`, which were encoded as a page without levels."""
     if not isinstance(values.layout, ConstantLayout | MiniBlockLayout | FullZipLayout):
-        raise InputError(f"a page of {type(values.layout).__name__} has no place in a sparse one")
+        raise InputError(f"a sparse page cannot contain a page of {type(values.layout).__name__}")
     sizes = dimensions or (0,) * len(leaf.layers)
     slots = tuple(max(size, 1) for size in sizes)
     steps = unravel(leaf.rep, leaf.def_, leaf.layers, leaf.values.count, dimensions=slots)

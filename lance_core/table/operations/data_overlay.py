@@ -35,5 +35,5 @@ class DataOverlay:
     def apply(self, draft: ManifestDraft) -> None:
         """Refuses: readers of this library would not see the overlay."""
         raise UnsupportedFeatureError(
-            "this library does not write data overlays", operation=self.name, cure="Rewrite the column (DataReplacement)."
+            "this library cannot write data overlays", operation=self.name, cure="Rewrite the column (DataReplacement)."
         )

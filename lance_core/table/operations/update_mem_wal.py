@@ -27,7 +27,7 @@ class UpdateMemWalState:
     def apply(self, draft: ManifestDraft) -> None:
         """Refuses: the log's state lives in an index this library does not maintain."""
         raise UnsupportedFeatureError(
-            "this library does not commit UpdateMemWalState",
+            "this library cannot commit UpdateMemWalState",
             operation=self.name,
             cure="Let the writer of the log commit it.",
         )
