@@ -52,7 +52,7 @@ def test_other_numbers_of_rows_are_noticed(tmp_path: Path, version: str) -> None
     written(tmp_path, version)
     (found,) = damages(files.open_at(tmp_path), num_rows=2999)
     assert found.column == ""
-    assert "3000 rows, the table says 2999" in found.message
+    assert "3000 rows, expected 2999" in found.message
 
 
 def test_every_bad_column_is_named(tmp_path: Path) -> None:

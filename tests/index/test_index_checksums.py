@@ -144,7 +144,7 @@ def test_chunks() -> None:
     assert bytes(again.get_ranges("f", asked[:1])[0]) == data[10:20]
     with pytest.raises(CorruptFileError, match="checksum of the bytes from"):
         again.get_ranges("f", asked[1:2])
-    with pytest.raises(CorruptFileError, match="are asked for"):
+    with pytest.raises(CorruptFileError, match="were requested"):
         again.get_ranges("f", [ByteRange(0, len(data) + 1)])
     with pytest.raises(CorruptFileError, match="is damaged"):
         decode_sums(b"00000000\n{}", what="sums")

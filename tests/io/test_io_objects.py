@@ -247,7 +247,7 @@ def test_profiles_are_read_as_aws_reads_them(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     assert profile_credentials(None).config == {"access_key_id": "A", "secret_access_key": "B"}
     assert profile_credentials("w").config == {"region": "eu-west-3", "access_key_id": "C"}
-    with pytest.raises(InputError, match="AWS profile .* does not exist"):
+    with pytest.raises(InputError, match=r"AWS profile .* does not exist"):
         profile_credentials("nobody")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the environment")
     assert profile_credentials(None).config == {}

@@ -28,7 +28,7 @@ def uri(tmp_path: Path) -> str:
 
 
 def test_an_ngram_index_over_text_that_is_not_utf_8_is_a_typed_error(uri: str) -> None:
-    with pytest.raises(CorruptFileError, match="column 's' holds text that is not UTF-8"):
+    with pytest.raises(CorruptFileError, match="column 's' holds a string that is not valid UTF-8"):
         lance_core.dataset(uri).create_scalar_index("s", "NGRAM")
     assert not [path for path in (Path(uri) / "_indices").rglob("*") if path.is_file()]
 

@@ -50,5 +50,5 @@ def commit_clone(store: Store, operation: Clone, source: Manifest) -> Manifest:
 
 def _exists(store: Store) -> AlreadyExistsError:
     return AlreadyExistsError(
-        f"there is a table at {store.uri} already", uri=store.uri, operation="Clone", cure="Clone into an empty place."
+        f"there is already a table at {store.uri}", uri=store.uri, operation="Clone", cure="Clone into an empty place."
     )

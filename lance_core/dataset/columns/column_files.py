@@ -143,7 +143,7 @@ def _filled(
         for batch in batches:
             computed = compute(batch)
             if computed.num_rows != batch.num_rows:
-                raise InputError(f"the function gave {computed.num_rows} rows for {batch.num_rows}")
+                raise InputError(f"the function returned {computed.num_rows} rows, expected {batch.num_rows}")
             writer.write(cast_batch(computed, part))
     except BaseException:
         with suppress(LanceError, OSError):

@@ -86,7 +86,7 @@ def stage_add(
     new = parse_transforms(snapshot, transforms, read_columns)
     taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
     if taken or not new.fields.names:
-        what = f"column {taken[0]!r} is there already" if taken else "there is no column to add"
+        what = f"column {taken[0]!r} already exists" if taken else "no column was passed"
         raise InputError(f"cannot add columns: {what}", cure="Drop or rename it first." if taken else None)
     added = schema_from_arrow(new.fields, version=snapshot.manifest.file_version)
     schema, part = append_fields(snapshot.manifest.schema, added, FirstId(next_field_id(snapshot.manifest)))
@@ -180,7 +180,7 @@ def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> StagedEdit:
     """Describe the commit of a drop."""
     schema = snapshot.manifest.schema
     if not names:
-        raise InputError("there is no column to drop")
+        raise InputError("drop_columns needs at least one column")
     gone = {item.id for name in names for item in schema.descend(schema.find(name).id)}
     kept = replace(schema, fields=tuple(item for item in schema.fields if item.id not in gone))
     emptied = [item.name for item in kept.fields if schema.children(item.id) and not kept.children(item.id)]
@@ -199,13 +199,13 @@ def alter_columns(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) 
 def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> StagedEdit:
     """Write the files of retyped columns and describe the commit."""
     if not alterations:
-        raise InputError("there is nothing to alter")
+        raise InputError("alter_columns needs at least one change")
     schema, keeps_nulls = snapshot.manifest.schema, True
     retyped: dict[int, pa.DataType] = {}
     for change in alterations:
         unknown = set(change) - {"path", "name", "nullable", "data_type"}
         if unknown or "path" not in change:
-            raise InputError(f"an alteration has path, name, nullable, data_type; got {sorted(change)}")
+            raise InputError(f"an alteration may have the keys path, name, nullable and data_type, got {sorted(change)}")
         field = snapshot.manifest.schema.find(change["path"])
         if change.get("nullable") is False and field.nullable:
             _require_no_nulls(snapshot, change["path"])
@@ -224,7 +224,7 @@ def _altered(schema: Schema, field_id: int, change: Mapping[str, Any]) -> Schema
     field = schema.by_id[field_id]
     name = change.get("name") or field.name
     if name != field.name and any(item.name == name for item in schema.children(field.parent_id)):
-        raise InputError(f"cannot rename {field.name!r}: column {name!r} is there already")
+        raise InputError(f"cannot rename {field.name!r}: column {name!r} already exists")
     nullable = field.nullable if change.get("nullable") is None else bool(change["nullable"])
     changed = replace(field, name=name, nullable=nullable)
     return replace(schema, fields=tuple(changed if item.id == field_id else item for item in schema.fields))
@@ -234,7 +234,9 @@ def _require_no_nulls(snapshot: Snapshot, path: str) -> None:
     quoted = ".".join(f"`{name}`" for name in path.split("."))
     nulls = count_matching(snapshot, f"{quoted} is null")
     if nulls:
-        raise InputError(f"column {path!r} has {nulls} nulls, so it cannot become not nullable", cure="Update them first.")
+        raise InputError(
+            f"column {path!r} has {nulls} nulls, so it cannot become non-nullable", cure="Update the null values first."
+        )
 
 
 def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataType], *, keeps_nulls: bool) -> StagedEdit:
@@ -247,11 +249,11 @@ def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataTyp
     for field_id, data_type in retyped.items():
         field = schema.by_id[field_id]
         if field.parent_id in schema.by_id or schema.children(field_id):
-            raise InputError(f"column {field.name!r}: only top-level columns without fields of their own change type")
+            raise InputError(f"column {field.name!r}: the type of nested columns and of their fields cannot be changed")
         as_arrow = field_to_arrow(schema, field).with_type(data_type)
         made = schema_from_arrow(pa.schema([as_arrow]), version=manifest.file_version).fields
         if len(made) != 1:
-            raise InputError(f"column {field.name!r} cannot become {data_type}")
+            raise InputError(f"column {field.name!r} ({field.type}) cannot be converted to {data_type}")
         new = replace(made[0], id=first + len(part))
         part.append(new)
         fields[fields.index(field)] = new
@@ -281,4 +283,4 @@ def _cast(array: Any, field: Any) -> Any:
     try:
         return array.cast(field.type)
     except pa.ArrowException as error:
-        raise InputError(f"column {field.name!r} cannot become {field.type}: {error}") from error
+        raise InputError(f"column {field.name!r} cannot be converted to {field.type}: {error}") from error

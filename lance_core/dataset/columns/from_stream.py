@@ -39,7 +39,7 @@ def stage_reader(snapshot: Snapshot, source: DataSource) -> StagedEdit:
     """Write the columns of a stream beside the others and describe the commit. InputError when the rows are not as many."""
     taken = [name for name in source.schema.names if name in snapshot.arrow_schema.names]
     if taken or not source.schema.names:
-        raise InputError(f"column {taken[0]!r} is there already" if taken else "the stream has no columns")
+        raise InputError(f"column {taken[0]!r} already exists" if taken else "the stream has no columns")
     manifest = snapshot.manifest
     added = schema_from_arrow(source.schema, version=manifest.file_version)
     schema, part = append_fields(manifest.schema, added, FirstId(next_field_id(manifest)))
@@ -52,7 +52,9 @@ def stage_reader(snapshot: Snapshot, source: DataSource) -> StagedEdit:
             written.append(data_path(file.path))
             fragments.append(replace(fragment, files=(*fragment.files, file)))
         if rows.has_more():
-            raise InputError("the stream has more rows than the table", cure="One row for each, in the table's order.")
+            raise InputError(
+                "the stream has more rows than the table", cure="Pass one row for each row of the table, in its order."
+            )
     except BaseException:
         remove_files(snapshot, written)
         raise
@@ -75,7 +77,8 @@ class _Rows:
             batch = self._next()
             if batch is None:
                 raise InputError(
-                    f"the stream ends {left} rows before the fragment does", cure="One row for each row of the table."
+                    f"the stream ends {left} rows before the end of the fragment",
+                    cure="Pass one row for each row of the table.",
                 )
             parts.append(batch.slice(0, left))
             self._rest = batch.slice(left) if batch.num_rows > left else None
@@ -86,7 +89,7 @@ class _Rows:
         """The next row, which stays."""
         self._rest = self._next()
         if self._rest is None:
-            raise InputError("the stream ends before the table does", cure="One row for each row of the table.")
+            raise InputError("the stream has fewer rows than the table", cure="Pass one row for each row of the table.")
         return pa.Table.from_batches([self._rest.slice(0, 1)])
 
     def has_more(self) -> bool:

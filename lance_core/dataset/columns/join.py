@@ -88,4 +88,4 @@ def _check(left: pa.Schema, right: pa.Table, left_on: str, key: str) -> None:
     repeated = np.flatnonzero(counts.field("counts").to_numpy() > 1)
     if len(repeated):
         value = shown(counts.field("values")[int(repeated[0])])
-        raise InputError(f"key {value} occurs more than once in the other table", cure="Leave one row per key.")
+        raise InputError(f"key {value} occurs more than once in the other table", cure="Keep one row per key.")

@@ -131,7 +131,7 @@ class Checkpoint:
             with closing(sqlite3.connect(self.path)) as connection, connection:
                 yield connection
         except sqlite3.DatabaseError as error:
-            raise InputError(f"{self.path} is no checkpoint file: {error}", cure="Name another file.") from error
+            raise InputError(f"{self.path} is not a checkpoint file: {error}", cure="Pass another file.") from error
 
 
 def _name(fragment: Fragment) -> str:
@@ -150,4 +150,4 @@ def _from_bytes(data: bytes, path: str) -> pa.RecordBatch:
         with pa.ipc.open_stream(data) as reader:
             return reader.read_next_batch()
     except (pa.ArrowException, StopIteration) as error:
-        raise CorruptFileError(f"{path}: a remembered batch cannot be read: {error}", cure="Remove the file.") from error
+        raise CorruptFileError(f"{path}: a cached batch cannot be read: {error}", cure="Remove the file.") from error

@@ -49,12 +49,13 @@ def commit_batch(
 def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
     """One append that does what all do, planned on the oldest version any was planned on."""
     if not transactions:
-        raise InputError("there is no transaction to commit")
+        raise InputError("commit_batch needs at least one transaction")
     fragments: list[Fragment] = []
     for item in transactions:
         if not isinstance(item.operation, Append):
             raise InputError(
-                f"only appends are committed as a batch, got {item.operation.name}", cure="Commit the others one by one."
+                f"commit_batch accepts only Append transactions, got {item.operation.name}",
+                cure="Commit other transactions one by one.",
             )
         fragments.extend(item.operation.fragments)
     properties = {key: value for item in transactions for key, value in item.properties.items()}

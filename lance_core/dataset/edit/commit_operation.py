@@ -60,5 +60,7 @@ def _transaction(operation: Any, read_version: int | None) -> Transaction:
     if not hasattr(operation, "apply") or not hasattr(operation, "touches"):
         raise InputError(f"expected an operation or a transaction, got {type(operation).__name__}")
     if read_version is None and not isinstance(operation, Overwrite):
-        raise InputError("read_version is missing", cure="Pass the version the operation was planned on.")
+        raise InputError(
+            f"commit of {operation.name} needs read_version", cure="Pass the version on which the operation was planned."
+        )
     return Transaction(read_version or 0, str(uuids.uuid4()), operation)

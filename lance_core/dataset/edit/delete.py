@@ -53,7 +53,7 @@ def stage_delete(
     """Write the deletion files of a delete and describe its commit."""
     expr = as_filter(predicate, snapshot.arrow_schema)
     if expr is None:
-        raise InputError("delete needs a predicate", cure='To delete all rows say "true".')
+        raise InputError("delete needs a predicate", cure='Pass "true" to delete all rows.')
     deletions = stage_deletions(snapshot, matching_offsets(snapshot, expr, progress=progress), attempt=attempt)
     operation = Delete(deletions.updated, deletions.removed, str(predicate))
     transaction = Transaction(snapshot.version, str(uuids.uuid4()), operation)

@@ -160,7 +160,9 @@ def places_for(
 ) -> tuple[WriteTarget, ...]:
     """Where the files of a write go. InputError for new bases on a table that is there, and for unknown targets."""
     if current is not None and request.initial_bases:
-        raise InputError("initial_bases are for a table that begins", cure="Register further bases with add_bases.")
+        raise InputError(
+            "initial_bases can only be passed when a table is created", cure="Register further bases with add_bases."
+        )
     return choose_targets(
         store,
         request.initial_bases if current is None else current.base_paths,
@@ -191,7 +193,7 @@ def stage_write(
     """Write the data as unseen files and describe the commit. `current` is the version it is planned on, None: no table."""
     if current is not None and request.mode == "create":
         raise InputError(
-            f"there is a table at {store.uri} already", uri=store.uri, cure='Use mode="append" or mode="overwrite".'
+            f"there is already a table at {store.uri}", uri=store.uri, cure='Use mode="append" or mode="overwrite".'
         )
     read_version = 0 if current is None else current.version
     schema, version = _plan(current, source.schema, request)
@@ -231,8 +233,8 @@ def _plan(current: Manifest | None, data: pa.Schema, request: WriteRequest) -> t
         return found, version
     if kept is not None and kept.is_legacy != version.is_legacy:
         raise InputError(
-            f"the table is stored in version {kept.text}, which does not mix with {version.text}",
-            cure="Leave data_storage_version out.",
+            f"the table has storage version {kept.text}, which cannot be mixed with {version.text}",
+            cure="Omit data_storage_version.",
         )
     return check_compatible(current.schema, found), version
 

@@ -75,7 +75,9 @@ class _Pairs:
 def stage_merge(snapshot: Snapshot, source: pa.Table, spec: MergePlan, *, attempt: str | None = None) -> StagedEdit:
     """Write what a merge changes and describe its commit. Raises InputError for ambiguous or forbidden matches."""
     if spec.changes_nothing:
-        raise InputError("the merge would change nothing", cure="Say what happens to rows that match or do not.")
+        raise InputError(
+            "merge_insert has no action, so it would change nothing", cure="Set an action for matched or for unmatched rows."
+        )
     return _stage(snapshot, source, spec, attempt)[0]
 
 
@@ -95,7 +97,9 @@ def _stage(snapshot: Snapshot, source: pa.Table, spec: MergePlan, attempt: str |
     source = _without_views(source, snapshot.arrow_schema)
     pairs = _Pairs(*match_keys(snapshot, source, spec.on))
     if spec.matched == "fail" and len(pairs.target):
-        raise InputError(f"{len(pairs.target)} rows match, the first with {_key(source, pairs.source[0], spec)}")
+        raise InputError(
+            f"{len(pairs.target)} rows match and must not, the first with {_key(source, pairs.source[0], spec)}"
+        )
     updated = _Pairs(pairs.target[:0], pairs.source[:0])
     if spec.matched == "update":
         updated = _satisfying(snapshot, source, pairs, spec)
@@ -182,7 +186,7 @@ def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergePlan) -> Non
     if len(twice):
         raise InputError(
             f"several rows of the source match one row of the table: {_key(source, updated.source[twice[0]], spec)}",
-            cure="Leave one row per key in the source.",
+            cure="Keep one row per key in the source.",
         )
 
 

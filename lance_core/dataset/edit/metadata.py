@@ -63,6 +63,6 @@ def _checked(values: Values) -> dict[str, str | None]:
     for key, value in values.items():
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
             raise InputError(
-                f"keys and values of metadata are text, got {key!r}: {value!r}", cure="Pass str, or None to delete."
+                f"keys and values of metadata must be strings, got {key!r}: {value!r}", cure="Pass str, or None to delete."
             )
     return dict(values)

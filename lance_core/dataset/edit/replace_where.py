@@ -52,7 +52,7 @@ def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt
     """Write the new rows and the deletion files, and describe the commit."""
     expr = as_filter(predicate, snapshot.arrow_schema)
     if expr is None:
-        raise InputError("replace_where needs a predicate", cure='To replace all rows say "true".')
+        raise InputError("replace_where needs a predicate", cure='Pass "true" to replace all rows.')
     manifest = snapshot.manifest
     part = check_compatible(manifest.schema, schema_from_arrow(rows.schema, version=manifest.file_version))
     batches = [*_satisfying(rows, snapshot.arrow_schema, expr, predicate)]
@@ -85,7 +85,7 @@ def _satisfying(rows: pa.Table, schema: pa.Schema, expr: Expr, predicate: Any) -
             row = first + known.to_pylist().index(False)
             raise InputError(
                 f"row {row} of the new data does not satisfy {predicate}",
-                cure="Widen the predicate, or leave such rows out.",
+                cure="Widen the predicate, or omit such rows.",
             )
         first += batch.num_rows
         yield batch

@@ -110,7 +110,9 @@ def _cast(array: Any, field: Any) -> Any:
     try:
         return array.cast(field.type)
     except pa.ArrowException as error:
-        raise InputError(f"column {field.name!r} is {field.type}, the new value is not: {error}", cure="CAST it.") from error
+        raise InputError(
+            f"column {field.name!r} is {field.type}, but the new value has another type: {error}", cure="CAST it."
+        ) from error
 
 
 def _updated(snapshot: Snapshot, matched: Mapping[int, Ints], values: Mapping[str, Expr]) -> Iterator[pa.RecordBatch]:

@@ -199,8 +199,8 @@ def _require(snapshot: Snapshot, fragments: Sequence[Fragment]) -> None:
         found = here.get(fragment.id)
         if found is None or found.files != fragment.files or found.deletion_file != fragment.deletion_file:
             raise InputError(
-                f"{snapshot.uri}: version {snapshot.version} has no fragment {fragment.id} as the task describes it",
-                cure="Execute tasks on the table they were planned on.",
+                f"{snapshot.uri}: version {snapshot.version} has no fragment {fragment.id} that matches the task",
+                cure="Execute tasks on the table on which they were planned.",
             )
 
 
@@ -220,10 +220,10 @@ def _require_living(snapshot: Snapshot, rewrites: Sequence[RewriteResult]) -> No
     gone = sorted({old.id for result in rewrites for old in result.original_fragments} - living)
     if gone:
         raise RetryableConflictError(
-            f"{snapshot.uri}: fragments {gone[:5]} are not there any more in version {newest.version}",
+            f"{snapshot.uri}: fragments {gone[:5]} no longer exist in version {newest.version}",
             uri=snapshot.uri,
             version=snapshot.version,
             other_version=newest.version,
             operation="Rewrite",
-            cure="These results were committed already, or the rows were moved by others: plan again.",
+            cure="The results were already committed, or another commit moved the rows: plan again.",
         )

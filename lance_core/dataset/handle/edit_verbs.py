@@ -71,7 +71,9 @@ class EditingVerbs:
         own = self._snapshot.manifest.file_version
         version = own if data_storage_version is None else parse_storage_version(data_storage_version)
         if version.is_legacy != own.is_legacy:
-            raise InputError(f"a table of version {own.text} takes no files of {version.text}", cure="Leave it out.")
+            raise InputError(
+                f"a table of version {own.text} cannot contain files of {version.text}", cure="Omit data_storage_version."
+            )
         self._snapshot, result = update_rows(
             self._snapshot,
             updates,

@@ -55,7 +55,7 @@ def delete_matching(snapshot: Snapshot, fragment: Fragment, predicate: Any) -> F
     """The fragment without the rows a filter selects; None when none is left. Raises FilterError."""
     expr = as_filter(predicate, snapshot.arrow_schema)
     if expr is None:
-        raise InputError("delete needs a predicate", cure='To delete all rows say "true".')
+        raise InputError("delete needs a predicate", cure='Pass "true" to delete all rows.')
     only = alone(snapshot, fragment)
     return _without(only, fragment, matching_offsets(only, expr).get(fragment.id))
 
@@ -87,7 +87,10 @@ def add_fragment_columns(
 ) -> tuple[Fragment, Schema]:
     """The fragment with new columns, and the table's schema with them. What columns may be made of: see `add_columns`."""
     if isinstance(transforms, BatchUDF) and transforms.checkpoint is not None:
-        raise InputError("a checkpoint file is for add_columns of a table", cure="Remember finished fragments yourself.")
+        raise InputError(
+            "a checkpoint file is only supported by add_columns of a table",
+            cure="Keep track of finished fragments in your own code.",
+        )
     only = alone(snapshot, fragment)
     if evolve.is_rows(transforms):
         return _merged(stage_reader(only, open_source(transforms, reader_schema)))

@@ -73,7 +73,7 @@ class IndexingVerbs:
         if fragment_ids is not None:
             return build_part(self._snapshot, request, fragment_ids, index_uuid=index_uuid)
         if index_uuid is not None:
-            raise InputError("index_uuid names a segment", cure="Pass fragment_ids too.")
+            raise InputError("index_uuid is only valid for a segment of certain fragments", cure="Pass fragment_ids too.")
         with reporting(progress_callback, "build"):
             self._snapshot = create_scalar_index(self._snapshot, request, replaces=replace, train=train)
         return None

@@ -115,7 +115,9 @@ class IndicesBuilder:
         """The codebook for the vectors' offsets from the centres, of a sixteenth or an eighth of the dimension in parts."""
         parts = num_subvectors or next((self.dimension // size for size in (16, 8) if self.dimension % size == 0), 0)
         if parts == 0:
-            raise InputError(f"num_subvectors is needed for {self.dimension} dimensions", cure="Pass a divisor of it.")
+            raise InputError(
+                f"num_subvectors is required for dimension {self.dimension}", cure="Pass a divisor of the dimension."
+            )
         model = self.dataset.train_index(
             self.column[0],
             "IVF_PQ",
@@ -164,6 +166,6 @@ def _load(uri: str, name: str, storage_options: Mapping[str, str] | None) -> tup
     reader = LanceFileReader(uri, storage_options=storage_options)
     schema = reader.metadata().schema
     if schema.names != [name]:
-        raise CorruptFileError(f"{uri} is no model: it has the columns {', '.join(schema.names)}, expected {name}")
+        raise CorruptFileError(f"{uri} is not an index model: it has the columns {', '.join(schema.names)}, expected {name}")
     column: Any = reader.read_all().to_table().column(name).combine_chunks()
     return column, {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}

@@ -74,19 +74,19 @@ class MergeInsertBuilder:
         """The version of the files this merge writes; the table's own stays. InputError across the legacy format."""
         own, wanted = self._dataset.snapshot.manifest.file_version, parse_storage_version(version)
         if own.is_legacy != wanted.is_legacy:
-            raise InputError(f"a table of version {own.text} takes no files of {wanted.text}", cure="Leave it out.")
+            raise InputError(f"a table of version {own.text} cannot contain files of {wanted.text}", cure="Leave it out.")
         return self._with(version=wanted)
 
     def target_bases(self, bases: Sequence[str]) -> MergeInsertBuilder:
         """New data files go to these base paths in turn, named by name or path; the table's uri is its own place."""
         if self._spec.target_all is not None:
-            raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
+            raise InputError("target_bases cannot be combined with target_all_bases", cure="Pass only one of them.")
         return self._with(target_bases=tuple(bases))
 
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
         """New data files go to all base paths in turn, and to the table's own place when `include_primary`."""
         if self._spec.target_bases:
-            raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
+            raise InputError("target_bases cannot be combined with target_all_bases", cure="Pass only one of them.")
         return self._with(target_all=bool(include_primary))
 
     def write_mode(self, mode: str) -> MergeInsertBuilder:

@@ -85,9 +85,11 @@ class VectorVerbs:
         from lance_core.dataset.indexing.vector_build import create_vector_index
 
         if fragment_ids is not None or index_uuid is not None:
-            raise InputError("create_index publishes whole indices", cure="Use create_index_uncommitted for parts.")
+            raise InputError(
+                "create_index cannot build a part of an index", cure="Use create_index_uncommitted to build parts."
+            )
         if not train:
-            raise InputError("a vector index cannot be made without training", cure="Append rows, then create it.")
+            raise InputError("a vector index cannot be created without training", cure="Append rows first.")
         # The hints among the parameters (cache sizes, shuffling, streaming) have nothing to steer here.
         options: dict[str, Any] = {
             "metric": metric, "num_partitions": num_partitions, "ivf_centroids": ivf_centroids, "pq_codebook": pq_codebook,
@@ -152,7 +154,7 @@ class VectorVerbs:
 
         only = column[0] if isinstance(column, list) and len(column) == 1 else column
         if not isinstance(only, str):
-            raise InputError(f"a vector index is on one column, got {column!r}")
+            raise InputError(f"a vector index needs exactly one column, got {column!r}")
         own = {key: value for key, value in options.items() if key in _PARAMETERS and value is not None}
         metric = options.pop("metric")
         others = {key: value for key, value in options.items() if key not in _PARAMETERS}

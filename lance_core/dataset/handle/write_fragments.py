@@ -80,5 +80,5 @@ def write_one_fragment(
     whole: WriteOptions = {**options, "max_rows_per_file": _ALL, "max_bytes_per_file": _ALL}
     made = write_fragments(data, dataset_uri, schema, mode=mode, **whole)
     if not isinstance(made, list) or len(made) != 1:
-        raise InputError("there are no rows to make a fragment of")
+        raise InputError("the data has no rows, so no fragment can be written")
     return made[0] if fragment_id is None else replace(made[0], id=fragment_id)

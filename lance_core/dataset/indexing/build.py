@@ -57,7 +57,7 @@ def parse_index_request(
         raise UnknownIndexKindError(f"index type {index_type!r} is not implemented; expected one of {known}")
     value_type = value_type_of(schema, schema.find(column))
     if not kind.accepts(value_type):
-        raise WrongTypeError(f"column {column!r} is of type {value_type}, which {kind.name} does not index")
+        raise WrongTypeError(f"column {column!r} has type {value_type}, which {kind.name} indices do not support")
     for key in parameters:
         if key not in kind.parameters:
             raise TypeError(f"create_scalar_index() got an unexpected keyword argument {key!r}")
@@ -90,7 +90,7 @@ def stage_index(snapshot: Snapshot, asked: IndexRequest, *, replaces: bool, trai
     request = asked if asked.is_named else with_free_name(snapshot, asked)
     old = tuple(index for index in snapshot.manifest.indices if index.name == request.name)
     if old and not replaces:
-        raise InputError(f"there is an index named {request.name!r}", cure="Pass replace=True, or another name.")
+        raise InputError(f"there is already an index named {request.name!r}", cure="Pass replace=True, or another name.")
     item = snapshot.manifest.schema.find(request.column)
     if any(index.fields != (item.id,) for index in old):
         raise InputError(f"the index {request.name!r} is on another column", cure="Pass another name.")
@@ -116,7 +116,7 @@ def build_segment(
     stable = manifest.uses_stable_row_ids
     if stable and not may_hold_ids(details):
         raise UnsupportedFeatureError(
-            f"index {request.name!r}: this kind over a path of JSON cannot serve a table with stable row ids",
+            f"index {request.name!r}: this kind of JSON index does not support tables with stable row ids",
             cure="Use target_index_type='bitmap' or 'ngram'.",
         )
     uuid = uuid or new_index_uuid(attempt)
@@ -129,7 +129,7 @@ def build_segment(
     except BaseException as error:
         remove_folder(snapshot, folder.path)
         if isinstance(error, UnicodeDecodeError):
-            raise CorruptFileError(f"column {request.column!r} holds text that is not UTF-8: {error}") from error
+            raise CorruptFileError(f"column {request.column!r} holds a string that is not valid UTF-8: {error}") from error
         raise
     return IndexMetadata(
         uuid=uuid,
@@ -160,7 +160,7 @@ def rebuild_request(
 ) -> IndexRequest:
     """The request that would build a segment like this one. Raises UnsupportedFeatureError for several columns."""
     if len(index.fields) != 1:
-        raise UnsupportedFeatureError(f"index {index.name!r} is on {len(index.fields)} fields; expected one")
+        raise UnsupportedFeatureError(f"index {index.name!r} is on {len(index.fields)} fields, expected one")
     return IndexRequest(column_of(snapshot.manifest.schema, index.fields[0]), kind, index.name, dict(parameters))
 
 

@@ -56,5 +56,5 @@ def segments_named(snapshot: Snapshot, name: str) -> tuple[IndexMetadata, ...]:
     found = tuple(index for index in snapshot.manifest.indices if index.name == name)
     if not found:
         names = sorted({index.name for index in snapshot.manifest.indices})
-        raise UnknownIndexError(f"there is no index named {name!r}", cure=f"There are: {', '.join(names) or 'none'}.")
+        raise UnknownIndexError(f"there is no index named {name!r}", cure=f"Known indices: {', '.join(names) or 'none'}.")
     return found

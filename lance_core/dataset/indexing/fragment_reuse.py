@@ -126,7 +126,7 @@ def _move(group: ReuseGroup, version: int) -> _Move:
     kept = decode_address_treemap(group.changed_row_addresses, what="a group of the reuse index").to_array()
     sizes = [item.physical_rows for item in group.new_fragments]
     if sum(sizes) != len(kept):
-        raise CorruptFileError(f"the reuse index moves {len(kept)} rows into fragments of {sum(sizes)}")
+        raise CorruptFileError(f"the fragment reuse index moves {len(kept)} rows into fragments of {sum(sizes)} rows")
     parts = [np.arange(item.physical_rows, dtype=np.uint64) | np.uint64(item.id << 32) for item in group.new_fragments]
     new = np.concatenate(parts) if parts else np.empty(0, np.uint64)
     old_sizes = {item.id: item.physical_rows for item in group.old_fragments}
@@ -140,7 +140,7 @@ def deferred_index(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> IndexM
     before = reuse_details(snapshot)
     old = reuse_index(snapshot)
     if old is not None and before is None:
-        raise CorruptFileError("the reuse index of this version is in a form this release does not extend")
+        raise CorruptFileError("the fragment reuse index of this version has a layout that this release cannot extend")
     written = tuple(_group(snapshot, group) for group in groups)
     versions = (*(before.versions if before is not None else ()), ReuseVersion(snapshot.version, written))
     bitmap = {fragment.id for group in groups for fragment in group.new_fragments}

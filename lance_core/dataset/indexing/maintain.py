@@ -126,7 +126,7 @@ def optimize_indices(
     segment is made). `retrain` builds everything anew. Indices of kinds we do not build are left alone.
     """
     if num_indices_to_merge is not None and (isinstance(num_indices_to_merge, bool) or num_indices_to_merge < 0):
-        raise InputError(f"num_indices_to_merge must be a whole number, zero or more, got {num_indices_to_merge!r}")
+        raise InputError(f"num_indices_to_merge must be a non-negative integer, got {num_indices_to_merge!r}")
     most = None if retrain else num_indices_to_merge
     if not outdated_indices(snapshot, index_names, most, retrain):
         return snapshot

@@ -116,17 +116,17 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
         return "", None
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     if kind is None or index.details is None:
-        return f"its type {index.details.kind if index.details else 'unknown'} is not known here", None
+        return f"its type {index.details.kind if index.details else 'unknown'} is not supported", None
     if (index.index_version or 0) > kind.version:
         return f"its version {index.index_version} is newer than {kind.version}", kind
     if len(index.fields) != 1 or index.fragment_bitmap is None:
-        return "it is on several fields, or does not say what it covers", kind
+        return "it is on several fields or has no fragment bitmap", kind
     if not is_searched(index.details):
-        return "it is over JSON, with a target that is not searched here", kind
+        return "it is over JSON, with a target index that is not supported", kind
     if stable and not may_hold_ids(index.details):
-        return "it may hold addresses where the table has stable row ids", kind
+        return "it may hold row addresses although the table has stable row ids", kind
     if deferred and (is_address_based(index) or not stable):
-        return "rows moved since it was built and its addresses were not translated", kind
+        return "rows were moved since it was built, and its row addresses were not remapped", kind
     return "", kind
 
 
@@ -211,14 +211,18 @@ class _Search:
         most = max(rows.fragments, default=0)
         by_address = not manifest.uses_stable_row_ids or is_address_based(index)
         if by_address and manifest.max_fragment_id is not None and most > manifest.max_fragment_id:
-            raise CorruptFileError(f"it names a row of fragment {most}, the largest id is {manifest.max_fragment_id}")
+            raise CorruptFileError(
+                f"it points at a row of fragment {most}, but the largest fragment id is {manifest.max_fragment_id}"
+            )
 
     def _check(self, rows: AddressSet) -> None:
         named = FragmentList.of(self.snapshot.manifest.fragments).pick(rows.fragments.keys())
         sizes = {number: fragment.physical_rows for number, fragment in named.items()}
         for fragment, here in rows.fragments.items():
             if here is not None and len(here) and here.max() >= sizes[fragment]:
-                raise CorruptFileError(f"it names row {here.max()} of fragment {fragment}, which has {sizes[fragment]}")
+                raise CorruptFileError(
+                    f"it points at row {here.max()} of fragment {fragment}, which has only {sizes[fragment]} rows"
+                )
 
     def _translated(self, rows: AddressSet) -> AddressSet:
         """Addresses of stable row ids; ids of rows that are gone are left out."""

@@ -47,7 +47,7 @@ def fragments_of(snapshot: Snapshot, fragment_ids: Collection[int]) -> list[Frag
     by_id = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     missing = sorted(set(fragment_ids) - by_id.keys())
     if missing or not fragment_ids:
-        raise InputError(f"version {snapshot.version} has no fragment {missing[0] if missing else '(none was named)'}")
+        raise InputError(f"version {snapshot.version} has no fragment {missing[0] if missing else '(the list is empty)'}")
     return [by_id[number] for number in sorted(set(fragment_ids))]
 
 
@@ -97,7 +97,8 @@ def _manifest_of(snapshot: Snapshot, segment: IndexMetadata) -> Manifest:
         return snapshot.at(segment.dataset_version).manifest
     except NotFoundError as error:
         raise InputError(
-            f"segment {segment.uuid} was built of version {segment.dataset_version}, which is gone", cure="Build it again."
+            f"segment {segment.uuid} was built from version {segment.dataset_version}, which was removed",
+            cure="Build it again.",
         ) from error
 
 
@@ -117,7 +118,7 @@ def _files_of(fragment: Fragment, fields: set[int]) -> tuple[str, ...]:
 
 def _check(segments: Sequence[IndexMetadata]) -> None:
     if not segments:
-        raise InputError("no segments were given")
+        raise InputError("the list of segments is empty")
     kinds = {(segment.fields, None if segment.details is None else segment.details.kind) for segment in segments}
     if len(kinds) > 1:
         raise InputError("the segments are on different columns or of different kinds")
@@ -125,5 +126,5 @@ def _check(segments: Sequence[IndexMetadata]) -> None:
     for segment in segments:
         again = seen & (segment.fragment_bitmap or frozenset())
         if again:
-            raise InputError(f"two segments cover fragment {min(again)}", cure="Give each fragment to one segment.")
+            raise InputError(f"two segments cover fragment {min(again)}", cure="Cover each fragment by exactly one segment.")
         seen |= segment.fragment_bitmap or frozenset()

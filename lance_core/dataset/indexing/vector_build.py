@@ -79,12 +79,12 @@ def parse_vector_request(
     centroids = None if ivf_centroids is None else _numbers(ivf_centroids, "ivf_centroids")
     codebook = None if pq_codebook is None else _numbers(pq_codebook, "pq_codebook")
     if codebook is not None and centroids is None:
-        raise InputError("pq_codebook is given without ivf_centroids", cure="Pass both.")
+        raise InputError("pq_codebook needs ivf_centroids", cure="Pass both.")
     if centroids is not None:
         centroids = centroids.reshape(-1, dimension)
         asked = parameters.get("num_partitions")
         if len(centroids) == 0 or (asked is not None and asked != len(centroids)):
-            raise InputError(f"ivf_centroids has {len(centroids)} clusters, num_partitions is {asked}")
+            raise InputError(f"ivf_centroids has {len(centroids)} clusters, but num_partitions is {asked}")
         parameters = {**parameters, "num_partitions": len(centroids)}
     parsed = parse_parameters(index_type, dimension=dimension, num_rows=snapshot.manifest.num_rows, **parameters)
     if codebook is not None and parsed.storage == "pq":
@@ -105,7 +105,7 @@ def _numbers(given: Any, what: str) -> Floats:
     try:
         return np.ascontiguousarray(values, np.float32)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} is no array of numbers: {error}") from error
+        raise InputError(f"{what} is not an array of numbers: {error}") from error
 
 
 def train_index(snapshot: Snapshot, request: VectorRequest) -> VectorModel:
@@ -229,7 +229,7 @@ def create_vector_index(
 def _replaced(snapshot: Snapshot, name: str, column: str, *, replaces: bool) -> tuple[IndexMetadata, ...]:
     old = tuple(index for index in snapshot.manifest.indices if index.name == name)
     if old and not replaces:
-        raise InputError(f"there is an index named {name!r}", cure="Pass replace=True, or another name.")
+        raise InputError(f"there is already an index named {name!r}", cure="Pass replace=True, or another name.")
     field_id = snapshot.manifest.schema.find(column).id
     if any(index.fields != (field_id,) for index in old):
         raise InputError(f"the index {name!r} is on another column", cure="Pass another name.")

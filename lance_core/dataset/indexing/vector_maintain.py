@@ -63,7 +63,7 @@ def rebuild_vectors(
     try:
         model = model_of(open_vector_segment(snapshot, index), index)
     except (LanceError, OSError) as error:
-        _LOG.warning("index %s (%s) cannot be read and is trained anew: %s", index.name, index.uuid, error)
+        _LOG.warning("index %s (%s) cannot be read and is trained again: %s", index.name, index.uuid, error)
     element, _ = vector_type(snapshot.manifest.schema, column)
     if model is None or retrain:
         parameters = _parameters_of(index) if model is None else model.parameters
@@ -123,7 +123,7 @@ def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata])
     Raises InputError: none, of several columns, with different models, over the same rows; CorruptFileError.
     """
     if not segments:
-        raise InputError("there are no segments to merge")
+        raise InputError("the list of segments to merge is empty")
     first = segments[0]
     covered: set[int] = set()
     builder: SegmentBuilder | None = None
@@ -136,11 +136,12 @@ def merge_vector_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata])
             builder = SegmentBuilder(model)
         elif not same_model(builder.model, model):
             raise InputError(
-                f"segments {first.uuid} and {segment.uuid} were trained apart", cure="Commit them side by side, or retrain."
+                f"segments {first.uuid} and {segment.uuid} were trained separately",
+                cure="Commit them as separate segments, or retrain.",
             )
         mine = segment.fragment_bitmap or frozenset()
         if not covered.isdisjoint(mine):
-            raise InputError(f"segment {segment.uuid} covers fragments that another covers too")
+            raise InputError(f"segment {segment.uuid} covers fragments that another segment also covers")
         covered |= mine
         ensure_verified(snapshot, segment, mine, opened, VERIFIED)
         for codes in opened.codes():

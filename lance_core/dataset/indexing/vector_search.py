@@ -102,10 +102,10 @@ def _unusable(index: IndexMetadata, *, deferred: bool) -> str:
     if version > NEWEST_VERSION:
         return f"its version {version} is newer than {NEWEST_VERSION}"
     if version < OLDEST_VERSION:
-        return f"its version {version} is of an old layout"
+        return f"its version {version} has an old layout"
     if index.fragment_bitmap is None:
-        return "it does not say what it covers"
-    return "rows moved since it was built and its addresses were not translated" if deferred else ""
+        return "it has no fragment bitmap"
+    return "rows were moved since it was built, and its row addresses were not remapped" if deferred else ""
 
 
 def is_usable(snapshot: Snapshot, entry: IndexMetadata) -> bool:
@@ -158,7 +158,7 @@ class RowMask:
         starts = self.starts[fragments]
         kept: npt.NDArray[np.bool_] = starts >= -1
         if (kept & (offsets >= self.sizes[fragments])).any():
-            raise CorruptFileError("it names rows beyond the end of their fragment")
+            raise CorruptFileError("it points at rows beyond the end of their fragment")
         some = np.flatnonzero(starts >= 0)
         if len(some):
             kept[some] = self.bits[starts[some] + offsets[some]]
@@ -222,7 +222,7 @@ def search_segment(
             return None
         opened = open_vector_segment(snapshot, index, trust)
         if opened.metric != segment.metric:
-            raise CorruptFileError(f"its file measures {opened.metric}, the manifest says {segment.metric}")
+            raise CorruptFileError(f"its file has the metric {opened.metric}, the manifest {segment.metric}")
         ensure_verified(snapshot, index, segment.coverage, opened, trust)
         ids, values = opened.search(
             np.ascontiguousarray(q, np.float32),

@@ -125,7 +125,7 @@ def may_open(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int],
     known = _known(folder_of(snapshot, index))
     if coverage <= known.agreed or known.folder.is_sealed:
         return True
-    _LOG.info("index %s (%s) is not used: it has no checksums, and was not compared with its rows", index.name, index.uuid)
+    _LOG.info("index %s (%s) is not used: it has no checksums and was not compared with its rows", index.name, index.uuid)
     return False
 
 
@@ -156,7 +156,7 @@ def ensure_verified(
 
 def _tell(index: IndexMetadata, seconds: float) -> None:
     level = logging.WARNING if seconds > _SLOW_SECONDS else logging.INFO
-    told = "index %s (%s) has no checksums and was compared with its rows in %.1f s; seal_indices() makes that needless"
+    told = "index %s (%s) has no checksums and was compared with its rows in %.1f s; seal_indices() avoids that"
     _LOG.log(level, told, index.name, index.uuid, seconds)
 
 
@@ -175,7 +175,7 @@ def warn_skipped(snapshot: Snapshot, index: IndexMetadata, error: Exception, tru
         _LOG.info("index %s (%s) is not used: %s", index.name, index.uuid, error)
         return
     warnings.warn(
-        f"index {index.name!r} ({index.uuid}) cannot be searched and is left out: {error}", RuntimeWarning, stacklevel=3
+        f"index {index.name!r} ({index.uuid}) cannot be searched and is not used: {error}", RuntimeWarning, stacklevel=3
     )
 
 
@@ -261,7 +261,7 @@ def recheck_rows(snapshot: Snapshot, part: Expr, rows: AddressSet) -> bool:
         task = FragmentTask(fragment, 0, fragment.num_rows, Picked(offsets, plan))
         living = int(is_living(reader_of(snapshot, fragment).deleted, offsets).sum())
         if len(selected_offsets(snapshot, plan, task)) != living:
-            raise CorruptFileError("it finds rows that do not match", cure="Rebuild the index.")
+            raise CorruptFileError("it returned rows that do not match the query", cure="Rebuild the index.")
     return True
 
 

@@ -38,7 +38,7 @@ def page_damages(reader: FragmentReader, schema: Schema) -> Iterator[Damage]:
     for field in schema.top_level:
         lost = _required(schema, field, held)
         if lost is not None and fragment.physical_rows:
-            yield Damage(field.name, f"fragment {fragment.id} has no file with the column {lost!r}, which is not nullable")
+            yield Damage(field.name, f"fragment {fragment.id} has no file with the non-nullable column {lost!r}")
 
 
 def _required(schema: Schema, field: Field, held: set[int]) -> str | None:

@@ -168,7 +168,10 @@ def target_version(snapshot: Snapshot, options: CompactionOptions) -> FileVersio
     if options.data_storage_version is None:
         return own
     if own.is_legacy:
-        raise InputError(f"a table of version {own.text} is not compacted into another", cure="Write it anew.")
+        raise InputError(
+            f"compaction cannot change the storage version of a table of version {own.text}",
+            cure="Write the rows to a new table.",
+        )
     return parse_storage_version(options.data_storage_version)
 
 

@@ -56,9 +56,9 @@ def copy_group(
 def _require_plain(snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions) -> None:
     version: FileVersion = snapshot.manifest.file_version
     if options.data_storage_version is not None and parse_storage_version(options.data_storage_version) is not version:
-        raise UnsupportedFeatureError(f"the table is of version {version.text}, not {options.data_storage_version}")
+        raise UnsupportedFeatureError(f"the table has version {version.text}, not {options.data_storage_version}")
     if version not in COPYABLE:
-        raise UnsupportedFeatureError(f"the table is of version {version.text}")
+        raise UnsupportedFeatureError(f"the table has version {version.text}")
     for fragment in group:
         if fragment.deletion_file is not None:
             raise UnsupportedFeatureError(f"fragment {fragment.id} has deleted rows")

@@ -78,9 +78,9 @@ class CompactionOptions:
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, got {value}")
         if not 0 <= self.materialize_deletions_threshold <= 1:
-            raise InputError("materialize_deletions_threshold is a share between 0 and 1")
+            raise InputError("materialize_deletions_threshold must be between 0 and 1")
         if self.data_storage_version is not None and parse_storage_version(self.data_storage_version).is_legacy:
-            raise InputError("a compaction does not write the legacy format", cure="Leave data_storage_version out.")
+            raise InputError("compaction cannot write the legacy format", cure="Omit data_storage_version.")
 
 
 CompactionChoice = Mapping[str, Any] | CompactionOptions | None
@@ -130,8 +130,8 @@ def _configured(name: str, text: str) -> Any:
         return _TEXTS.get(name, int)(text)
     except (KeyError, ValueError) as error:
         raise InputError(
-            f"the table's configuration says {CONFIG_PREFIX}{name} = {text!r}, which is no value for it",
-            cure=f"delete_config_keys([{CONFIG_PREFIX + name!r}]), or set another value.",
+            f"the table's configuration has the invalid value {CONFIG_PREFIX}{name} = {text!r}",
+            cure=f"Call delete_config_keys([{CONFIG_PREFIX + name!r}]), or set another value.",
         ) from error
 
 

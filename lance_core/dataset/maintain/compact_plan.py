@@ -72,14 +72,14 @@ def plan_compaction(
             if len(group) > 1 or _is_deleted_enough(group[0], options):
                 groups.append(group)
             else:
-                skipped.append((group[0].id, "no neighbour to join"))
+                skipped.append((group[0].id, "it has no neighbour to be merged with"))
     if options.strategy == "tiered":
         groups = _tiered([fragment for run in runs for fragment in run], options, coverage)
         grouped = {fragment.id for group in groups for fragment in group}
         waiting = [fragment.id for run in runs for fragment in run if fragment.id not in grouped]
         skipped += [(number, "its size tier is not full") for number in waiting]
     chosen, postponed = _within_bounds(groups, options)
-    skipped += [(fragment.id, "beyond the bounds of this run") for group in postponed for fragment in group]
+    skipped += [(fragment.id, "it exceeds the limits of this run") for group in postponed for fragment in group]
     return CompactionGroups(read_version, tuple(chosen), tuple(sorted(skipped)), options)
 
 

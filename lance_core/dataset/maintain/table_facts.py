@@ -106,9 +106,9 @@ def count_values(snapshot: Snapshot, column: str, key_format: str | None = None)
             found[value.isoformat() if hasattr(value, "isoformat") else str(value)] += count
         if len(found) > MAX_VALUES:
             raise InputError(
-                f"column {column!r} has more than {MAX_VALUES:,} values",
+                f"column {column!r} has more than {MAX_VALUES:,} distinct values",
                 uri=snapshot.uri,
-                cure="Name a column of partitions, or a key_format that makes fewer of its times.",
+                cure="Choose a partition column, or a coarser key_format for times.",
             )
     return dict(found)
 

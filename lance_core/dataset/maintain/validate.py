@@ -85,9 +85,11 @@ def _check_files(snapshot: Snapshot, *, deep: bool, progress: Progress | None) -
     manifest = snapshot.manifest
     ids = [fragment.id for fragment in manifest.fragments]
     if len(set(ids)) != len(ids):
-        raise CorruptFileError(f"{snapshot.uri}: version {snapshot.version} has a fragment id twice", uri=snapshot.uri)
+        raise CorruptFileError(f"{snapshot.uri}: version {snapshot.version} has a duplicate fragment id", uri=snapshot.uri)
     if ids and manifest.max_fragment_id is not None and max(ids) > manifest.max_fragment_id:
-        raise CorruptFileError(f"{snapshot.uri}: fragment {max(ids)} is above the largest id {manifest.max_fragment_id}")
+        raise CorruptFileError(
+            f"{snapshot.uri}: fragment {max(ids)} is above the largest fragment id {manifest.max_fragment_id}"
+        )
     for fragment in manifest.fragments:
         _check_entry(snapshot, fragment)
     for index in manifest.indices:
@@ -116,7 +118,7 @@ def _check_row_ids(snapshot: Snapshot, live_ids: list[npt.NDArray[np.uint64]]) -
         raise CorruptFileError(f"{snapshot.uri}: two rows have the stable row id {twice[0]}", uri=snapshot.uri)
     if len(ids) and int(ids[-1]) >= snapshot.manifest.next_row_id:
         raise CorruptFileError(
-            f"{snapshot.uri}: row id {ids[-1]} was never handed out, the next one is {snapshot.manifest.next_row_id}",
+            f"{snapshot.uri}: row id {ids[-1]} was never assigned, the next one is {snapshot.manifest.next_row_id}",
             uri=snapshot.uri,
         )
 
@@ -129,14 +131,18 @@ def _check_index(snapshot: Snapshot, index: IndexMetadata, *, deep: bool) -> Non
         raise CorruptFileError(f"{where} is on field {unknown[0]}, which the schema does not have", uri=snapshot.uri)
     beyond = max(index.fragment_bitmap or (), default=-1)
     if manifest.max_fragment_id is not None and beyond > manifest.max_fragment_id:
-        raise CorruptFileError(f"{where} covers fragment {beyond}, the largest id is {manifest.max_fragment_id}")
+        raise CorruptFileError(
+            f"{where} covers fragment {beyond}, but the largest fragment id is {manifest.max_fragment_id}"
+        )
     if not deep:
         return
     store, _ = snapshot.store_of(index.base_id)
     for file in index.files:
         size = store.size(f"{INDICES}/{index.uuid}/{file.path}")
         if size != file.size_bytes:
-            raise CorruptFileError(f"{where}: {file.path} has {size} bytes, the manifest says {file.size_bytes}")
+            raise CorruptFileError(
+                f"{where}: {file.path} has {size} bytes, expected {file.size_bytes} according to the manifest"
+            )
 
 
 def _check_entry(snapshot: Snapshot, fragment: Fragment) -> None:
@@ -148,10 +154,12 @@ def _check_entry(snapshot: Snapshot, fragment: Fragment) -> None:
                 f"{snapshot.uri}: {file.path} of fragment {fragment.id} lists unsorted or duplicate field ids: {live[:20]}"
             )
         if seen & set(live):
-            raise CorruptFileError(f"{snapshot.uri}: fragment {fragment.id} has a field in two files", uri=snapshot.uri)
+            raise CorruptFileError(
+                f"{snapshot.uri}: fragment {fragment.id} has the same field in two files", uri=snapshot.uri
+            )
         seen.update(live)
     if snapshot.manifest.uses_stable_row_ids and fragment.row_ids is None:
-        raise CorruptFileError(f"{snapshot.uri}: fragment {fragment.id} lacks row ids", uri=snapshot.uri)
+        raise CorruptFileError(f"{snapshot.uri}: fragment {fragment.id} has no row ids", uri=snapshot.uri)
 
 
 def check_fragment(reader: FragmentReader) -> int:
@@ -162,7 +170,7 @@ def check_fragment(reader: FragmentReader) -> int:
         if opened.num_rows != fragment.physical_rows:
             raise CorruptFileError(
                 f"{reader.snapshot.uri}: {file.path} has {opened.num_rows} rows, "
-                f"the manifest says {fragment.physical_rows} for fragment {fragment.id}"
+                f"expected {fragment.physical_rows} for fragment {fragment.id} according to the manifest"
             )
     _ = reader.deleted
     if reader.row_ids is not None and len(reader.row_ids) != fragment.physical_rows:

@@ -48,7 +48,7 @@ class DatasetDelta:
         """Ids (`_rowid`: uint64, ascending) of rows that went. InputError without stable row ids."""
         end = self._at_end()
         if not end.manifest.uses_stable_row_ids:
-            raise InputError(f"{end.uri} has no stable row ids, so deleted rows have no names", uri=end.uri)
+            raise InputError(f"{end.uri} has no stable row ids, so deleted rows cannot be identified", uri=end.uri)
         before = _living_ids(end.at(self.begin)) if 0 < self.begin < self.end else np.empty(0, np.uint64)
         gone = np.setdiff1d(before, _living_ids(end))
         schema = pa.schema([pa.field("_rowid", pa.uint64())])
@@ -73,9 +73,7 @@ def open_delta(snapshot: Snapshot, *, compared_against: int | None, begin: int |
     if compared_against is not None:
         return DatasetDelta(snapshot, compared_against, snapshot.version)
     if begin is None or end is None:
-        raise InputError(
-            "a delta is between two versions", cure="Pass compared_against, or both begin_version and end_version."
-        )
+        raise InputError("delta needs two versions", cure="Pass compared_against, or both begin_version and end_version.")
     return DatasetDelta(snapshot, begin, end)
 
 

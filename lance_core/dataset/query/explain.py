@@ -27,14 +27,14 @@ def explain(snapshot: Snapshot, served: Served, filter: object, *, verbose: bool
     else:
         lines.append("  nothing is left to test")
     if plan.rest is not None:
-        lines.append(f"  of selected rows read {', '.join(item.name for item in plan.rest.top_level)}")
+        lines.append(f"  of the selected rows read {', '.join(item.name for item in plan.rest.top_level)}")
     if plan.filter is not None and (plan.limit is not None or plan.offset):
         lines.append(f"  skip {plan.offset} selected rows, stop after {plan.limit}")
     if verbose:
         lines.extend(
             f"  fragment {task.fragment.id}: rows {task.start} to {task.end}"
             if task.picked is None
-            else f"  fragment {task.fragment.id}: {len(task.picked.offsets)} rows that indices picked"
+            else f"  fragment {task.fragment.id}: {len(task.picked.offsets)} rows selected by indices"
             for task in plan.tasks
         )
     return "\n".join(lines)

@@ -90,7 +90,7 @@ def _options(request: ScanRequest) -> SearchOptions:
 def plan_search(snapshot: Snapshot, request: ScanRequest) -> RowSearch | None:
     """The search a request asks for, None when it asks for a plain scan. InputError when it asks for two."""
     if request.nearest is not None and request.full_text_query is not None:
-        raise InputError("a scan searches vectors or texts, not both", cure="Pass nearest or full_text_query.")
+        raise InputError("nearest cannot be combined with full_text_query", cure="Pass only one of them.")
     if request.full_text_query is not None:
         return plan_full_text(snapshot, request)
     return None if request.nearest is None else plan_nearest(snapshot, request)

@@ -47,12 +47,12 @@ def _check(request: ScanRequest) -> None:
             raise InputError(f"{name} must be at least 1, got {value}")
     check_bounds(request.limit, request.offset)
     if request.strict_batch_size and request.batch_size_bytes is not None:
-        raise InputError("strict_batch_size cannot be combined with batch_size_bytes", cure="Bound rows or bytes.")
+        raise InputError("strict_batch_size cannot be combined with batch_size_bytes", cure="Pass only one of them.")
     if request.nearest is None and request.full_text_query is None:
         return
     if request.include_deleted_rows or request.blob_handling is not None:
         name = "include_deleted_rows" if request.include_deleted_rows else "blob_handling"
-        raise InputError(f"a search takes no {name}", cure="Search for row ids, then scan or take those rows.")
+        raise InputError(f"a search does not support {name}", cure="Search for row ids, then scan or take those rows.")
 
 
 def ordered_table(snapshot: Snapshot, request: ScanRequest) -> pa.Table:
@@ -115,7 +115,7 @@ class LanceScanner:
     def plan(self) -> ScanPlan:
         """What a plain scan will read. InputError for a search."""
         if not isinstance(self._rows, PlainPlan):
-            raise InputError("a search has no plan of a scan", cure="See explain_plan.")
+            raise InputError("a search has no scan plan", cure="Use explain_plan.")
         return self._rows.plan
 
     @property

@@ -41,7 +41,7 @@ class SqlQueryBuilder:
     def table_name(self, table_name: str) -> SqlQueryBuilder:
         """What the table is called in the query."""
         if not _NAME.fullmatch(table_name):
-            raise InputError(f"{table_name!r} is no name for a table", cure="Use letters, digits and underscores.")
+            raise InputError(f"{table_name!r} is not a valid table name", cure="Use letters, digits and underscores.")
         return replace(self, name=table_name)
 
     def with_row_id(self, with_row_id: bool) -> SqlQueryBuilder:
@@ -82,7 +82,9 @@ class SqlQuery:
         except duckdb.Error as error:
             raise InputError(f"the query failed: {error}") from error
         if result is None:
-            raise InputError("the query is no SELECT: it gives no rows", cure="Tables are written by their own verbs.")
+            raise InputError(
+                "the query is not a SELECT and returns no rows", cure="Write tables by the methods of LanceDataset."
+            )
         # Older releases have the older name only.
         stream = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
         reader: pa.RecordBatchReader = stream(_ROWS)
@@ -103,4 +105,6 @@ def _duckdb() -> Any:
         # Optional: not among this library's dependencies.
         return importlib.import_module("duckdb")
     except ImportError:
-        raise InputError("sql() needs DuckDB, which is not installed", cure="pip install duckdb, or use to_table.") from None
+        raise InputError(
+            "sql() needs DuckDB, which is not installed", cure="Run pip install duckdb, or use to_table."
+        ) from None

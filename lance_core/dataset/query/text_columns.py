@@ -72,7 +72,9 @@ def text_column(
 ) -> TextColumn:
     """Open the segments of a column; those that cannot be read are left out with a warning, an error when strict."""
     if not accepts(value_type_of(snapshot.manifest.schema, snapshot.manifest.schema.find(name))):
-        raise InputError(f"column {name!r} has no texts to search", cure="Name a column of strings, or of lists of them.")
+        raise InputError(
+            f"column {name!r} has no strings to search", cure="Search a column of strings or of lists of strings."
+        )
     opened: list[tuple[Segment, Inverted, tuple[Searched, ...]]] = []
     for segment in segments:
         try:
@@ -158,7 +160,7 @@ def _check(snapshot: Snapshot, addresses: Any) -> None:
     owners, places = np.unique(addresses >> np.uint64(32), return_inverse=True)
     most = np.array([ends[int(owner)] for owner in owners], np.uint64)
     if len(addresses) and bool((addresses & np.uint64(0xFFFFFFFF) >= most[places]).any()):
-        raise CorruptFileError("it names rows that its fragments do not have")
+        raise CorruptFileError("it points at rows that its fragments do not have")
 
 
 def _others(

@@ -77,11 +77,11 @@ class TextScan:
         except UNREADABLE as error:
             if self.options.trust.strict:
                 raise CorruptFileError(
-                    f"a full text index of {self.snapshot.uri} cannot be searched: {error}",
+                    f"a full-text index of {self.snapshot.uri} cannot be searched: {error}",
                     uri=self.snapshot.uri,
                     cure="Rebuild or drop the index, or omit strict_index.",
                 ) from error
-            warnings.warn(f"full text indices are left out: {error}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"full-text indices are not used: {error}", RuntimeWarning, stacklevel=2)
             return search.without_indices().find(self.query)
 
     def _search(self) -> TextSearch:
@@ -103,7 +103,7 @@ class TextScan:
         search = self._search()
         search.find(self.query)
         most = "all rows" if self.limit is None else f"the best {self.limit} rows"
-        lines = [f"full text search of version {self.snapshot.version}: {most}, skip {self.offset}"]
+        lines = [f"full-text search of version {self.snapshot.version}: {most}, skip {self.offset}"]
         lines.append(f"  {_words(self.query)}")
         for name, column in sorted(search.columns.items()):
             if column.index is not None:
@@ -112,7 +112,7 @@ class TextScan:
                 )
             if column.others is not None:
                 rows = len(column.others.addresses)
-                lines.append(f"  FlatMatchQuery: {rows} rows of {name} that no index covers are read")
+                lines.append(f"  FlatMatchQuery: {rows} rows of {name} that no index covers are scanned")
         if self.filter is not None:
             when = "before" if self.options.prefilter else "after"
             lines.append(f"  test {self.filter_text} {when} the search")

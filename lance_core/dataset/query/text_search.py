@@ -131,7 +131,7 @@ class TextSearch:
 
     def _indexed_columns(self) -> list[str]:
         if not self.segments:
-            raise InputError("no column has a full text index", cure="Name the column to search, or build an index on it.")
+            raise InputError("no column has a full-text index", cure="Pass the column to search, or build an index on it.")
         return sorted(self.segments)
 
     def match(self, query: MatchQuery) -> Hits:
@@ -166,7 +166,7 @@ class TextSearch:
         if not column.has_places:
             raise InputError(
                 f"the index on {column.name!r} has no positions, which phrases need",
-                cure="Build it with with_position=True.",
+                cure="Rebuild the index with with_position=True.",
             )
         words = column.tokenizer.tokens_of(query.query)
 
@@ -195,10 +195,13 @@ class TextSearch:
         columns = [self.column(name) for name in query.columns]
         indexed = [column for column in columns if column.index is not None]
         if not any(self.segments.get(name) for name in query.columns):
-            raise InputError("none of the columns has a full text index", cure="Build an index on one of them.")
+            raise InputError("none of the columns has a full-text index", cure="Build an index on one of them.")
         params = indexed[0].tokenizer.params if indexed else columns[0].tokenizer.params
         if any(replace(column.tokenizer.params, with_position=params.with_position) != params for column in indexed):
-            raise InputError("the columns of a CombinedFieldsQuery are cut in different ways", cure="Build them alike.")
+            raise InputError(
+                "the columns of a CombinedFieldsQuery have indices with different tokenizers",
+                cure="Build the indices with the same tokenizer options.",
+            )
         columns = [self._cut_as(column, params) for column in columns]
         words = [*dict.fromkeys(word for word, _ in columns[0].tokenizer.tokens_of(query.query))]
         found = combined(columns, query.weights, words, all_words=query.operator is FullTextOperator.AND)

@@ -153,7 +153,7 @@ class NearestSearch:
         lines = [f"nearest {query.k} rows by {self._metric} distance of {query.column}"]
         lines.extend(self._segment_line(segment) for segment in self._segments)
         if query.refine_factor and self._segments:
-            lines.append(f"    the best {query.k * query.refine_factor} are measured again by their stored vectors")
+            lines.append(f"    the best {query.k * query.refine_factor} are compared again by their stored vectors")
         if self._flat.plan.tasks and not (self.options.fast_search and self._segments):
             lines.append("  KNNVectorDistance: every vector of")
             below = explain(self.snapshot, self._flat, self.filter_text, verbose=verbose)

@@ -53,8 +53,8 @@ def check_branch_name(name: str) -> str:
     fine = all(_SEGMENT.fullmatch(part) and set(part) != {"."} for part in segments)
     if not fine or name == MAIN or ".." in name or name.endswith(".lock"):
         raise InputError(
-            f"{name!r} is no name for a branch",
-            cure='Use letters, digits, dots, dashes and underscores, with single slashes between; not "main".',
+            f"{name!r} is not a valid branch name",
+            cure='Use letters, digits, dots, dashes and underscores, with single slashes between them; "main" is reserved.',
         )
     return name
 
@@ -76,7 +76,7 @@ def read_branch(root: Store, name: str) -> Branch:
         data = bytes(root.get(path))
     except NotFoundError:
         known = ", ".join(branch_names(root)) or "none"
-        raise NotFoundError(f"{root.uri} has no branch {name!r}", uri=root.uri, cure=f"Its branches: {known}.") from None
+        raise NotFoundError(f"{root.uri} has no branch {name!r}", uri=root.uri, cure=f"Known branches: {known}.") from None
     return decode_branch(name, data, where=f"{root.uri}: {path}")
 
 
@@ -98,7 +98,7 @@ def decode_branch(name: str, data: bytes, *, where: str) -> Branch:
         mapping = (plain.get("identifier") or {}).get("version_mapping") or []
         metadata, parent = plain.get("metadata") or {}, plain.get("parentBranch")
         if not isinstance(metadata, dict) or not isinstance(parent, (str, type(None))):
-            raise TypeError("metadata must be an object, parentBranch text")
+            raise TypeError("metadata must be an object and parentBranch a string")
         return Branch(
             name=name,
             parent_branch=parent,

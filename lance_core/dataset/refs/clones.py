@@ -60,9 +60,9 @@ def cloned_versions(store: Store, storage_options: Mapping[str, str] | None = No
         uri, version = record.get("uri"), record.get("version")
         if not isinstance(uri, str) or not isinstance(version, int) or isinstance(version, bool):
             raise CorruptFileError(
-                f"{store.uri}: {entry.path} does not say where a clone is and of which version it was made",
+                f"{store.uri}: {entry.path} does not state the location and the source version of a clone",
                 uri=store.uri,
-                cure="Remove the file when no clone of this table is left.",
+                cure="Remove the file if this table has no clones any more.",
             )
         if is_fresh or not _is_gone(uri, store.uri, storage_options):
             found[version] = uri

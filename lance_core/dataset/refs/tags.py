@@ -43,7 +43,7 @@ class Tag:
 def tag_path(name: str) -> str:
     """Path of a tag's file below the table. Raises InputError for a name that is none."""
     if not _NAME.fullmatch(name) or ".." in name or name.endswith((".", ".lock")):
-        raise InputError(f"{name!r} is no name for a tag", cure="Use letters, digits, dots, dashes and underscores.")
+        raise InputError(f"{name!r} is not a valid tag name", cure="Use letters, digits, dots, dashes and underscores.")
     return f"{TAGS}/{name}.json"
 
 
@@ -54,7 +54,7 @@ def read_tag(store: Store, name: str) -> Tag:
         data = bytes(store.get(path))
     except NotFoundError:
         known = ", ".join(sorted(tag_names(store))) or "none"
-        raise NotFoundError(f"{store.uri} has no tag {name!r}", uri=store.uri, cure=f"Its tags: {known}.") from None
+        raise NotFoundError(f"{store.uri} has no tag {name!r}", uri=store.uri, cure=f"Known tags: {known}.") from None
     return decode_tag(name, data, where=f"{store.uri}: {path}")
 
 
@@ -64,7 +64,7 @@ def decode_tag(name: str, data: bytes, *, where: str) -> Tag:
         plain = decode_record(data, where=where)
         metadata, branch = plain.get("metadata") or {}, plain.get("branch")
         if not isinstance(metadata, dict) or not isinstance(branch, (str, type(None))):
-            raise TypeError("metadata must be an object, branch text")
+            raise TypeError("metadata must be an object and branch a string")
         tag = Tag(
             name=name,
             version=version_number(plain["version"]),
@@ -84,7 +84,7 @@ def version_number(value: object) -> int:
     """A version as JSON has it. ValueError for what no version can be."""
     number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else -1
     if not 0 <= number < 1 << 64:
-        raise ValueError(f"{value!r} is no version")
+        raise ValueError(f"{value!r} is not a version")
     return number
 
 
@@ -202,7 +202,7 @@ class Tags:
             if reference[1] is not None:
                 return branch, reference[1]
             return branch, latest_version(place_of(self._store, branch))
-        raise InputError(f"a version is a number, a tag, or (branch, number), got {reference!r}")
+        raise InputError(f"a version must be a number, a tag or (branch, number), got {reference!r}")
 
 
 def _described(tag: Tag) -> dict[str, Any]:
@@ -222,5 +222,5 @@ _FRACTION = re.compile(r"(\.\d{6})\d+")
 def _moment(text: str | None) -> dt.datetime | None:
     """ISO 8601 with up to nanoseconds, which Python's reader does not take."""
     if text is not None and not isinstance(text, str):
-        raise TypeError(f"a time is text, got {text!r}")
+        raise TypeError(f"a time must be a string, got {text!r}")
     return None if text is None else dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text).replace("Z", "+00:00"))

@@ -187,7 +187,7 @@ def blob_field(snapshot: Snapshot, name: str) -> Field:
     field = snapshot.manifest.schema.find(name)
     if is_blob(field):
         return field
-    raise InputError(f"column {name!r} is no blob column", cure="Read it with `take`.")
+    raise InputError(f"column {name!r} is not a blob column", cure="Read it with `take`.")
 
 
 def open_blobs(
@@ -263,7 +263,8 @@ def _below(snapshot: Snapshot, field: Field) -> list[str]:
         field = schema.by_id[field.parent_id]
         if field.logical_type != "struct":
             raise InputError(
-                f"blobs below {field.name!r} ({field.logical_type}) are not one to a row", cure="Read them with `take`."
+                f"blobs in {field.name!r} ({field.logical_type}) cannot be taken, because a row may have several",
+                cure="Read them with `take`.",
             )
     return names
 
@@ -316,8 +317,8 @@ def _require_allowed(snapshot: Snapshot, uri: str) -> None:
     if is_allowed(uri, options) or is_yes((options or {}).get(ALLOW_EXTERNAL_BLOBS)):
         return
     raise InputError(
-        f"{snapshot.uri}: a blob is the object {uri!r}, which is outside of the table's registered base paths",
+        f"{snapshot.uri}: a blob refers to {uri!r}, which is outside the table's registered base paths",
         uri=snapshot.uri,
-        cure="Where whoever writes to the table may be trusted with what this machine can read, open it with the storage "
+        cure="If every writer of the table is trusted with all data that this machine can read, open it with the storage "
         f'option {ALLOW_EXTERNAL_BLOBS}="true" or with allowed_bases; or register the folder with add_bases.',
     )

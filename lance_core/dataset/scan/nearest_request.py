@@ -61,7 +61,7 @@ class NearestQuery:
 def parse_nearest(given: object, schema: Schema) -> NearestQuery:
     """Check a `nearest` option. Raises InputError: no such column, no vectors, a wrong dimension, a count below one."""
     if not isinstance(given, Mapping) or "column" not in given or "q" not in given:
-        raise InputError(f"nearest is a dict with at least 'column' and 'q', got {type(given).__name__}")
+        raise InputError(f"nearest must be a dict with at least 'column' and 'q', got {type(given).__name__}")
     for key in given:
         if key not in _KEYS:
             raise TypeError(f"nearest got an unexpected key {key!r}; expected one of {', '.join(sorted(_KEYS))}")
@@ -89,7 +89,8 @@ def parse_nearest(given: object, schema: Schema) -> NearestQuery:
     )
     if (query.flat_metric == "hamming") != (element == np.uint8):
         raise InputError(
-            f"distance {query.flat_metric} does not go with {element} vectors", cure="uint8 takes hamming only."
+            f"distance {query.flat_metric} cannot be combined with {element} vectors",
+            cure="Use the metric hamming for uint8 vectors.",
         )
     return query
 
@@ -97,14 +98,14 @@ def parse_nearest(given: object, schema: Schema) -> NearestQuery:
 def vector_type(schema: Schema, column: object) -> tuple[np.dtype[Any], int]:
     """(element type, dimension) of a vector column. Raises InputError when there is none of that name."""
     if not isinstance(column, str):
-        raise InputError(f"a vector column is named by a string, got {column!r}")
+        raise InputError(f"the name of a vector column must be a string, got {column!r}")
     stored: Any = field_to_arrow(schema, schema.find(column)).type
     storage: Any = stored.storage_type if isinstance(stored, pa.BaseExtensionType) else stored
     if not pa.types.is_fixed_size_list(storage):
-        raise WrongTypeError(f"column {column!r} is of type {stored}; expected a fixed-size list of numbers")
+        raise WrongTypeError(f"column {column!r} has type {stored}, expected a fixed-size list of numbers")
     value = storage.value_type
     if not (pa.types.is_floating(value) or value in (pa.uint8(), pa.int8())):
-        raise WrongTypeError(f"column {column!r} holds lists of {value}; expected floats, int8 or uint8")
+        raise WrongTypeError(f"column {column!r} holds lists of {value}, expected floats, int8 or uint8")
     return np.dtype(value.to_pandas_dtype()), storage.list_size
 
 
@@ -115,9 +116,9 @@ def _queries(given: Any, dimension: int, element: np.dtype[Any]) -> tuple[npt.ND
             value = value.to_pylist() if pa.types.is_nested(value.type) else value.to_numpy(zero_copy_only=False)
         wide = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the query vector is no list of numbers: {error}") from error
+        raise InputError(f"the query vector is not a list of numbers: {error}") from error
     if wide.ndim not in (1, 2) or wide.shape[-1] != dimension or wide.size == 0:
-        raise InputError(f"the query has shape {wide.shape}, the column's vectors have {dimension} numbers")
+        raise InputError(f"the query has shape {wide.shape}, but the column's vectors have dimension {dimension}")
     if not np.isfinite(wide).all():
         raise InputError("the query vector has numbers that are not finite")
     target = element if element in (np.float64, np.uint8) else np.dtype(np.float32)
@@ -129,7 +130,7 @@ def _count(given: Mapping[Any, Any], key: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"nearest: {key} must be a whole number from 1 on, got {value!r}")
+        raise InputError(f"nearest: {key} must be a positive integer, got {value!r}")
     return int(value)
 
 
@@ -138,7 +139,7 @@ def _probes(given: Mapping[Any, Any]) -> tuple[int | None, int | None]:
     least = _count(given, "minimum_nprobes") or exact
     most = _count(given, "maximum_nprobes") or exact
     if least is not None and most is not None and least > most:
-        raise InputError(f"nearest: minimum_nprobes {least} is more than maximum_nprobes {most}")
+        raise InputError(f"nearest: minimum_nprobes {least} exceeds maximum_nprobes {most}")
     return least, most
 
 
@@ -146,8 +147,8 @@ def _range(given: Any) -> tuple[float | None, float | None]:
     if given is None:
         return None, None
     if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise InputError(f"nearest: distance_range is (low, high), either may be None, got {given!r}")
+        raise InputError(f"nearest: distance_range must be (low, high), where either may be None, got {given!r}")
     bounds = [None if bound is None else float(bound) for bound in given]
     if any(bound is not None and math.isnan(bound) for bound in bounds):
-        raise InputError(f"nearest: distance_range has a bound that is no number: {given!r}")
+        raise InputError(f"nearest: distance_range has a bound that is not a number: {given!r}")
     return bounds[0], bounds[1]

@@ -37,7 +37,7 @@ def parse_order(value: Any) -> tuple[ColumnOrdering, ...]:
         return ()
     items = [value] if isinstance(value, str) or hasattr(value, "column_name") else value
     if not isinstance(items, Iterable):
-        raise InputError(f"order_by is a list of columns, got {value!r}", cure='Write order_by=["name"].')
+        raise InputError(f"order_by must be a list of columns, got {value!r}", cure='Write order_by=["name"].')
     return tuple(_parsed(item) for item in items)
 
 
@@ -46,7 +46,7 @@ def _parsed(item: Any) -> ColumnOrdering:
         return ColumnOrdering(item)
     name = getattr(item, "column_name", None)
     if not isinstance(name, str):
-        raise InputError(f"order_by holds names and ColumnOrdering, got {item!r}", cure='Write order_by=["name"].')
+        raise InputError(f"order_by may contain names and ColumnOrdering, got {item!r}", cure='Write order_by=["name"].')
     # Another library's ordering has the same fields.
     return ColumnOrdering(name, bool(getattr(item, "ascending", True)), bool(getattr(item, "nulls_first", False)))
 
@@ -62,7 +62,7 @@ def sorted_indices(table: pa.Table, order: Iterable[ColumnOrdering]) -> Any:
     directions: list[tuple[str, str]] = []
     for number, item in enumerate(order):
         if item.column_name not in table.column_names:
-            raise InputError(f"there is no column {item.column_name!r} to sort by", cure="Name a column of the table.")
+            raise InputError(f"no column {item.column_name!r} to sort by", cure="Pass a column of the table.")
         column = table.column(item.column_name)
         if column.null_count:
             # Where nulls go is a key of its own, because the sort puts those of all columns on the same side.
@@ -82,7 +82,7 @@ def _comparable(column: Any, name: str) -> Any:
     if pa.types.is_floating(column.type):
         return _bits(column)
     if pa.types.is_nested(column.type) or isinstance(column.type, pa.ExtensionType):
-        raise InputError(f"column {name!r} ({column.type}) cannot be sorted by", cure="Sort by a field of it.")
+        raise InputError(f"column {name!r} ({column.type}) cannot be sorted by", cure="Sort by one of its fields.")
     return column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
 
 

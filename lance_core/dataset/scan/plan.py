@@ -89,7 +89,7 @@ def check_bounds(limit: int | None, offset: int | None) -> tuple[int | None, int
 
 def _at_least_zero(value: int | None, name: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise InputError(f"{name} must be a whole number, zero or more, got {value!r}")
+        raise InputError(f"{name} must be a non-negative integer, got {value!r}")
     return value
 
 

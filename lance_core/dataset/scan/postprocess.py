@@ -72,7 +72,7 @@ def plan_finish(snapshot: Snapshot, projection: Projection, *, deleted: bool, bl
     if blobs is not None and blobs not in BLOB_HANDLINGS:
         raise InputError(f"unknown blob_handling {blobs!r}", cure=f"Use one of {', '.join(BLOB_HANDLINGS)}.")
     if deleted and "_rowid" not in projection.arrow_schema.names:
-        raise InputError("include_deleted_rows tells deleted rows by their _rowid", cure="Pass with_row_id=True.")
+        raise InputError("include_deleted_rows needs row ids to mark deleted rows", cure="Pass with_row_id=True.")
     makes: dict[str, Make] = {}
     fields = {output.field.name: output.field for output in projection.outputs}
     dropped: set[str] = set()

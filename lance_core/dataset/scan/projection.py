@@ -117,13 +117,13 @@ def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[Output]
     if isinstance(columns, Mapping):
         return [_computed(arrow, name, sql) for name, sql in columns.items()]
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
-        raise InputError(f"columns is a list of names or a dict of name to SQL, got {columns!r}", cure="Use ['name'].")
+        raise InputError(f"columns must be a list of names or a dict of name to SQL, got {columns!r}", cure="Use ['name'].")
     return [_stored(schema, arrow, name) for name in columns]
 
 
 def _stored(schema: Schema, arrow: pa.Schema, name: str) -> Output:
     if not isinstance(name, str):
-        raise InputError(f"a column is named by a string, got {name!r}")
+        raise InputError(f"the name of a column must be a string, got {name!r}")
     if name in SYSTEM_COLUMNS and name not in arrow.names:
         return _system_output(name)
     if name in arrow.names and not schema.has_column(name):
@@ -153,5 +153,7 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"column {name!r} is asked for twice", cure="Name each column once; a dict can rename.")
+            raise InputError(
+                f"column {name!r} is requested twice", cure="Request each column once; a dict can rename columns."
+            )
         seen.add(name)

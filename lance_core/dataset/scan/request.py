@@ -61,7 +61,7 @@ def as_filter(value: Any, schema: pa.Schema) -> Expr | None:
         return _parsed(value, schema)
     if type(value).__module__.startswith("pyarrow") and type(value).__name__ == "Expression":
         return from_pyarrow(value, schema)
-    raise InputError(f"a filter is SQL text or a pyarrow expression, got {type(value).__name__}")
+    raise InputError(f"a filter must be an SQL string or a pyarrow expression, got {type(value).__name__}")
 
 
 def _parsed(text: str, schema: pa.Schema) -> Expr:

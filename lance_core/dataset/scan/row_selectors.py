@@ -26,7 +26,9 @@ def addresses_of(snapshot: Snapshot, *, ids: Any = None, indices: Any = None, ad
     """Row addresses, in the order given, repeats included. Raises InputError for rows that are not there."""
     given = [item for item in (ids, indices, addresses) if item is not None]
     if len(given) != 1:
-        raise InputError("exactly one of ids, indices and addresses names the rows", cure="Pass one of them.")
+        raise InputError(
+            "rows must be selected by exactly one of ids, indices and addresses", cure="Pass exactly one of them."
+        )
     if indices is not None:
         rows = take_rows(snapshot, indices, projection_of(snapshot, ["_rowaddr"]))
         return rows.column(0).to_numpy() if rows.num_rows else np.empty(0, np.uint64)
@@ -44,5 +46,5 @@ def _numbers(values: Any) -> Addresses:
     if array.size == 0:
         return np.empty(0, np.uint64)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array.dtype.kind == "i" and array.min() < 0):
-        raise InputError(f"row ids and addresses are whole numbers from 0 on, got {array.dtype}")
+        raise InputError(f"row ids and addresses must be non-negative integers, got {array.dtype}")
     return array.astype(np.uint64)

@@ -59,7 +59,7 @@ def take_rows(snapshot: Snapshot, indices: npt.ArrayLike, projection: Projection
     if len(rows) and (rows.min() < 0 or rows.max() >= total):
         wrong = int(rows.min()) if rows.min() < 0 else int(rows.max())
         raise InputError(
-            f"row {wrong} of {snapshot.uri}, which has {total} rows", cure=f"Rows are counted from 0 to {total - 1}."
+            f"row {wrong} is outside {snapshot.uri}, which has {total} rows", cure=f"Rows are counted from 0 to {total - 1}."
         )
     unique, order = _distinct(rows)
     owner = ends.searchsorted(unique, side="right")
@@ -99,7 +99,7 @@ def _fragment(by_id: dict[int, Fragment], fragment_id: int, snapshot: Snapshot) 
 def _require_living(reader: FragmentReader, offsets: Ints) -> None:
     gone = offsets[(offsets >= reader.fragment.physical_rows) | np.isin(offsets, reader.deleted)]
     if len(gone):
-        raise InputError(f"fragment {reader.fragment.id} has no living row at offset {int(gone[0])}", cure="It was deleted.")
+        raise InputError(f"fragment {reader.fragment.id} has no live row at offset {int(gone[0])}", cure="It was deleted.")
 
 
 def _row_ends(fragments: Sequence[Fragment]) -> Ints:
@@ -155,7 +155,7 @@ def _whole_numbers(indices: npt.ArrayLike) -> Ints:
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(f"row indices are whole numbers in one dimension, got {array.dtype} of shape {array.shape}")
+        raise InputError(f"row indices must be integers in one dimension, got {array.dtype} of shape {array.shape}")
     if array.dtype.kind == "u" and array.max() > np.uint64(2**63 - 1):
         raise InputError(f"row index {int(array.max())} is too large")
     return array.astype(np.int64)

@@ -22,7 +22,7 @@ def assemble(parts: Sequence[pa.RecordBatch], target: pa.Schema, num_rows: int) 
     """One batch of `target` from batches of the same rows. `num_rows` counts when there are no parts at all."""
     for part in parts:
         if part.num_rows != num_rows:
-            raise CorruptFileError(f"data files of one fragment give {part.num_rows} and {num_rows} rows")
+            raise CorruptFileError(f"the data files of a fragment have {part.num_rows} and {num_rows} rows")
     if len(parts) == 1 and parts[0].schema.equals(target):
         return parts[0]
     arrays = [_column(field, [_find(part, field.name) for part in parts], num_rows) for field in target]

@@ -120,8 +120,8 @@ class FragmentReader:
         if not sources:
             if not self.fragment.files and rows.num_rows:
                 raise CorruptFileError(
-                    f"{self.snapshot.uri}: fragment {self.fragment.id} is said to have {self.fragment.physical_rows} rows, "
-                    "and it has no data file",
+                    f"{self.snapshot.uri}: fragment {self.fragment.id} declares {self.fragment.physical_rows} rows, "
+                    "but has no data file",
                     uri=self.snapshot.uri,
                     version=self.snapshot.version,
                 )
@@ -226,7 +226,7 @@ class FragmentReader:
             found = self.open(file).num_rows
             if found != self.fragment.physical_rows:
                 raise CorruptFileError(
-                    f"{self.snapshot.uri}: {file.path} has {found} rows, fragment {self.fragment.id} is said to have "
+                    f"{self.snapshot.uri}: {file.path} has {found} rows, fragment {self.fragment.id} declares "
                     f"{self.fragment.physical_rows}",
                     uri=self.snapshot.uri,
                     version=self.snapshot.version,
@@ -236,7 +236,9 @@ class FragmentReader:
         if isinstance(stored, bytes):
             return stored
         if stored.size > _MAX_SEQUENCE_BYTES:
-            raise CorruptFileError(f"{self.snapshot.uri}: {stored.path} is said to hold a sequence of {stored.size} bytes")
+            raise CorruptFileError(
+                f"{self.snapshot.uri}: {stored.path} should hold a sequence of {stored.size} bytes, which is impossible"
+            )
         wanted = ByteRange(stored.offset, stored.offset + stored.size)
         return bytes(self.snapshot.store.get_ranges(stored.path, [wanted])[0])
 

@@ -105,7 +105,7 @@ class Snapshot:
         base = next((item for item in self.manifest.base_paths if item.id == base_id), None)
         if base is None:
             raise CorruptFileError(
-                f"{self.uri}: version {self.version} names base path {base_id}, which it does not define", uri=self.uri
+                f"{self.uri}: version {self.version} refers to base path {base_id}, which it does not define", uri=self.uri
             )
         if base_id not in self._bases:
             self._bases[base_id] = open_base(base, table_uri=self.uri, storage_options=self.storage_options)
@@ -143,7 +143,7 @@ def snapshot_of(
 ) -> Snapshot:
     """`open_snapshot` on a store that is open already."""
     if version is not None and asof is not None:
-        raise InputError("version and asof were both given", cure="Give one of them.")
+        raise InputError("version cannot be combined with asof", cure="Pass only one of them.")
     if asof is not None:
         return Snapshot(store, _manifest_asof(store, asof), storage_options)
     place, number = resolve_version(store, version)
@@ -164,7 +164,7 @@ def resolve_version(root: Store, version: Version | None) -> tuple[Store, int | 
         branch, number = version
         if (branch is None or isinstance(branch, str)) and (number is None or isinstance(number, int)):
             return place_of(root, branch), number
-    raise InputError(f"a version is a number, the name of a tag, or (branch, number), got {version!r}")
+    raise InputError(f"a version must be a number, the name of a tag or (branch, number), got {version!r}")
 
 
 def _manifest_asof(store: Store, asof: AsOf) -> Manifest:
@@ -173,7 +173,7 @@ def _manifest_asof(store: Store, asof: AsOf) -> Manifest:
         manifest = load_manifest(store, number)
         if manifest.timestamp_ns // 1000 * 1000 <= limit:
             return manifest
-    raise NotFoundError(f"{store.uri} has no version as old as {asof}", uri=store.uri)
+    raise NotFoundError(f"{store.uri} has no version from {asof} or before", uri=store.uri)
 
 
 def _nanoseconds(moment: AsOf) -> int:
@@ -181,7 +181,7 @@ def _nanoseconds(moment: AsOf) -> int:
         try:
             moment = dt.datetime.fromisoformat(moment)
         except ValueError:
-            raise InputError(f"asof={moment!r} is not a time", cure="Write it as 2024-01-31T12:00:00+00:00.") from None
+            raise InputError(f"asof={moment!r} is not a valid time", cure="Write it as 2024-01-31T12:00:00+00:00.") from None
     if not isinstance(moment, dt.datetime):
         moment = dt.datetime.combine(moment, dt.time())
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.timezone.utc)

@@ -76,5 +76,5 @@ def _clean_up(snapshot: Snapshot) -> None:
 
 def _number(text: str) -> int:
     if not text.isdigit():
-        raise InputError(f"{_PREFIX}… is {text!r}, which is no number")
+        raise InputError(f"{_PREFIX}… is {text!r}, which is not a number")
     return int(text)

@@ -206,7 +206,7 @@ class _Reasons:
         elif version in self._held.origins:
             self.kept.append((version, self._held.origins[version]))
         elif version >= self._base:
-            self.kept.append((version, f"staged work was planned on version {int(self._base)}"))
+            self.kept.append((version, f"a staged transaction was planned on version {int(self._base)}"))
         else:
             return True
         return False
@@ -226,7 +226,9 @@ def _main_of(store: Store, root: Store | None, newest: Manifest) -> Store:
     if root is not None:
         return store if root.uri == store.uri else root
     if newest.branch is not None:
-        raise InputError(f"{store.uri} is a branch; its tags are at the main table", cure="Pass that table's store as root.")
+        raise InputError(
+            f"{store.uri} is a branch, but tags belong to the main table", cure="Pass the store of the main table as root."
+        )
     return store
 
 

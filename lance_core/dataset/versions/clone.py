@@ -63,7 +63,7 @@ def deep_clone(snapshot: Snapshot, target: Target, options: Mapping[str, str] | 
     access = snapshot.storage_options if options is None else options
     store = resolve_store(target, access)
     if find_latest_version(store) is not None:
-        raise AlreadyExistsError(f"there is a table at {store.uri} already", uri=store.uri)
+        raise AlreadyExistsError(f"there is already a table at {store.uri}", uri=store.uri)
     copied: list[str] = []
     try:
         for source, path, goes_to in _files(snapshot):
@@ -86,7 +86,7 @@ def create_branch(snapshot: Snapshot, name: str, *, metadata: Mapping[str, Any] 
     root = snapshot.root
     path = branch_path(name)
     if path.rsplit("/", 1)[-1] in root.list_names("_refs/branches/"):
-        raise AlreadyExistsError(f"{root.uri} has a branch {name!r} already", uri=root.uri, cure="Choose another name.")
+        raise AlreadyExistsError(f"{root.uri} already has a branch {name!r}", uri=root.uri, cure="Choose another name.")
     parent = snapshot.manifest.branch
     above = () if parent is None else read_branch(root, parent).identifier
     branch = Branch(

@@ -45,10 +45,10 @@ def as_bases(given: Iterable[Any] | None) -> tuple[BasePath, ...]:
     found: list[BasePath] = []
     for item in given or ():
         if not isinstance(getattr(item, "path", None), str):
-            raise InputError(f"a base path has a path, got {item!r}", cure="Pass lance_core.DatasetBasePath(path, name).")
+            raise InputError(f"expected a base path, got {item!r}", cure="Pass lance_core.DatasetBasePath(path, name).")
         base = BasePath(item.id or 0, item.path, item.name, bool(item.is_dataset_root))
         if any(base.clashes_with(known) for known in found):
-            raise InputError(f"base path {base.name or base.path!r} is given twice")
+            raise InputError(f"base path {base.name or base.path!r} is passed twice")
         found.append(base)
     taken = {base.id for base in found}
     free = (number for number in range(1, 2 * len(found) + 1) if number not in taken)
@@ -71,7 +71,7 @@ def choose_targets(
     does with a target that is a uri. Raises InputError for a target that is no base.
     """
     if targets and target_all is not None:
-        raise InputError("target_bases and target_all_bases were both given", cure="Give one of them.")
+        raise InputError("target_bases cannot be combined with target_all_bases", cure="Pass only one of them.")
     if target_all is not None:
         chosen = sorted(bases, key=lambda base: base.id)
         first = (WriteTarget(own),) if target_all else ()
@@ -89,7 +89,7 @@ def _find(bases: Sequence[BasePath], target: str) -> BasePath:
         if target in (base.name, base.path):
             return base
     known = ", ".join(base.name or base.path for base in bases) or "none"
-    raise InputError(f"{target!r} is no base path of this table", cure=f"Known: {known}. Register it with add_bases.")
+    raise InputError(f"{target!r} is not a base path of this table", cure=f"Known: {known}. Register it with add_bases.")
 
 
 def _open(base: BasePath, own: Store, storage_options: Mapping[str, str] | None, *, is_callers: bool) -> WriteTarget:

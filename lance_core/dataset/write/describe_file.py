@@ -28,7 +28,7 @@ def describe_file(snapshot: Snapshot, path: str, *, base_id: int | None = None) 
     size = store.size(place)
     opened = open_file(store, place, size=size)
     if not isinstance(opened, ContainerFile):
-        raise UnsupportedFeatureError(f"{place} is of the legacy format, whose files do not say their fields")
+        raise UnsupportedFeatureError(f"{place} has the legacy format, whose files do not state their fields")
     own, table = opened.schema, snapshot.manifest.schema
     columns = opened.columns_of_fields
     pairs = [(_find(table, own, field, place).id, columns[field.id]) for field in own.fields if field.id in columns]
@@ -44,5 +44,5 @@ def _find(table: Schema, own: Schema, field: Field, path: str) -> Field:
         raise SchemaMismatchError(f"{path}: the table has no column {field.name!r}", cure="Add the column first.")
     theirs, ours = field_to_arrow(own, field).type, field_to_arrow(table, found).type
     if not own.children(field.id) and not theirs.equals(ours):
-        raise SchemaMismatchError(f"{path}: column {field.name!r} is {theirs}, the table's is {ours}")
+        raise SchemaMismatchError(f"{path}: column {field.name!r} is {theirs}, expected {ours} according to the table")
     return found

@@ -40,7 +40,7 @@ def _agreed(field: Field, files: Sequence[LegacyFile]) -> Field:
         return field
     if any(values != longest[: len(values)] for values in found):
         raise InputError(
-            f"column {field.name!r} has another dictionary in each file, but legacy tables keep one for all",
+            f"column {field.name!r} has several dictionaries, but a legacy table has one per column",
             cure="Unify the dictionaries before writing (`unify_dictionaries`), or use storage version 2.2.",
         )
     return replace(field, dictionary=LegacyDictionary(0, len(longest), longest))

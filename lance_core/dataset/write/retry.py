@@ -88,7 +88,7 @@ def commit_with_retry(
 
 def _moved(error: CommitError) -> RetryableConflictError:
     return RetryableConflictError(
-        f"the table moved each time this was planned; at last: {error}",
+        f"the table changed in the meantime each time the operation was planned, most recently: {error}",
         uri=error.uri,
         version=error.version,
         other_version=error.other_version,

@@ -63,11 +63,11 @@ def _table(data: Any, schema: pa.Schema | None) -> DataSource:
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
-        raise SchemaMismatchError(f"the data lacks columns {', '.join(missing)} of the schema given")
+        raise SchemaMismatchError(f"the data has no columns {', '.join(missing)}, which the schema requires")
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowException, ValueError) as error:
-        raise SchemaMismatchError(f"the data cannot be cast to the schema given: {error}") from error
+        raise SchemaMismatchError(f"the data cannot be cast to the given schema: {error}") from error
 
 
 def _batch(data: Any, schema: pa.Schema | None) -> DataSource:
@@ -108,7 +108,7 @@ def _converted(convert: Callable[[], pa.Table]) -> pa.Table:
     try:
         return convert()
     except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
-        raise SchemaMismatchError(f"the values cannot be made into columns: {error}") from error
+        raise SchemaMismatchError(f"the values cannot be converted to columns: {error}") from error
 
 
 def _arrow_dataset(data: Any, schema: pa.Schema | None) -> DataSource:
@@ -125,7 +125,7 @@ def _stream(data: Any, schema: pa.Schema | None) -> DataSource:
 
 def _batches(data: Iterable[Any], schema: pa.Schema | None) -> DataSource:
     if schema is None:
-        raise InputError("an iterable of record batches does not say its schema", cure="Pass schema=.")
+        raise InputError("an iterable of record batches needs a schema", cure="Pass schema=.")
     wanted = schema
     return DataSource(wanted, (part for item in data for part in _conform(item, wanted)))
 

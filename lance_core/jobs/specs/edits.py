@@ -50,7 +50,7 @@ class DeleteSpec(EditSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.predicate.strip():
-            raise InputError("delete: predicate is empty", cure='To delete all rows say "true".')
+            raise InputError("delete: predicate is empty", cure='Pass "true" to delete all rows.')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class ReplaceWhereSpec(WriteSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.predicate.strip():
-            raise InputError("replace_where: predicate is empty", cure='To replace all rows say "true".')
+            raise InputError("replace_where: predicate is empty", cure='Pass "true" to replace all rows.')
         if self.rows_per_task < 1:
             raise InputError(f"replace_where: rows_per_task must be at least 1, got {self.rows_per_task}")
 

@@ -52,7 +52,7 @@ class MergeSpec(WriteSpec):
                 'merge: when_not_matched_by_source_condition goes with when_not_matched_by_source="delete" only'
             )
         if self.changes_nothing:
-            raise InputError("merge: nothing would change", cure="Say what happens to rows that match or do not.")
+            raise InputError("merge: nothing would change", cure="Set an action for matched or for unmatched rows.")
         if self.rows_per_task < 1:
             raise InputError(f"merge: rows_per_task must be at least 1, got {self.rows_per_task}")
 

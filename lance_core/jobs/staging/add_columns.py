@@ -117,7 +117,7 @@ def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, r
     new = engine_columns(spec, snapshot, runner) if in_engine else columns_of(spec).on_table(snapshot, rows)
     taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
     if taken or not new.fields.names:
-        what = f"column {taken[0]!r} is there already" if taken else "there is no column to add"
+        what = f"column {taken[0]!r} already exists" if taken else "no column was passed"
         raise InputError(f"cannot add columns: {what}", cure="Drop or rename it first." if taken else None)
     manifest = snapshot.manifest
     added = schema_from_arrow(new.fields, version=manifest.file_version)

@@ -94,7 +94,7 @@ def plan_build(spec: BuildIndexSpec, table: TableState, runner: Runner) -> Plan:
     name = name_of(spec)
     old = tuple(index for index in manifest.indices if index.name == name)
     if old and not spec.replace:
-        raise InputError(f"there is an index named {name!r}", cure="Run with replace=True, or give another name.")
+        raise InputError(f"there is already an index named {name!r}", cure="Run with replace=True, or give another name.")
     field_id = manifest.schema.find(spec.column).id
     if any(index.fields != (field_id,) for index in old):
         raise InputError(f"the index {name!r} is on another column", cure="Give another name.")

@@ -87,7 +87,7 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: JobSource,
         raise InputError(
             f"the table is stored in version {manifest.data_storage_version}, not in {spec.data_storage_version}",
             uri=spec.uri,
-            cure="Leave data_storage_version out.",
+            cure="Omit data_storage_version.",
         )
     target = schema_to_arrow(manifest.schema)
     parse_filter(spec.predicate, target)

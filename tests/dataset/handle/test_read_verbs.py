@@ -46,7 +46,7 @@ def test_delta_says_what_the_official_one_says(tmp_path: Path) -> None:
     shorthand = ours.delta(compared_against=3)
     assert sorted_rows(shorthand.get_updated_rows()) == sorted_rows(theirs.delta(compared_against=3).get_updated_rows())
     for options in ({}, {"begin_version": 1}, {"end_version": 2}):
-        with pytest.raises(InputError, match="between two versions"):
+        with pytest.raises(InputError, match="needs two versions"):
             ours.delta(**options)
 
 
@@ -131,7 +131,7 @@ def test_a_batch_of_appends_is_one_version(tmp_path: Path) -> None:
     assert result["dataset"].version == 3
     assert result["merged"].properties == {"k0": "v", "k1": "v"}
     assert sorted(lance.dataset(path).to_table().column("a").to_pylist()) == [1, 2, 3, 9]
-    with pytest.raises(InputError, match="only appends"):
+    with pytest.raises(InputError, match="only Append"):
         LanceDataset.commit_batch(ours, [Transaction(1, "d", Delete((), (), "true"))])
 
 
@@ -174,7 +174,7 @@ def test_sql_without_duckdb_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ours = lance_core.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
     with pytest.raises(InputError, match="DuckDB"):
         ours.sql("SELECT 1").build().to_batch_records()
-    with pytest.raises(InputError, match="no name for a table"):
+    with pytest.raises(InputError, match="not a valid table name"):
         ours.sql("SELECT 1").table_name("a b")
 
 

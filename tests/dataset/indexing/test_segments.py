@@ -67,6 +67,6 @@ def test_built_of_a_version_that_is_gone(tmp_path: Path) -> None:
     part = dataset(uri).create_scalar_index("a", "BTREE", fragment_ids=[0])
     lance.dataset(uri).delete("b = 5")
     dataset(uri).cleanup_old_versions(older_than=timedelta(0))
-    with pytest.raises(InputError, match="version 1, which is gone"):
+    with pytest.raises(InputError, match="version 1, which was removed"):
         dataset(uri).commit_existing_index_segments("it", "a", [part])
     assert not dataset(uri).has_index

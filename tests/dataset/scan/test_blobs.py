@@ -105,7 +105,7 @@ def test_a_range_reads_only_that_range(tmp_path: Path) -> None:
 
 def test_columns_that_hold_no_blobs(tmp_path: Path) -> None:
     dataset, _ = one_blob(tmp_path, 10)
-    with pytest.raises(InputError, match="no blob column"):
+    with pytest.raises(InputError, match="not a blob column"):
         dataset.take_blobs("id", indices=[0])
     with pytest.raises(InputError, match="exactly one"):
         dataset.take_blobs("b")

@@ -225,12 +225,12 @@ def _other_place(index: Inverted, batches: Sequence[pa.RecordBatch]) -> None:
     [
         (_other_length, "add up"),
         (_other_id, "is missing"),
-        (_twice, "there twice"),
-        (_no_tokens, "another length"),
-        (_tokens_swapped, "other tokens"),
-        (_never, "no times"),
+        (_twice, "contained twice"),
+        (_no_tokens, "length of a document"),
+        (_tokens_swapped, "the tokens of row"),
+        (_never, "no occurrence"),
         (_places_swapped, "out of order"),
-        (_other_place, "other tokens"),
+        (_other_place, "the tokens of row"),
     ],
 )
 @pytest.mark.parametrize("count", [1, 5])

@@ -240,7 +240,7 @@ def test_refusals_leave_the_table_as_it_was(uri: str, tmp_path) -> None:
         run_job(append(uri, "3", source=SourceSpec(format="csv", paths=("/nowhere/x.csv",))))
     with pytest.raises(InputError, match="unknown storage option"):
         run_job(append(uri, "4", storage_options={"regoin": Secret(value="x")}))
-    with pytest.raises(InputError, match="stored in version"):
+    with pytest.raises(InputError, match="has storage version"):
         run_job(append(uri, "5", data_storage_version="2.0"))
     assert files(uri) == before
     with pytest.raises(NotFoundError, match="no Lance table"):

@@ -107,7 +107,7 @@ def test_a_retry_computes_only_what_is_unfinished(uri: str, monkeypatch: pytest.
 
 
 def test_an_error_that_no_retry_mends_leaves_nothing(uri: str) -> None:
-    with pytest.raises(InputError, match="column 'x' is there already"):
+    with pytest.raises(InputError, match="column 'x' already exists"):
         run_job(add(uri, columns={"x": "id"}))
     with pytest.raises(LanceError, match="nope"):
         run_job(add(uri, "2", columns={"y": "nope + 1"}))
@@ -159,7 +159,7 @@ def test_after_a_compaction_the_new_fragments_are_filled_in(uri: str) -> None:
 def test_a_column_of_that_name_came_meanwhile(uri: str) -> None:
     staged = run_job(by_function(uri))
     lance.dataset(uri).add_columns({"twice": "id"})
-    with pytest.raises(InputError, match="column 'twice' is there already"):
+    with pytest.raises(InputError, match="column 'twice' already exists"):
         commit(uri, staged)
 
 

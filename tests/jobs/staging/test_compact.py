@@ -65,7 +65,7 @@ def test_groups_are_bounded_by_rows_and_bytes(uri: str) -> None:
     assert all(group["bytes_in"] <= 3 * size for group in report["groups"])
     report = run_job(compact(uri, dry_run=True, target_rows_per_fragment=20, max_source_rows=45)).to_dict()
     assert [group["rows"] for group in report["groups"]] == [29]
-    assert {item["reason"] for item in report["skipped"]} == {"beyond the bounds of this run"}
+    assert {item["reason"] for item in report["skipped"]} == {"it exceeds the limits of this run"}
 
 
 def test_a_dry_run_reports_and_writes_nothing(uri: str) -> None:

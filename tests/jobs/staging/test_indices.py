@@ -61,7 +61,7 @@ def test_an_index_appears_when_it_is_committed(uri: str, rows_per_segment: int |
 def test_built_again_it_takes_the_place_of_the_old_one(uri: str) -> None:
     commit(uri, run_job(build(uri)))
     lance.write_dataset(rows(30, 40), uri, mode="append")
-    with pytest.raises(InputError, match="there is an index named 'id_idx'"):
+    with pytest.raises(InputError, match="already an index named 'id_idx'"):
         run_job(build(uri, "2", replace=False))
     commit(uri, run_job(build(uri, "3")))
     assert segments(uri) == [{0, 1, 2, 3}]
