@@ -85,8 +85,8 @@ def _provider(module: str, *, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise InputError(f"{package} is not installed, and the lance connection names one of its connections",
-                         cure=f"pip install {package}, or give the credentials as storage_options.") from error  # fmt: skip
+        raise InputError(f"{package} is not installed, but the lance connection refers to one of its connections",
+                         cure=f"Install {package}, or pass the credentials as storage_options.") from error  # fmt: skip
 
 
 _READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {

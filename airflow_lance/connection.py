@@ -68,15 +68,15 @@ class LanceConnection:
         """The uri of a table: `table` itself when it is a uri or an absolute path, else a place below `base_uri`."""
         name = table.strip()
         if not name:
-            raise InputError("the table's name is empty", cure="Give a name below the connection's base uri, or a full uri.")
+            raise InputError("the table's name is empty", cure="Pass a name below the connection's base uri, or a full uri.")
         if is_full_uri(name):
             return name.rstrip("/") or name
         if ".." in name.split("/"):
-            raise InputError(f"table {table!r} leaves the connection's base uri", cure="Give a full uri instead.")
+            raise InputError(f"table {table!r} is outside the connection's base uri", cure="Pass a full uri instead.")
         if not self.base_uri:
             raise InputError(
                 f"table {table!r} is not a full uri, and the connection has no base uri",
-                cure="Set base_uri on the lance connection, or give the table's full uri.",
+                cure="Set base_uri on the lance connection, or pass the table's full uri.",
             )
         return f"{self.base_uri.rstrip('/')}/{name.strip('/')}"
 
@@ -93,7 +93,7 @@ def parse_connection(connection: ConnectionLike) -> LanceConnection:
     if base_uri and not is_full_uri(base_uri):
         raise InputError(
             f"connection {connection.conn_id!r}: base uri {base_uri!r} is neither a uri nor an absolute path",
-            cure="Give s3://bucket/prefix or /data/lake; a worker's current folder means nothing.",
+            cure="Pass s3://bucket/prefix or /data/lake, because a relative path depends on the folder of the worker.",
         )
     options = _options(extra.get("storage_options"), connection)
     scheme = base_uri.split("://", 1)[0] if _HAS_SCHEME.match(base_uri) else "file"
@@ -117,7 +117,7 @@ def _text(extra: Mapping[str, Any], name: str, connection: ConnectionLike) -> st
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InputError(f"connection {connection.conn_id!r}: extra.{name}: expected text, got {type(value).__name__}")
+        raise InputError(f"connection {connection.conn_id!r}: extra.{name}: expected a string, got {type(value).__name__}")
     return value.strip()
 
 
@@ -141,4 +141,4 @@ def _plain(value: object, where: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise InputError(f"{where}: expected text, a number or true / false, got {type(value).__name__}")
+    raise InputError(f"{where}: expected a string, a number or a boolean, got {type(value).__name__}")

@@ -84,19 +84,17 @@ _PAGES: dict[str, Any] = {
         example="lake, archive",
     ),
     "pages_policy": _option("The maintenance policy that the pages show.", example="/etc/lance/lance_policy.yaml"),
-    "pages_policy_conn_id": _option(
-        "The connection through which the policy's tables are reached.", example="lake", default="lance_default"
-    ),
+    "pages_policy_conn_id": _option("The connection of the policy's tables.", example="lake", default="lance_default"),
     "pages_rows": _option(
         "Who may see rows of tables: nobody; connection, who may read the table's connection; or view, who has the view "
         '"Lance rows".',
         example="connection",
         default="nobody",
     ),
-    "pages_actions_dag": _option("The DAG that buttons trigger.", example="lance_actions", default="lance_actions"),
-    "pages_plan_dag": _option(
-        "The DAG that carries out the policy.", example="lance_maintenance", default="lance_maintenance"
+    "pages_actions_dag": _option(
+        "The DAG that the buttons of the pages trigger.", example="lance_actions", default="lance_actions"
     ),
+    "pages_plan_dag": _option("The DAG that executes the policy.", example="lance_maintenance", default="lance_maintenance"),
     "pages_cache_seconds": _option("How long facts about a table are kept.", example="60", default="30"),
     "pages_timeout_seconds": _option("How long a page waits for a store.", example="20", default="10"),
 }
@@ -106,14 +104,14 @@ _CONFIG: dict[str, Any] = {
         "description": "Jobs on Lance tables.",
         "options": {
             "default_execution": {
-                "description": "Where operators do their work unless they say it: spark-submit, spark-connect or local.",
+                "description": "Default execution of operators: spark-submit, spark-connect or local.",
                 "version_added": None,
                 "type": "string",
                 "example": "local",
                 "default": "spark-submit",
             },
             "allowed_callables": {
-                "description": "Functions that sources, gates and new columns may name, as comma-separated patterns of "
+                "description": "Functions that sources, gates and new columns may call, as comma-separated patterns of "
                 "`module:function`. Empty allows every function.",
                 "version_added": None,
                 "type": "string",
@@ -141,7 +139,7 @@ _CONNECTION: dict[str, Any] = {
     "conn-fields": {
         "base_uri": {
             "label": "Base uri",
-            "description": "Where tables live: s3://bucket/prefix, gs://..., az://..., or an absolute path.",
+            "description": "The folder of the tables: s3://bucket/prefix, gs://..., az://..., or an absolute path.",
             "schema": {"type": ["string", "null"]},
         },
         "spark_conn_id": {

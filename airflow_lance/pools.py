@@ -40,16 +40,16 @@ def explain_pool(pool: str, uri: str = "") -> str:
     what = f" of {uri}" if uri else ""
     return (
         f"This task runs in the Airflow pool {pool!r}. If it stays in state 'scheduled', the pool does not exist; "
-        f"create it with:\n    airflow pools set {pool} 1 'lane{what}'\n"
+        f"create it with:\n    airflow pools set {pool} 1 'commits{what}'\n"
         f"`python -m airflow_lance.pools --dags` lists every pool that a DAG names and that does not exist."
     )
 
 
 def suggest_pool(uri: str) -> str:
-    """What a commit without a pool of its own says: nothing is wrong, and one may make it quicker."""
+    """The hint of a commit without a pool: nothing is wrong, but a pool may make commits faster."""
     return (
-        f"Commits of {uri} may run at the same time: a commit that meets another one is rebased or done again. "
-        f"Where that happens often, one slot for all of them is quicker: pool={pool_of(uri)!r}, made with "
+        f"Commits of {uri} may run at the same time: a commit that conflicts with another one is rebased or re-executed. "
+        f"If that happens often, a pool with one slot is faster: pool={pool_of(uri)!r}, created with "
         f"`python -m airflow_lance.pools {uri}`"
     )
 
@@ -119,14 +119,14 @@ def ensure_pool(pool: str, *, uri: str = "") -> str:
 
     found = Pool.get_pool(pool)
     if found is None:
-        Pool.create_or_update_pool(pool, slots=1, description=f"lane of {uri or 'a Lance table'}", include_deferred=False)
+        Pool.create_or_update_pool(pool, slots=1, description=f"commits of {uri or 'a Lance table'}", include_deferred=False)
         return f"pool {pool!r} created with one slot"
     if found.slots != 1:
         raise ValueError(
             f"pool {pool!r} has {found.slots} slots, so commits of one table would race. "
-            f"Set it to one: airflow pools set {pool} 1 lane"
+            f"Set it to one: airflow pools set {pool} 1 commits"
         )
-    return f"pool {pool!r} is there, with one slot"
+    return f"pool {pool!r} exists with one slot"
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
         kwargs = {"execution": "local", **kwargs}
         if kwargs["execution"] != "local":
             raise InputError(
-                f"@task.lance runs the function in the worker, so execution={kwargs['execution']!r} does not go with it",
-                cure='Leave it out, or use an operator with a source {"callable": "module:function"}.',
+                f"@task.lance runs in the worker, so it cannot be combined with execution={kwargs['execution']!r}",
+                cure='Omit it, or use an operator with a source {"callable": "module:function"}.',
             )
         # Known when the task runs; as long as that, it stands for the source when the DAG is parsed.
         where = returned_source(name="", function=python_callable, arguments=())
@@ -69,7 +69,9 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
             except AirflowFailException as error:
                 if not isinstance(error.__cause__, SchemaMismatchError):
                     raise
-                raise AirflowFailException(f"{self._what} returned rows that do not fit: {error}") from error.__cause__
+                raise AirflowFailException(
+                    f"{self._what} returned rows that cannot be written: {error}"
+                ) from error.__cause__
 
     def _call(self, context: Context, path: Path) -> None:
         """Call the function and keep its rows for as long as the task runs."""

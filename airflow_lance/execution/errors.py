@@ -50,7 +50,7 @@ def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Itera
         if missing not in _NEEDED:
             raise
         told = InputError(
-            f"{missing} is not installed here, so this machine can parse DAGs but not work on tables",
+            f"{missing} is not installed here, so this machine can parse DAGs, but cannot run jobs",
             cure='Run the task on a worker with `pip install "airflow-provider-lance[airflow]"`, without --no-deps.',
         )
         raise AirflowFailException(explain(told, uri=uri)) from error
@@ -58,8 +58,8 @@ def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Itera
         if not is_defect(error):
             raise
         raise AirflowFailException(
-            f"{type(error).__name__}: {error}: this library did not expect what it found at {uri or 'the table'}, and would "
-            "find it again, so the task is not retried. Run `lance validate`, and report the traceback above."
+            f"{type(error).__name__}: {error}: this library met an unexpected state of {uri or 'the table'}. A retry would "
+            "meet it again, so the task is not retried. Run `lance validate`, and report the traceback above."
         ) from error
 
 
@@ -102,7 +102,7 @@ def explain(error: LanceError, *, uri: str = "") -> str:
     if isinstance(error, CommitStateUnknownError):
         where = error.uri or uri
         text += (
-            f"\nThe write may or may not have landed, so it is not retried. Settle it by looking: "
+            f"\nIt is unknown whether the write has landed, so it is not retried. To settle it: "
             f"`lance staged list {where}` shows the waiting writes, `lance log {where}` the versions and who wrote them. "
             f"If its rows are there: `lance staged settle {where} IDENTITY --version N`; if they are not: "
             f"`lance staged abort {where} IDENTITY --certain`. Then clear the task; one whose rows are there may also be "

@@ -44,7 +44,7 @@ def add_partitions(accessor: Any, keys: Sequence[str], *, log: Any) -> None:
     add = getattr(accessor, "add_partitions", None)
     if add is None:
         log.warning(
-            "This Airflow cannot emit partition keys from a task (3.3 can): %s stand in the event's extra only",
+            "This Airflow cannot emit partition keys from a task (3.3 can): %s are only in the event's extra",
             ", ".join(keys),
         )
         return

@@ -72,7 +72,7 @@ def _log_and_count(operator: Any, result: Mapping[str, Any]) -> None:
     outcomes = list(result["identities"].values())
     landed, before = outcomes.count("landed"), outcomes.count("already_landed")
     operator.log.info(
-        "%s is at version %s with %s rows: %d writes landed now (%s), %d had landed before",
+        "%s is at version %s with %s rows: %d writes landed now (%s), %d had landed earlier",
         result["uri"], result["version"], result["rows"], landed, _changes(result), before,
     )  # fmt: skip
     numbers = ((key, int(result[key])) for key in COUNTERS if result[key] is not None)

@@ -28,8 +28,8 @@ def write_rows(rows: Any, path: Path, *, what: str) -> int:
                 writer = pa.ipc.new_file(str(path), schema)
             if not batch.schema.equals(schema):
                 raise InputError(
-                    f"{what} gave batches of two schemas: first {_shown(schema)}, then {_shown(batch.schema)}",
-                    cure="Give every batch the same columns and types.",
+                    f"{what} returned batches with different schemas: first {_shown(schema)}, then {_shown(batch.schema)}",
+                    cure="Return the same columns and types in every batch.",
                 )
             writer.write_batch(batch)
             count += batch.num_rows

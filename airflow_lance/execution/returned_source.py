@@ -50,8 +50,8 @@ def read_returned(*, name: str, function: str, arguments: str) -> Any:
     path = _folder(name) / ROWS
     if not path.exists():
         raise InputError(
-            f"the rows that {function} returned were kept on the worker for as long as its task ran, and are gone",
-            cure="Clear the task: it calls the function again.",
+            f"the rows that {function} returned were only kept on the worker while its task ran",
+            cure="Clear the task, so that it calls the function again.",
         )
     return ds.dataset(str(path), format="ipc")
 

@@ -28,9 +28,9 @@ def check_storage_options(options: Mapping[str, Any] | None, *, where: str) -> N
         if isinstance(value, Mapping) or value in (None, "") or is_plain_option(name, value):
             continue
         raise InputError(
-            f"{where}: storage_options[{name!r}] is not known to be plain, so its value must not stand in a DAG: Airflow "
+            f"{where}: storage_options[{name!r}] may be a secret, so its value must not be part of a DAG: Airflow "
             "shows rendered fields, and stores them with triggers",
-            cure='Put it into the lance connection, or give a reference: {"env": NAME} or {"file": PATH}.',
+            cure='Put it into the lance connection, or pass a reference: {"env": NAME} or {"file": PATH}.',
         )
 
 

@@ -48,8 +48,8 @@ def plain_source(source: Any) -> dict[str, Any]:
         return _of_paths(source)
     raise InputError(
         f"source: expected a mapping, a path or a list of paths, got {_described(source)}",
-        cure="Rows that Python code makes are written by a task: return them from a function under `@task.lance(uri, ...)`, "
-        'or name the function: {"callable": "module:function"}.',
+        cure="To write rows from Python code, return them from a function decorated with `@task.lance(uri, ...)`, "
+        'or pass the function: {"callable": "module:function"}.',
     )
 
 
@@ -59,8 +59,8 @@ def _of_paths(paths: Sequence[Any]) -> dict[str, Any]:
     known = _SUFFIXES.get(next(iter(suffixes))) if len(suffixes) == 1 else None
     if known is None:
         raise InputError(
-            f"source: the format of {', '.join(texts[:3])} is not known from its name",
-            cure='Say it: {"format": "parquet", "paths": [...]}; known suffixes are ' + ", ".join(_SUFFIXES) + ".",
+            f"source: the name of {', '.join(texts[:3])} does not show its format",
+            cure='Pass it: {"format": "parquet", "paths": [...]}; known suffixes are ' + ", ".join(_SUFFIXES) + ".",
         )
     return {**known, "paths": texts}
 
@@ -70,8 +70,8 @@ def path_text(path: Any) -> str:
     if _is_object_path(path):
         if getattr(path, "conn_id", None):
             raise InputError(
-                f"source: {path} names the connection {path.conn_id!r}, which jobs do not read",
-                cure="Leave the connection out of the path, and give its credentials to the machine that runs the job.",
+                f"source: {path} refers to the connection {path.conn_id!r}, but jobs do not read connections",
+                cure="Remove the connection from the path, and configure its credentials on the machine that runs the job.",
             )
         scheme = str(path.protocol)
         return str(path.path) if scheme in ("file", "local", "") else f"{scheme}://{str(path.path).lstrip('/')}"

@@ -21,7 +21,7 @@ def stage_connected(
 
     if packaging not in ("installed", "archive"):
         raise InputError(
-            f"packaging {packaging!r} does not go with Spark Connect, whose executors have their environment already",
+            f"packaging {packaging!r} cannot be combined with Spark Connect, whose executors already have an environment",
             cure='Use "installed" or "archive".',
         )
     url = SparkConnectHook(conn_id or SparkConnectHook.default_conn_name).get_connection_url()

@@ -15,7 +15,7 @@ def require_spark(*, task_id: str) -> None:
     if missing:
         raise InputError(
             f"{task_id}: execution='spark-submit' needs {' and '.join(missing)}, which this worker does not have",
-            cure='pip install "airflow-provider-lance[airflow,spark]"; or say execution="local", which works in the worker, '
+            cure='pip install "airflow-provider-lance[airflow,spark]"; or pass execution="local", which runs in the worker, '
             "or set [lance] default_execution.",
         )
 

@@ -103,22 +103,22 @@ class SparkSettings:
         where = f"Spark connection {self.conn_id!r}: deploy mode 'cluster'"
         if self.deploy_mode == "cluster" and self.runs_here:
             raise InputError(
-                f"{where} does not go with master {self.master!r}: a local master has no cluster",
-                cure="Use deploy mode 'client': driver and executors do the same work there.",
+                f"{where} cannot be combined with master {self.master!r}, because a local master has no cluster",
+                cure="Use deploy mode 'client', which does the same work with a local master.",
             )
         if not self.is_wrapped:
             return
         if self.packaging not in ("installed", "archive"):
             raise InputError(
-                f"{where} on a standalone cluster does not go with the packed environment {self.packaging!r}: "
-                "Spark unpacks it for executors only, not for a driver there",
+                f"{where} on a standalone cluster cannot be combined with the packed environment {self.packaging!r}: "
+                "Spark unpacks it for executors, but not for the driver",
                 cure="Use packaging 'installed' or 'archive', or deploy mode 'client'.",
             )
         application = str(self.arguments.get("application") or "x.jar")
         if not application.endswith(".jar"):
             raise InputError(
                 f"{where} on a standalone cluster: spark_submit['application'] must end in .jar, got {application!r}",
-                cure="Make it with `python -m lance_core.spark.archive lance_job.jar`.",
+                cure="Create it with `python -m lance_core.spark.archive lance_job.jar`.",
             )
 
     @cached_property

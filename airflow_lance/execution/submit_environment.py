@@ -52,7 +52,7 @@ def limited_submit(binary: str = "spark-submit") -> Iterator[None]:
     path = _path()
     real = shutil.which(binary, path=path)
     if real is None:
-        raise InputError(f"{binary} is not on the path of this worker", cure="Install pyspark, or put Spark's bin on PATH.")
+        raise InputError(f"{binary} is not on the PATH of this worker", cure="Install pyspark, or put Spark's bin on PATH.")
     with TemporaryDirectory(prefix="lance-") as folder, environment(_spark_home(real)):
         program, command = Path(folder) / "submit.py", Path(folder) / binary
         program.write_text(_PROGRAM.format(names=PASSED_ON, path=path, binary=real), encoding="utf-8")

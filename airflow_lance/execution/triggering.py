@@ -24,8 +24,8 @@ def pinned_version(version: int | str | None, context: Context, *, uri: str) -> 
     ]
     if not found:
         raise InputError(
-            f'version="triggering", but no asset event of {uri} with a version set off this run',
-            cure="Schedule the DAG by the table's asset, or give a version.",
+            f'version="triggering", but no asset event of {uri} with a version triggered this run',
+            cure="Schedule the DAG by the table's asset, or pass a version.",
         )
     return max(found)
 

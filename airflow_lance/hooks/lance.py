@@ -114,7 +114,7 @@ def _probe(store: Store) -> tuple[bool, str]:
     num_seen = sum(1 for _ in islice(store.list(""), 1))
     if not store.has_put_if_absent:
         return False, (
-            f"{store.uri}: listing works, but this store cannot write an object only if it is absent, so two writers could "
+            f"{store.uri}: listing works, but this store has no conditional put, so two writers could "
             "commit the same version and one would be lost. Use a store with conditional put, or an external manifest store."
         )
     path, first, second = f".lance-probe-{uuid.uuid4().hex}", b"first writer", b"second writer"
@@ -126,12 +126,12 @@ def _probe(store: Store) -> tuple[bool, str]:
             pass
         else:
             return False, (
-                f"{store.uri}: a conditional put over an existing object went through, so commits could be lost. "
+                f"{store.uri}: a conditional put replaced an existing object, so commits could be lost. "
                 "Do not commit to tables here without an external manifest store."
             )
         if bytes(store.get(path)) != first:
             return False, f"{store.uri}: the refused conditional put changed the object. Do not commit to tables here."
     finally:
         store.delete(path)
-    state = "tables or files are there" if num_seen else "nothing is stored there yet"
-    return True, f"{store.uri}: listing works ({state}), conditional put is really conditional."
+    state = "tables or files exist" if num_seen else "nothing is stored yet"
+    return True, f"{store.uri}: listing works ({state}), and conditional put is conditional."

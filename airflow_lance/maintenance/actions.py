@@ -46,7 +46,9 @@ class LanceActionOperator(BaseOperator):
         conf: Mapping[str, Any] = run.conf or {}
         conn_id = str(conf.get("lance_conn_id") or LanceHook.default_conn_name)
         if conn_id not in self.lance_conn_ids:
-            raise AirflowFailException(f"connection {conn_id!r} is none of this DAG's: {', '.join(self.lance_conn_ids)}")
+            raise AirflowFailException(
+                f"connection {conn_id!r} is not a connection of this DAG: {', '.join(self.lance_conn_ids)}"
+            )
         hook = LanceHook(conn_id)
         uri, base = hook.get_uri(str(conf.get("uri") or "")), hook.settings.base_uri.rstrip("/")
         if not base or not uri.startswith(f"{base}/") or ".." in uri.split("/"):

@@ -128,8 +128,8 @@ class LanceStageOperator(LanceTableOperator):
             require_one_of(on_clear, ON_CLEAR, where=f"{self.task_id}: on_clear")
         if gates and commit in ("later", "elsewhere"):
             raise InputError(
-                f"{self.task_id}: gates do not go with commit={commit!r}: this task publishes nothing",
-                cure="Give the gates to the commit task.",
+                f"{self.task_id}: gates cannot be combined with commit={commit!r}, because this task publishes nothing",
+                cure="Pass the gates to the commit task.",
             )
         self.commit: Commit | None = commit
         self.gates = list(gates)
@@ -171,9 +171,9 @@ class LanceStageOperator(LanceTableOperator):
         is_known = self.has_dag()  # type: ignore[no-untyped-call]
         if self.commit == "later" and is_known and not has_commit_after(self):
             raise InputError(
-                f"{self.task_id}: commit='later', but no commit task comes after it in DAG {self.dag_id!r}",
-                cure="Put it into a LanceTransaction, give its output to a LanceCommitOperator, leave `commit` out to "
-                "publish at once, or say commit='elsewhere' when another DAG or the command line publishes it.",
+                f"{self.task_id}: commit='later', but no commit task is downstream of it in DAG {self.dag_id!r}",
+                cure="Put it into a LanceTransaction, pass its output to a LanceCommitOperator, omit `commit` to "
+                "publish at once, or pass commit='elsewhere' if another DAG or the command line publishes it.",
             )
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class LanceStageOperator(LanceTableOperator):
         """The job of this task instance: its work, whose it is, and what a person's clear means for it."""
         named = {"key": self.key, "idempotency_key": self.idempotency_key or ""}
         if self.idempotency_key is not None and not self.idempotency_key.strip():
-            raise InputError(f"{self.task_id}: idempotency_key is empty, so every run would ask for the same work")
+            raise InputError(f"{self.task_id}: idempotency_key is empty, so every run would have the same identity")
         spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, **named))
         former = former_identities_of(context, uri=uri, **named)
         spec = replace(spec, former_identities=former, on_clear=self.on_clear)

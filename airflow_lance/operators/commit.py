@@ -81,7 +81,7 @@ class LanceCommitOperator(LanceTableOperator):
         with as_airflow_errors(self.uri):
             references = list(staged_references(self.staged))
             if not references:
-                self.log.info("No task staged anything; the table stays as it is.")
+                self.log.info("No task staged a transaction, so the table is unchanged.")
                 return None
             uri = self._only_table(references)
             # Kept for the lineage, which is asked for after the task and must not ask Airflow for the connection again.
@@ -114,8 +114,8 @@ class LanceCommitOperator(LanceTableOperator):
             uris.add(canonical_uri(self.table_uri()))
         if len(uris) != 1:
             raise InputError(
-                f"one commit task publishes to one table, but these staged writes are for {', '.join(sorted(uris))}",
-                cure="Use one LanceTransaction, or one LanceCommitOperator, for each table.",
+                f"a commit task publishes to one table, but these staged writes belong to {', '.join(sorted(uris))}",
+                cure="Use one LanceTransaction or LanceCommitOperator per table.",
             )
         self.uri = self.uri or str(references[0]["uri"])
         return self.table_uri()
@@ -134,8 +134,8 @@ def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:
         # "uuid" is what releases before this one call the identity.
         if "uri" not in staged or not staged.keys() & {"identity", "uuid"}:
             raise InputError(
-                f"a staged reference has a uri and an identity, got the keys {sorted(map(str, staged))}",
-                cure="Pass the output of staging operators only.",
+                f"a staged reference needs a uri and an identity, got the keys {sorted(map(str, staged))}",
+                cure="Pass only the output of staging operators.",
             )
         yield staged
     elif isinstance(staged, Iterable) and not isinstance(staged, (str, bytes)):

@@ -103,8 +103,8 @@ class LanceErasureOperator(LanceTableOperator):
         key = BaseHook.get_connection(self.signing_conn_id).password
         if not key:
             raise InputError(
-                f"{self.task_id}: the connection {self.signing_conn_id!r} has no password, so nothing signs the report",
-                cure="Put at least 16 random characters into its password.",
+                f"{self.task_id}: the connection {self.signing_conn_id!r} has no password to sign the report",
+                cure="Set a password of at least 16 random characters.",
             )
         mask_secret(key)
         return str(key).encode()

@@ -73,7 +73,7 @@ class LanceTransaction(TaskGroup):
             if not commits_later(task):
                 raise InputError(
                     f"{task.task_id}: only the commit task of a LanceTransaction publishes",
-                    cure="Leave `commit` out inside the group, or move the task out of it.",
+                    cure="Omit `commit` inside the group, or move the task out of the group.",
                 )
         # What reaches the table for all of them reaches it for the commit.
         shared = {name: _shared(staging, name) for name in ("lance_conn_id", "storage_options")}

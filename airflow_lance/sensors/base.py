@@ -115,4 +115,4 @@ def whole(value: int | str, name: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise InputError(f"{name}: expected a whole number, got {value!r}") from None
+        raise InputError(f"{name}: expected an integer, got {value!r}") from None

@@ -34,7 +34,7 @@ class LanceFragmentHealthSensor(LanceSensor):
     ) -> None:
         super().__init__(**kwargs)
         if max_fragments is None and max_small_fragments is None and max_deleted_ratio is None:
-            raise InputError(f"{self.task_id}: give max_fragments, max_small_fragments or max_deleted_ratio")
+            raise InputError(f"{self.task_id}: max_fragments, max_small_fragments or max_deleted_ratio is required")
         self.max_fragments = max_fragments
         self.max_small_fragments = max_small_fragments
         self.max_deleted_ratio = max_deleted_ratio

@@ -62,7 +62,7 @@ class LancePartitionsSensor(LanceSensor):
 def check_range(*, keys: object, start: object, end: object, step: str, where: str) -> None:
     """InputError unless there are either keys or both ends of a range."""
     if (keys is None) == (start is None) or (start is None) != (end is None):
-        raise InputError(f"{where}: give keys, or start and end")
+        raise InputError(f"{where}: either keys, or start and end are required")
     if step not in ("hour", "day", "month"):
         raise InputError(f"{where}: step must be one of hour, day, month, got {step!r}")
 

@@ -32,7 +32,7 @@ class LanceVersionSensor(LanceSensor):
     ) -> None:
         super().__init__(**kwargs)
         if min_version is not None and changed_since is not None:
-            raise InputError(f"{self.task_id}: give min_version or changed_since, not both")
+            raise InputError(f"{self.task_id}: min_version cannot be combined with changed_since")
         self.min_version = min_version
         self.changed_since = changed_since
 

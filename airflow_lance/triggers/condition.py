@@ -75,10 +75,10 @@ class LanceConditionTrigger(BaseTrigger):
                 if not error.retryable:
                     yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})  # type: ignore[no-untyped-call]
                     return
-                self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
+                self.log.warning("%s: %s; checking again in %s s", type(error).__name__, error, self.poke_interval)
             except Exception as error:
                 # Whatever it is, waiting goes on for nobody's sake: the task fails and says so.
-                self.log.exception("Looking at %s failed", self.uri)
+                self.log.exception("The check of %s failed", self.uri)
                 yield TriggerEvent({"error": f"{type(error).__name__}: {error}"})  # type: ignore[no-untyped-call]
                 return
             else:

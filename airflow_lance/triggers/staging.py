@@ -72,7 +72,7 @@ class LanceStagingTrigger(BaseTrigger):
                     self.log.warning("%s: %s", type(error).__name__, error)
             except Exception:
                 # The task reads the job's own error, or says that there is none.
-                self.log.exception("Looking at %s failed", self.uri)
+                self.log.exception("The check of %s failed", self.uri)
                 state = "failed"
             if state is not None:
                 yield TriggerEvent({"state": state})  # type: ignore[no-untyped-call]

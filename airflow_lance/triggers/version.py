@@ -102,10 +102,10 @@ class LanceVersionTrigger(BaseEventTrigger):
             try:
                 facts = await self._ask()
             except LanceError as error:
-                self.log.warning("%s: %s; looking again in %s s", type(error).__name__, error, self.poke_interval)
+                self.log.warning("%s: %s; checking again in %s s", type(error).__name__, error, self.poke_interval)
             except Exception:
                 # A watch must not end: nobody would start it again.
-                self.log.exception("Looking at %s failed; looking again in %s s", self.uri, self.poke_interval)
+                self.log.exception("The check of %s failed; checking again in %s s", self.uri, self.poke_interval)
             else:
                 if seen is None:
                     seen = Seen(facts.version if self.min_version is None else self.min_version - 1, facts.incarnation)
@@ -126,7 +126,7 @@ class LanceVersionTrigger(BaseEventTrigger):
         try:
             found, incarnation = await store.aget(WATERMARK), await store.aget(INCARNATION)
         except ValueError as error:  # several assets share this watch
-            self.log.info("No watermark is kept: %s", error)
+            self.log.info("The watermark cannot be stored: %s", error)
             self.asset_state_store = None
             return None
         return None if found is None else Seen(int(found), str(incarnation or ""))
@@ -139,7 +139,7 @@ class LanceVersionTrigger(BaseEventTrigger):
                 await store.aset(WATERMARK, seen.version)
             except Exception:
                 # The next version is told and remembered; only a triggerer that starts anew tells this one twice.
-                self.log.exception("The watermark of %s is not kept this time", self.uri)
+                self.log.exception("The watermark of %s could not be stored this time", self.uri)
 
     async def _ask(self) -> TableFacts:
         question = question_of("version", self.uri, self.lance_conn_id, self.storage_options, None)

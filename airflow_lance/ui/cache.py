@@ -107,7 +107,7 @@ class FactsCache(Generic[T]):
             if future.done():
                 raise  # the call itself timed out
             raise PageError(
-                "timeout", f"The store did not answer within {timeout:g} s.", cure="Try again, or look at the connection."
+                "timeout", f"The store did not answer within {timeout:g} s.", cure="Try again, or check the connection."
             ) from None
         return self.peek(key) or Entry(value, self._clock(), 0)
 

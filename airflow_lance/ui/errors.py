@@ -60,11 +60,11 @@ def page_error(error: BaseException) -> PageError:
     if isinstance(error, InputError | IncompatibleConflictError):
         return PageError("invalid", str(error))
     if isinstance(error, StoreError):
-        return PageError("unreachable", str(error), cure="Look at the connection and at the store.")
+        return PageError("unreachable", str(error), cure="Check the connection and the store.")
     if isinstance(error, FormatError):
         return PageError("damaged", str(error), cure="Run the doctor with `deep`, or restore an older version.")
     if isinstance(error, TimeoutError):
-        return PageError("timeout", "The store did not answer in time.", cure="Try again, or look at the connection.")
+        return PageError("timeout", "The store did not answer in time.", cure="Try again, or check the connection.")
     if isinstance(error, OSError):
         return PageError("unreachable", f"{type(error).__name__}: {error.strerror or 'the store cannot be reached'}")
     if isinstance(error, LanceError):
@@ -80,4 +80,4 @@ def observed_error(text: str) -> dict[str, object]:
         kind = (
             "unreachable" if name.endswith(("OSError", "ConnectionError", "TimeoutError", "PermissionError")) else "damaged"
         )
-    return PageError(kind, message or text, cure="Look at the connection and at the table.").to_dict()
+    return PageError(kind, message or text, cure="Check the connection and the table.").to_dict()

@@ -66,7 +66,7 @@ class _Pool:
         try:
             self._work.put_nowait(run)
         except queue.Full:
-            raise PageError("busy", "Too many questions wait for this store already.", cure="Try again later.") from None
+            raise PageError("busy", "Too many requests already wait for this store.", cure="Try again later.") from None
         with self._lock:
             if self._idle == 0 and self._started < self._most:
                 self._started += 1

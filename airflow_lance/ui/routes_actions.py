@@ -43,7 +43,7 @@ async def act(body: Action, pages: PagesDep, user: UserDep) -> Response:
         if body.action not in ACTIONS:
             raise PageError("invalid", f"Unknown action {body.action!r}.", cure=f"Known: {', '.join(sorted(ACTIONS))}.")
         if body.table is None:
-            raise PageError("invalid", "Name the table.")
+            raise PageError("invalid", "Pass the table.")
         arguments = check_arguments(body.action, body.arguments)
         ref, _ = await pages.table(body.table)
         conf = {"action": body.action, "uri": ref.uri, "lance_conn_id": ref.conn_id, "arguments": arguments}
@@ -60,7 +60,7 @@ def _trigger(dag_id: str, conf: Mapping[str, object], user: str) -> str:
     model = DagModel.get_current(dag_id)
     if model is None or getattr(model, "is_stale", False) or getattr(model, "has_import_errors", False):
         raise PageError(
-            "no_actions_dag", f"There is no DAG {dag_id!r} that works.", cure="Put lance_actions_dags() into a DAG file."
+            "no_actions_dag", f"There is no working DAG {dag_id!r}.", cure="Put lance_actions_dags() into a DAG file."
         )
     if model.is_paused:
         raise PageError("no_actions_dag", f"The DAG {dag_id!r} is paused.", cure="Unpause it in Airflow.")
@@ -75,7 +75,7 @@ def _trigger(dag_id: str, conf: Mapping[str, object], user: str) -> str:
     except (AirflowException, ValueError) as error:
         raise PageError("invalid", f"Airflow refused the run: {error}") from error
     if run is None:
-        raise PageError("failed", "Airflow made no run.")
+        raise PageError("failed", "Airflow created no run.")
     return str(run.run_id)
 
 

@@ -208,7 +208,9 @@ async def _rows(pages: Pages, user: Any, number: str, wanted: dict[str, Any]) ->
     ref, source = await pages.table(number)
     may = await pages.run("airflow", lambda: may_see_rows(user, pages.settings.rows, ref.conn_id))
     if not may:
-        raise PageError("rows_forbidden", "You may not see rows of this table.", cure="[lance] pages_rows says who may.")
+        raise PageError(
+            "rows_forbidden", "You may not see rows of this table.", cure="[lance] pages_rows configures who may."
+        )
 
     def load() -> Json:
         from lance_core.maintenance.facts.rows import RowsRequest, rows_page

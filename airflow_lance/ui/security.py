@@ -33,7 +33,9 @@ def require_reader(user: Annotated[Any, Depends(get_user)]) -> Any:
     may = manager.is_authorized_view(access_view=_details.AccessView.PLUGINS, user=user)
     if not may or not manager.is_authorized_asset(method="GET", user=user):
         raise PageError(
-            "forbidden", "You may not see the Lance pages.", cure="Ask for the view PLUGINS and for reading assets."
+            "forbidden",
+            "You may not see the Lance pages.",
+            cure="Request the permissions to view PLUGINS and to read assets.",
         )
     return user
 

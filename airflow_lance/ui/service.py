@@ -282,7 +282,7 @@ class Pages:
                 return self._judged(ref, future.result())
             if self.clock() - since > self.settings.timeout_seconds:
                 text = f"The store did not answer within {self.settings.timeout_seconds:g} s."
-                return Looked(ref, error=PageError("timeout", text, cure="Look at the connection.").to_dict())
+                return Looked(ref, error=PageError("timeout", text, cure="Check the connection.").to_dict())
             return Looked(ref)
         if entry is None:
             return Looked(ref)
@@ -300,7 +300,7 @@ class Pages:
             return await asyncio.wait_for(asyncio.shield(future), self.settings.timeout_seconds * times)
         except (TimeoutError, asyncio.TimeoutError):
             text = f"No answer within {self.settings.timeout_seconds * times:g} s."
-            raise PageError("timeout", text, cure="Try again, or look at the connection.") from None
+            raise PageError("timeout", text, cure="Try again, or check the connection.") from None
 
 
 async def _quietly(future: asyncio.Future[Any]) -> None:

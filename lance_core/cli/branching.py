@@ -51,7 +51,7 @@ def create(table: Table, output: Output, name: str, version: int | None) -> None
     snapshot = table.open()
     made = create_branch(snapshot if version is None else snapshot.at(version), name)
     output.message(
-        f"{name} begins with version {made.version}, at {made.uri}", branch=name, version=made.version, uri=made.uri
+        f"created branch {name} with version {made.version} at {made.uri}", branch=name, version=made.version, uri=made.uri
     )
 
 
@@ -62,7 +62,7 @@ def delete(table: Table, output: Output, name: str) -> None:
     from lance_core.dataset.versions.clone import delete_branch
 
     delete_branch(table.open().root, name)
-    output.message(f"{name} is no branch any more", branch=name)
+    output.message(f"deleted branch {name}", branch=name)
 
 
 for _command in (list_all, create, delete):

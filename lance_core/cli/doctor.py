@@ -11,7 +11,9 @@ from lance_core.cli.table import Table, table_command
 
 
 @table_command("doctor", versioned=False)
-@click.option("--deep", is_flag=True, help="Also read every data file and list all files: finds damage and stranded bytes.")
+@click.option(
+    "--deep", is_flag=True, help="Also read every data file and list all files, to find damage and unreferenced bytes."
+)
 def doctor(table: Table, output: Output, deep: bool) -> None:
     """Examine a table. Each finding has its size, what it costs, and the command that helps.
 

@@ -24,7 +24,7 @@ def _age(_: click.Context, __: click.Parameter, value: str | None) -> dt.timedel
 
 
 @table_command("delete", versioned=False)
-@click.option("--where", required=True, help="An SQL filter; what it selects goes.")
+@click.option("--where", required=True, help="SQL filter of the rows to delete.")
 @click.option("--dry-run", is_flag=True, help="Only count the rows.")
 def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
     """Delete the rows that match."""
@@ -36,7 +36,7 @@ def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
         rows = count_matching(snapshot, where)
         output.message(f"would delete {rows} of {snapshot.manifest.num_rows} rows", num_deleted_rows=rows, dry_run=True)
         return
-    with output.progress("looking for rows") as progress:
+    with output.progress("searching rows") as progress:
         landed, result = delete_rows(snapshot, where, progress=progress)
     output.message(f"deleted {result['num_deleted_rows']} rows: version {landed.version}", version=landed.version, **result)
 
@@ -55,10 +55,16 @@ def restore(table: Table, output: Output, version: str) -> None:
 
 
 @table_command("compact", versioned=False)
-@click.option("--target-rows", type=int, help="Rows per fragment to aim for; else 1,048,576.")
-@click.option("--max-bytes", type=int, help="Bytes per file at most.")
-@click.option("--max-source-bytes", type=int, help="Read no more than this in one run.")
-@click.option("--deleted-share", type=float, default=0.1, show_default=True, help="Rewrite fragments above this share.")
+@click.option("--target-rows", type=int, help="Target number of rows per fragment; default 1,048,576.")
+@click.option("--max-bytes", type=int, help="Maximum bytes per file.")
+@click.option("--max-source-bytes", type=int, help="Maximum bytes to read in one run.")
+@click.option(
+    "--deleted-share",
+    type=float,
+    default=0.1,
+    show_default=True,
+    help="Rewrite fragments with a larger share of deleted rows.",
+)
 @click.option(
     "--strategy",
     type=click.Choice(["adjacent", "tiered"]),
@@ -66,7 +72,7 @@ def restore(table: Table, output: Output, version: str) -> None:
     show_default=True,
     help="adjacent: merge every small fragment with its neighbours; tiered: rewrite a size tier when it is full.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be rewritten, and why the rest would not.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be rewritten, and why the rest would not.")
 def compact(
     table: Table,
     output: Output,
@@ -103,7 +109,7 @@ def compact(
             dry_run=True,
         )
         if not output.as_json:
-            output.rows(skipped, empty="no fragment is left alone")
+            output.rows(skipped, empty="every fragment would be rewritten")
         return
     with output.progress("compacting") as progress:
         landed, done = compact_files(snapshot, options, progress=progress)
@@ -116,11 +122,16 @@ def compact(
 
 
 @table_command("cleanup", versioned=False)
-@click.option("--older-than", callback=_age, metavar="AGE", help="Versions older than 30m, 12h, 14d, 2w; else 14d.")
-@click.option("--retain", type=int, help="Keep this many of the newest versions.")
-@click.option("--keep-tagged", is_flag=True, help="Keep tagged versions instead of refusing.")
-@click.option("--delete-unverified", is_flag=True, help="Also files of no version that are younger than 7 days.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option(
+    "--older-than",
+    callback=_age,
+    metavar="AGE",
+    help="Minimum age of versions to remove, such as 30m, 12h, 14d or 2w; default 14d.",
+)
+@click.option("--retain", type=int, help="Number of newest versions to keep.")
+@click.option("--keep-tagged", is_flag=True, help="Keep tagged versions instead of failing.")
+@click.option("--delete-unverified", is_flag=True, help="Also remove unreferenced files that are younger than 7 days.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 def cleanup(
     table: Table,
     output: Output,

@@ -22,7 +22,7 @@ from lance_core.errors import InputError
 
 @click.command("job")
 @click.argument("spec")
-@click.option("--commit", is_flag=True, help="Publish at once what the job staged.")
+@click.option("--commit", is_flag=True, help="Publish the staged transaction at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def job(spec: str, commit: bool, as_json: bool) -> None:
     """Run a job SPEC: JSON text, a file that holds it, or - for standard input.
@@ -43,7 +43,9 @@ def job(spec: str, commit: bool, as_json: bool) -> None:
 
 @table_command("commit", versioned=False)
 @click.argument("identities", nargs=-1)
-@click.option("--no-re-execute", is_flag=True, help="Refuse work that another writer made invalid.")
+@click.option(
+    "--no-re-execute", is_flag=True, help="Fail if another writer made the work invalid, instead of re-executing it."
+)
 def commit(table: Table, output: Output, identities: tuple[str, ...], no_re_execute: bool) -> None:
     """Publish staged work: of the IDENTITIES, or all that waits."""
     from lance_core.jobs import api

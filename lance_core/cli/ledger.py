@@ -17,7 +17,7 @@ def ledger() -> None:
 
 
 @table_command("show", versioned=False)
-@click.option("--identity", help="One identity only.")
+@click.option("--identity", help="Only this identity.")
 def show(table: Table, output: Output, identity: str | None) -> None:
     """Which work has landed, in which version, and who had asked for it."""
     from lance_core.commit.record_types import Asked
@@ -50,7 +50,7 @@ def verify(table: Table, output: Output) -> None:
     from lance_core.commit.registry.verify import void_records
 
     found = void_records(table.store())
-    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record counts")
+    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record is valid")
 
 
 @table_command("repair", versioned=False)
@@ -61,7 +61,7 @@ def repair(table: Table, output: Output) -> None:
     store = table.store()
     found = void_records(store)
     set_aside(store, [item.path for item in found])
-    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record counts")
+    output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record is valid")
 
 
 @table_command("forget", versioned=False)
@@ -78,7 +78,9 @@ def forget(table: Table, output: Output, identity: str) -> None:
     if not moved:
         raise NotFoundError(f"the ledger has no record of {identity}", uri=store.uri, cure="See `lance ledger show`.")
     version = None if landing is None else landing.version
-    output.message(f"{identity} is forgotten (it had landed as version {version})", identity=identity, version=version)
+    output.message(
+        f"removed the record of {identity} (it had landed as version {version})", identity=identity, version=version
+    )
 
 
 for _command in (show, verify, repair, forget):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("maintain")
 @click.argument("policy_file", metavar="POLICY", type=click.Path(exists=True, dir_okay=False))
 @click.argument("uris", nargs=-1)
-@click.option("--run", "run_now", is_flag=True, help="Carry the plan out; without it the plan is only printed.")
+@click.option("--run", "run_now", is_flag=True, help="Execute the plan; without this option the plan is only printed.")
 @click.option(
     "-o",
     "--storage-option",
@@ -57,7 +57,7 @@ def _show(output: Output, plan: Plan, done: Sequence[Evidence]) -> None:
     outcome = {(row.uri, row.action): row for row in done}
     output.rows([_line(step, outcome.get((step.uri, step.action))) for step in plan.steps], empty="nothing is due")
     cost = plan.cost
-    click.echo(f"price: {size_text(cost.num_bytes)}, {cost.seconds:.0f} s, {cost.gb_hours:.3f} GB-hours")
+    click.echo(f"cost: {size_text(cost.num_bytes)}, {cost.seconds:.0f} s, {cost.gb_hours:.3f} GB-hours")
     for item in plan.skipped:
         click.echo(f"not done: {item.action} of {item.uri}: {item.reason}")
     for item in plan.alarms:

@@ -16,9 +16,9 @@ from lance_core.cli.table import Table, table_command
 
 
 @table_command("validate")
-@click.option("--shallow", is_flag=True, help="Look at the manifest only; open no files.")
+@click.option("--shallow", is_flag=True, help="Check only the manifest, without opening files.")
 @click.option("--deep", is_flag=True, help="Also read every page, and compare every index with its rows.")
-@click.option("--indices", is_flag=True, help="Compare every index with the rows it covers; reads both whole.")
+@click.option("--indices", is_flag=True, help="Compare every index with the rows it covers, which reads both completely.")
 def validate(table: Table, output: Output, shallow: bool, deep: bool, indices: bool) -> None:
     """Check a version: ids, row counts, every data and deletion file. Exit code 1 names the first thing wrong."""
     from lance_core.dataset.indexing.seal import check_indices
@@ -30,7 +30,7 @@ def validate(table: Table, output: Output, shallow: bool, deep: bool, indices: b
         if indices and not deep:
             check_indices(snapshot, progress=progress)
     output.message(
-        f"version {snapshot.version} of {snapshot.uri} is whole: {snapshot.manifest.num_rows} rows, {opened} files opened",
+        f"version {snapshot.version} of {snapshot.uri} is valid: {snapshot.manifest.num_rows} rows, {opened} files opened",
         version=snapshot.version,
         rows=snapshot.manifest.num_rows,
         files_opened=opened,
@@ -39,7 +39,7 @@ def validate(table: Table, output: Output, shallow: bool, deep: bool, indices: b
 
 
 @table_command("seal-indices")
-@click.option("--name", "names", multiple=True, help="Only this index; may be given again.")
+@click.option("--name", "names", multiple=True, help="Only this index; repeatable.")
 def seal(table: Table, output: Output, names: tuple[str, ...]) -> None:
     """Write checksums for indices that have none (the official library's), after comparing each with its rows."""
     from lance_core.dataset.indexing.seal import seal_indices
@@ -55,14 +55,14 @@ def seal(table: Table, output: Output, names: tuple[str, ...]) -> None:
     type=click.Path(file_okay=False),
     help="Compile into this folder, for any machine of the processor family, to be shipped with an image.",
 )
-@click.option("--cpu", help="With --image: the oldest processor that runs the image, by LLVM's name, such as x86-64-v3.")
+@click.option("--cpu", help="With --image: the oldest processor that runs the image, by its LLVM name, such as x86-64-v3.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def warmup(image: str | None, cpu: str | None, as_json: bool) -> None:
     """Compile all kernels now and keep them on disk, so that no job waits for it later."""
     from lance_core import kernels
 
     if cpu is not None and image is None:
-        raise click.UsageError("--cpu goes with --image")
+        raise click.UsageError("--cpu requires --image")
     settings = {} if image is None else _for_image(image, cpu or _family())
     began = time.monotonic()
     kernels.load_all()
@@ -84,7 +84,7 @@ def _family() -> str:
 def _for_image(folder: str, cpu: str) -> dict[str, str]:
     """Make the folder, set the environment of this process, and return what the image has to set as well."""
     if "numba" in sys.modules:
-        raise click.UsageError("numba is at work in this process already; run the command by itself")
+        raise click.UsageError("numba is already loaded in this process; run the command in a separate process")
     place = Path(folder).absolute()
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o755)

@@ -63,7 +63,7 @@ def versions(table: Table, output: Output) -> None:
 
 
 @table_command("log", versioned=False)
-@click.option("-n", "--number", default=20, show_default=True, help="How many versions, newest first.")
+@click.option("-n", "--number", default=20, show_default=True, help="Number of versions to show, newest first.")
 def log(table: Table, output: Output, number: int) -> None:
     """What was done: the transaction of each version, newest first."""
     from lance_core.dataset.versions.transaction_log import read_log
@@ -86,7 +86,7 @@ def log(table: Table, output: Output, number: int) -> None:
 
 
 @table_command("blame")
-@click.option("--where", help="An SQL filter; without one, all rows.")
+@click.option("--where", help="SQL filter; default is all rows.")
 def blame(table: Table, output: Output, where: str | None) -> None:
     """Which versions wrote the rows, and which dag, run and task asked for them."""
     from lance_core.dataset.query.blame import blame as find
@@ -108,7 +108,7 @@ def blame(table: Table, output: Output, where: str | None) -> None:
 
 
 @table_command("schema")
-@click.option("--ids", is_flag=True, help="Show the format's own fields with their ids.")
+@click.option("--ids", is_flag=True, help="Show the fields of the Lance schema with their ids.")
 def schema(table: Table, output: Output, ids: bool) -> None:
     """The columns."""
     snapshot = table.open()
@@ -122,9 +122,9 @@ def schema(table: Table, output: Output, ids: bool) -> None:
 
 
 @table_command("head")
-@click.option("-n", "--number", default=10, show_default=True, help="How many rows.")
-@click.option("-c", "--columns", help="Names, separated by commas; else all columns.")
-@click.option("--where", help="An SQL filter.")
+@click.option("-n", "--number", default=10, show_default=True, help="Number of rows.")
+@click.option("-c", "--columns", help="Column names, separated by commas; default is all columns.")
+@click.option("--where", help="SQL filter.")
 def head(table: Table, output: Output, number: int, columns: str | None, where: str | None) -> None:
     """The first rows, of all or of those that match."""
     from lance_core.dataset.query.scanner import LanceScanner
@@ -136,7 +136,7 @@ def head(table: Table, output: Output, number: int, columns: str | None, where: 
 
 
 @table_command("count")
-@click.option("--where", help="An SQL filter.")
+@click.option("--where", help="SQL filter.")
 def count(table: Table, output: Output, where: str | None) -> None:
     """How many rows, all or those that match."""
     from lance_core.dataset.query.scanner import LanceScanner

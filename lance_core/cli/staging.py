@@ -96,8 +96,10 @@ def show(table: Table, output: Output, identity: str) -> None:
 
 @table_command("abort", versioned=False)
 @click.argument("identity")
-@click.option("--attempt", help="One attempt only; else all of the identity.")
-@click.option("--certain", is_flag=True, help="You looked: its rows are not in the table, though the history cannot tell.")
+@click.option("--attempt", help="Only this attempt; default is all attempts of the identity.")
+@click.option(
+    "--certain", is_flag=True, help="Confirm that its rows are not in the table, where the history does not show it."
+)
 def abort(table: Table, output: Output, identity: str, attempt: str | None, certain: bool) -> None:
     """Remove the files and the record of attempts that have not landed."""
     from lance_core.commit.staging.abort import abort_attempt
@@ -113,7 +115,7 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 
 @table_command("settle", versioned=False)
 @click.argument("identity")
-@click.option("--version", "landed", type=int, required=True, help="The version its rows came with.")
+@click.option("--version", "landed", type=int, required=True, help="The version that added its rows.")
 def settle(table: Table, output: Output, identity: str, landed: int) -> None:
     """Record that an identity has landed, where the history that would show it is gone and you looked."""
     from lance_core.commit.registry.incarnation import incarnation_of
@@ -125,7 +127,7 @@ def settle(table: Table, output: Output, identity: str, landed: int) -> None:
 
 
 @table_command("gc", versioned=False)
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 def gc(table: Table, output: Output, dry_run: bool) -> None:
     """Remove what dead attempts left: nothing that any version, staged transaction or living lease needs."""
     from lance_core.commit.staging.garbage import collect_garbage
@@ -141,7 +143,7 @@ def gc(table: Table, output: Output, dry_run: bool) -> None:
 
 
 @table_command("repair", versioned=False)
-@click.option("--dry-run", is_flag=True, help="Only name the damaged records.")
+@click.option("--dry-run", is_flag=True, help="Only list the damaged records.")
 def repair(table: Table, output: Output, dry_run: bool) -> None:
     """Set aside records of staged work that nobody can read, so that they are in nobody's way."""
     from lance_core.commit.registry.verify import damaged_records, set_aside

@@ -92,7 +92,7 @@ def table_command(name: str, *, versioned: bool = True) -> Callable[[Callable[..
                 "version_or_tag",
                 metavar="N|TAG",
                 callback=_version,
-                help="Version or tag; else the newest.",
+                help="Version or tag; default is the newest version.",
             )(command)
         command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
         command = click.option(

@@ -23,14 +23,14 @@ TIMED_OUT = 3
 
 
 @table_command("wait", versioned=False)
-@click.option("--version", "version", type=int, help="Until the table has this version or a later one.")
-@click.option("--changed-since", type=int, help="Until its version is another than this.")
-@click.option("--rows", type=int, help="Until it has so many rows (with --where: that match).")
-@click.option("--where", help="An SQL filter for --rows.")
-@click.option("--tag", help="Until this tag exists.")
-@click.option("--staged-drained", is_flag=True, help="Until no staged transaction waits.")
-@click.option("--timeout", type=float, default=None, help="Seconds to wait at most; else for ever.")
-@click.option("--interval", type=float, default=2.0, show_default=True, help="Seconds between two looks.")
+@click.option("--version", "version", type=int, help="Wait until the table has this version or a later one.")
+@click.option("--changed-since", type=int, help="Wait until its version differs from this one.")
+@click.option("--rows", type=int, help="Wait until it has this many rows (with --where: matching rows).")
+@click.option("--where", help="SQL filter for --rows.")
+@click.option("--tag", help="Wait until this tag exists.")
+@click.option("--staged-drained", is_flag=True, help="Wait until no staged transaction is left.")
+@click.option("--timeout", type=float, default=None, help="Maximum seconds to wait; default is no limit.")
+@click.option("--interval", type=float, default=2.0, show_default=True, help="Seconds between two checks.")
 def wait(table: Table, output: Output, timeout: float | None, interval: float, **wanted: object) -> None:
     """Wait until a table is as it should be; exit code 3 when the time runs out. A table may not exist yet."""
     conditions = _conditions(**wanted)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def _conditions(
     if staged_drained:
         found.append(StagedDrained())
     if not found:
-        raise click.UsageError("say what to wait for: --version, --changed-since, --rows, --tag or --staged-drained")
+        raise click.UsageError("pass a condition: --version, --changed-since, --rows, --tag or --staged-drained")
     return found
 
 

@@ -200,7 +200,7 @@ def checked_identity(identity: str) -> str:
     """The identity, when it can be a file name; InputError otherwise."""
     if not _NAME.fullmatch(identity):
         raise InputError(
-            f"identity {identity!r} cannot name a record",
+            f"identity {identity!r} cannot be used in the name of a record",
             cure="Use a uuid, or up to 128 letters, digits, dots, dashes and underscores.",
         )
     return identity
@@ -210,5 +210,5 @@ def _checked_attempt(attempt: str | None) -> str:
     if attempt is None:
         return new_attempt()
     if not _ATTEMPT.fullmatch(attempt):
-        raise InputError(f"attempt {attempt!r} is not 16 hex digits", cure="Take it from `begin_attempt`.")
+        raise InputError(f"attempt {attempt!r} is not 16 hex digits", cure="Pass the attempt that `begin_attempt` returned.")
     return attempt

@@ -209,7 +209,7 @@ def _shown(value: Any) -> str:
 
 _SCALARS: Mapping[Any, tuple[typing.Callable[[Any], bool], str]] = {
     str: (lambda value: isinstance(value, str), "text"),
-    int: (_is_count, "a whole number from 0 to 2^64-1"),
+    int: (_is_count, "an integer from 0 to 2^64-1"),
     float: (_is_number, "a number"),
-    bool: (lambda value: isinstance(value, bool), "true or false"),
+    bool: (lambda value: isinstance(value, bool), "a boolean"),
 }

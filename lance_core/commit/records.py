@@ -47,9 +47,9 @@ def read_record(store: Store, path: str) -> Record | None:
 def decode_record(data: bytes, *, where: str) -> Record:
     """The record in some bytes. CorruptFileError for anything that is not a small JSON object."""
     if len(data) > MAX_RECORD_SIZE:
-        raise CorruptFileError(f"{where} has {len(data)} bytes, a record has at most {MAX_RECORD_SIZE}")
+        raise CorruptFileError(f"{where} has {len(data)} bytes, the limit for a record is {MAX_RECORD_SIZE}")
     if _is_deep(data):
-        raise CorruptFileError(f"{where} is nested more than {_MAX_DEPTH} levels deep, which no record is")
+        raise CorruptFileError(f"{where} is nested more than {_MAX_DEPTH} levels deep")
     try:
         record = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -80,7 +80,7 @@ _TOKENS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def write_record(store: Store, path: str, record: Record) -> None:

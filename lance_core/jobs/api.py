@@ -95,7 +95,7 @@ def find_done(spec: JobSpec, *, options: Options) -> Found | None:
     done = lifecycle.find_done(open_store(spec.uri, options), spec)
     if done is None:
         return None
-    reason = "is staged already and waits for its commit" if done.version is None else f"landed as version {done.version}"
+    reason = "is already staged and waits for its commit" if done.version is None else f"landed as version {done.version}"
     return Found(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
 
 
@@ -132,7 +132,7 @@ def raise_failure(spec: JobSpec, *, options: Options) -> None:
     raise failure or RetryableConflictError(
         f"the Spark job that stages {spec.identity} ended without a result or an error",
         uri=spec.uri,
-        cure="Its own log says more; the next try stages it again.",
+        cure="Read the log of the Spark job; the next try stages it again.",
     )
 
 
@@ -143,7 +143,7 @@ def read_result(spec: JobSpec, *, options: Options) -> dict[str, Any]:
         raise RetryableConflictError(
             f"the job ended without an error, but {spec.identity} is not staged at {spec.uri}",
             uri=spec.uri,
-            cure="It may have been aborted meanwhile; the next try stages it again.",
+            cure="It may have been aborted in the meantime; the next try stages it again.",
         )
     return found.reference
 

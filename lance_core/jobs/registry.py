@@ -124,7 +124,7 @@ def refresh_of(spec: JobSpec) -> Callable[..., Any] | None:
 def spec_from_plain(data: object) -> JobSpec:
     """The spec of any kind from JSON data. InputError for an unknown kind or key."""
     if not isinstance(data, Mapping):
-        raise InputError(f"a job spec is a JSON object, got {type(data).__name__}")
+        raise InputError(f"a job spec must be a JSON object, got {type(data).__name__}")
     kind = data.get("kind")
     row = KINDS.get(str(kind))
     if row is None:

@@ -96,4 +96,4 @@ def step_from_dict(plain: Mapping[str, Any]) -> Step:
         values = {name: plain[name] for name in Step.__dataclass_fields__}
         return replace(Step(**values), cost=Cost(**values["cost"]))
     except (KeyError, TypeError) as error:
-        raise InputError(f"not a maintenance step: {error!r}", cure="Pass what Step.to_dict returned.") from None
+        raise InputError(f"not a maintenance step: {error!r}", cure="Pass the result of Step.to_dict.") from None

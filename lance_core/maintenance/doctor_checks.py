@@ -47,7 +47,7 @@ def small_fragments(patient: Patient) -> Iterator[Finding]:
     if full:
         count = sum(tier.fragments for tier in full)
         yield Finding(
-            code="small-fragments", severity="warning", title="Many small fragments have gathered",
+            code="small-fragments", severity="warning", title="The table has many small fragments",
             size=count, unit="fragments",
             cost="Each fragment costs an open file and a request in every scan and look-up.",
             cure=f"lance compact {patient.uri} --strategy tiered",
@@ -62,7 +62,7 @@ def deleted_rows(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             code="deleted-rows", severity="warning", title="Many rows are deleted but not removed",
             size=round(100 * seen.deleted_share, 1), unit="percent of all rows",
-            cost="Scans read the deleted rows and drop them; their bytes stay.",
+            cost="Scans read the deleted rows and drop them; their bytes stay in the store.",
             cure=f"lance compact {patient.uri} --deleted-share {patient.levels.max_deleted_share}",
         )  # fmt: skip
 
@@ -113,7 +113,7 @@ def dead_attempts(patient: Patient) -> Iterator[Finding]:
     dead = [entry for entry in patient.staged if entry.state == "expired"]
     if dead:
         yield Finding(
-            code="dead-attempts", severity="warning", title="Attempts died and left files",
+            code="dead-attempts", severity="warning", title="Dead attempts left files",
             size=len(dead), unit="attempts", cost="Their files take up space.",
             cure=f"lance staged gc {patient.uri}", details={"identities": [entry.identity for entry in dead[:20]]},
         )  # fmt: skip
@@ -124,7 +124,7 @@ def dead_attempts(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             code="forgotten-staged-work", severity="warning", title="Staged work was never committed",
             size=len(old), unit="transactions",
-            cost="Readers do not see these rows, cleanup keeps the versions that the work was planned on.",
+            cost="Readers do not see these rows, and cleanup keeps the versions on which the work was planned.",
             cure=f"lance staged list {patient.uri}, then commit or abort each",
             details={"identities": [entry.identity for entry in old[:20]]},
         )  # fmt: skip
@@ -159,7 +159,7 @@ def short_retention(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             code="short-retention", severity="error", title="Automatic cleanup is faster than staged work",
             size=round(keep), unit="seconds of retention",
-            cost="Other libraries remove the versions that staged work needs; it then has to be staged again.",
+            cost="Other libraries remove versions that staged work needs, so it must be staged again.",
             cure=f'lance_core.dataset("{patient.uri}").optimize.disable_auto_cleanup(), and use LanceCleanupOperator',
             details={"oldest_staged_seconds": round(oldest)},
         )  # fmt: skip
@@ -171,16 +171,16 @@ def old_layout(patient: Patient) -> Iterator[Finding]:
     old = sum((parsed := naming.parse_manifest_name(name)) is not None and parsed[1] is NamingScheme.V1 for name in names)
     if old and len(names) >= 10:
         yield Finding(
-            code="old-manifest-names", severity="note", title="Manifests have names of the first scheme",
+            code="old-manifest-names", severity="note", title="Manifests use the V1 naming scheme",
             size=old, unit="manifests", cost="Finding the newest version lists all of them.",
             cure=f'lance_core.dataset("{patient.uri}").migrate_manifest_paths_v2()',
         )  # fmt: skip
     if patient.snapshot.manifest.file_version.is_legacy:
         yield Finding(
-            code="legacy-files", severity="note", title="Data files are of version 0.1",
+            code="legacy-files", severity="note", title="Data files have version 0.1",
             size=len(patient.snapshot.manifest.fragments), unit="fragments",
             cost="Scans are slower, and files larger, than with version 2.1.",
-            cure="Write the table anew with data_storage_version='2.1'.",
+            cure="Rewrite the table with data_storage_version='2.1'.",
         )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def large_manifest(patient: Patient) -> Iterator[Finding]:
     if newest.size > MANIFEST_BYTES:
         yield Finding(
             code="large-manifest", severity="warning", title="The manifest is large",
-            size=newest.size, unit="bytes", cost="Each open reads it whole, and each commit writes it anew.",
+            size=newest.size, unit="bytes", cost="Each open reads the whole manifest, and each commit rewrites it.",
             cure=f"lance compact {patient.uri}, with a larger --target-rows",
         )  # fmt: skip
 
@@ -202,9 +202,9 @@ def conflicts(patient: Patient) -> Iterator[Finding]:
     if len(judged) >= MIN_VERSIONS_FOR_CONFLICTS and len(late) > CONFLICT_SHARE * len(judged):
         pairs = Counter(str(entry.operation) for entry in late)
         yield Finding(
-            code="hot-conflicts", severity="note", title="Writers often meet each other",
+            code="hot-conflicts", severity="note", title="Writers often conflict",
             size=len(late), unit=f"of the last {len(judged)} versions",
-            cost="Each of these commits was rebased or done again.",
+            cost="Each of these commits was rebased or re-executed.",
             cure="Put the commits of the table into one pool (python -m airflow_lance.pools URI).",
             details={"operations": dict(pairs)},
         )  # fmt: skip
@@ -221,7 +221,7 @@ def damage(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             code="damaged", severity="error", title="The newest version is damaged",
             size=len(messages), unit="findings", cost=messages[0],
-            cure=f"lance restore {patient.uri} VERSION (an older version that `lance validate --deep` calls whole)",
+            cure=f"lance restore {patient.uri} VERSION (an older version that passes `lance validate --deep`)",
             details={"findings": messages[:MOST_DAMAGES]},
         )  # fmt: skip
 

@@ -76,7 +76,7 @@ class Erasure:
 def erase(erasure: Erasure, *, options: Mapping[str, Any]) -> dict[str, Any]:
     """Carry it out; the report, unsigned. InputError for an empty filter, and whatever deleting and cleaning up raise."""
     if not erasure.predicate.strip():
-        raise InputError("erasure: predicate is empty", cure="Say which rows are to be erased.")
+        raise InputError("erasure: predicate is empty", cure="Pass an SQL filter of the rows to erase.")
     identity = erasure.identity or random_identity()
     store = api.open_store(erasure.uri, options)
     done: list[dict[str, Any]] = []
@@ -169,13 +169,13 @@ def _of_line(root: Store, line: str, predicate: str, options: Mapping[str, str])
         try:
             rows = _physical_rows(snapshot, predicate, counted)
         except LanceError as error:
-            yield Holder(line, "version", str(number), None, f"it cannot be judged: {error}")
+            yield Holder(line, "version", str(number), None, f"it cannot be checked: {error}")
             continue
         if rows:
             yield Holder(line, "version", str(number), rows, _why(root, line, number, newest=max(numbers)))
     for entry in store.list(f"{DATA}/"):
         if entry.path not in referenced:
-            yield Holder(line, "file", entry.path, None, "no version refers to it; a writer may be at work")
+            yield Holder(line, "file", entry.path, None, "no version refers to it; a writer may be active")
     for staged in list_staged(store):
         yield Holder(line, "staged", f"{staged.identity}.{staged.attempt}", None, "staged work that has not landed")
     for number, uri in cloned_versions(store, options).items():
@@ -206,4 +206,8 @@ def _why(root: Store, line: str, number: int, *, newest: int) -> str:
     tags = [tag.name for tag in list_tags(root).values() if (tag.branch or MAIN) == line and tag.version == number]
     if tags:
         return f"kept by the tag {', '.join(tags)}"
-    return "the newest version: rows came meanwhile" if number == newest else "kept by a cleanup: a branch or clone reads it"
+    return (
+        "the newest version: rows were added in the meantime"
+        if number == newest
+        else "kept by the cleanup, because a branch or clone reads it"
+    )

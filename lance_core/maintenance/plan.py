@@ -124,7 +124,7 @@ def _due(seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates
         if step is None:
             skipped.append(Skipped(seen.uri, action, reason))
         elif now - seen.written_at < policy.budget.backoff_seconds and action != "gc":
-            skipped.append(Skipped(seen.uri, action, "the foreground committed a moment ago"))
+            skipped.append(Skipped(seen.uri, action, "another writer committed a moment ago"))
         else:
             due.append(step)
     return due, skipped
@@ -138,7 +138,7 @@ def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step |
     crowded = seen.num_fragments / allowed
     urgency = max(crowded, seen.deleted_share / max(levels.max_deleted_share, 1e-9))
     if urgency < DUE_AT:
-        return None, f"{seen.num_fragments} of {allowed:.0f} fragments that the levels allow"
+        return None, f"{seen.num_fragments} fragments, the levels allow {allowed:.0f}"
     read, written = rates.bytes_of("compact", seen.bytes_in), rates.bytes_of("compact", seen.bytes_out)
     cost = Cost(read, written, rates.seconds("compact", read))
     reason = f"{seen.fragments_in} fragments become {seen.fragments_out}; {seen.deleted_share:.0%} of the rows are deleted"
@@ -170,9 +170,12 @@ def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tup
 def _cleanup(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
     limit = rule.levels.max_versions
     if seen.num_versions <= limit or not seen.expired_versions:
-        return None, f"{seen.num_versions} versions, of which {seen.expired_versions} may go; cleanup is due above {limit}"
+        return (
+            None,
+            f"{seen.num_versions} versions, of which {seen.expired_versions} may be removed; cleanup is due above {limit}",
+        )
     cost = Cost(seen.expired_manifest_bytes, 0, rates.seconds("cleanup", seen.expired_versions))
-    reason = f"{seen.expired_versions} of {seen.num_versions} versions may go"
+    reason = f"{seen.expired_versions} of {seen.num_versions} versions may be removed"
     urgency = seen.num_versions / limit
     return _step(seen, "cleanup", reason, seen.expired_versions / 10, urgency, cost, float(seen.expired_versions)), ""
 
@@ -231,7 +234,7 @@ def _within_budget(ranked: Sequence[Step], policy: Policy, spent: Cost) -> tuple
         over = next((name for limit, value, name in bounds if limit is not None and value > limit), None)
         # Housekeeping frees space and costs next to nothing: a spent budget never stops it.
         if over is not None and step.action not in ("cleanup", "gc"):
-            postponed.append(Skipped(step.uri, step.action, f"today's budget of {over} does not reach"))
+            postponed.append(Skipped(step.uri, step.action, f"today's budget of {over} is not sufficient"))
             continue
         chosen.append(step)
         total = after
@@ -247,6 +250,8 @@ def _alarms(seen: Observation, rule: TablePolicy, now: float, last: Mapping[str,
     since = last.get(seen.uri)
     if since is not None and now - since > limit:
         return [
-            Skipped(seen.uri, "deadline", f"not looked after for {(now - since) / 3600:.1f} h, at most {limit / 3600:.1f} h")
+            Skipped(
+                seen.uri, "deadline", f"not maintained for {(now - since) / 3600:.1f} h, the limit is {limit / 3600:.1f} h"
+            )
         ]
     return []

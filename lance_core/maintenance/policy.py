@@ -53,7 +53,7 @@ class ServiceLevels:
     def __post_init__(self) -> None:
         for name in ("max_deleted_share", "max_unindexed_share"):
             if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is a share between 0 and 1, got {getattr(self, name)}")
+                raise InputError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
         for name in ("max_versions", "keep_versions", "target_rows_per_fragment"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -143,10 +143,12 @@ class TableRule:
 
     def __post_init__(self) -> None:
         if not any((self.match, self.conn_id, self.namespace, self.asset)):
-            raise InputError("a rule names no tables", cure='Give match, conn_id, namespace or asset; match: "*" is all.')
+            raise InputError(
+                "a rule selects no tables", cure='Set match, conn_id, namespace or asset; match: "*" selects all tables.'
+            )
         unknown = sorted(set(self.steps or ()) - set(STEPS))
         if unknown:
-            raise InputError(f"unknown step {unknown[0]!r}", cure=f"Use some of {', '.join(STEPS)}.")
+            raise InputError(f"unknown step {unknown[0]!r}", cure=f"Known steps: {', '.join(STEPS)}.")
         replace(ServiceLevels(), **_levels(self.levels))
 
     def covers(self, table: ManagedTable, base_uri: str) -> bool:
@@ -190,7 +192,7 @@ class Policy:
     def __post_init__(self) -> None:
         if not self.base_uri:
             raise InputError(
-                "a policy needs a base_uri", cure="Name the folder that the tables, and the evidence, are below."
+                "a policy needs a base_uri", cure="Set base_uri to the folder that contains the tables and the evidence."
             )
 
     @property

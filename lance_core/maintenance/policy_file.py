@@ -109,5 +109,5 @@ def _yaml() -> Any:
         return import_module("yaml")
     except ImportError:
         raise InputError(
-            "reading a policy file needs PyYAML", cure="pip install PyYAML, or build a Policy in Python."
+            "reading a policy file needs PyYAML", cure="Run pip install PyYAML, or build a Policy in Python."
         ) from None

@@ -31,7 +31,7 @@ def parse_size(value: object) -> int:
         return int(value)
     found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
     if found is None or found.group(2).lower() not in _UNITS:
-        raise InputError(f"{value!r} is not a size", cure='Write bytes, or a text such as "64 MiB" or "1.5 GB".')
+        raise InputError(f"{value!r} is not a size", cure='Write bytes, or a string such as "64 MiB" or "1.5 GB".')
     return int(float(found.group(1)) * _UNITS[found.group(2).lower()])
 
 
@@ -41,7 +41,7 @@ def parse_duration(value: object) -> float:
         return float(value)
     found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
     if found is None or found.group(2).lower() not in _SECONDS:
-        raise InputError(f"{value!r} is not a duration", cure='Write seconds, or a text such as "30m", "36h" or "14d".')
+        raise InputError(f"{value!r} is not a duration", cure='Write seconds, or a string such as "30m", "36h" or "14d".')
     return float(found.group(1)) * _SECONDS[found.group(2).lower()]
 
 
@@ -49,7 +49,7 @@ def parse_hours(value: object) -> tuple[int, int]:
     """Return begin and end as seconds of a day (UTC). The end may be before the begin: the span wraps around midnight."""
     found = _HOURS.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise InputError(f"{value!r} is not a span of a day", cure='Write it as "22:00-06:00" (UTC).')
+        raise InputError(f"{value!r} is not a time range within a day", cure='Write it as "22:00-06:00" (UTC).')
     begin_hour, begin_minute, end_hour, end_minute = map(int, found.groups())
     return begin_hour * 3600 + begin_minute * 60, (end_hour * 3600 + end_minute * 60) % 86400
 

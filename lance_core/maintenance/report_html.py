@@ -114,7 +114,7 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Any]], numbers: frozens
 
 def _findings(report: TableReport) -> str:
     if not report.findings:
-        return "The table is healthy as far as was looked."
+        return "The table is healthy, as far as it was checked."
     return "".join(
         f'<p><b class="{item.severity}">{escape(item.severity)}: {escape(item.title)}</b> '
         f"({item.size:,g} {escape(item.unit)})<br>{escape(item.cost)}<br><code>{escape(item.cure)}</code></p>"

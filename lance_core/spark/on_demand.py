@@ -59,10 +59,10 @@ class OnDemandSpark(LocalRunner):
                 self._is_ours = self._session is None
                 self._session = self._session or _start(SparkSession.builder)
             except Exception as error:
-                text = f"columns of Spark must be filled in, and no Spark starts here: {type(error).__name__}: {error}"
+                text = f"columns must be computed by Spark, but Spark cannot be started: {type(error).__name__}: {error}"
                 raise InputError(
                     text.split("\n", 1)[0],
-                    cure="Install pyspark and Java where commits run, or write the columns in Lance's own SQL.",
+                    cure="Install pyspark and Java where commits run, or write the columns as Lance SQL expressions.",
                 ) from error
         return self._session
 

@@ -65,12 +65,14 @@ def parse_options(options: Mapping[str, Any]) -> SourceOptions:
                 f"unknown option {name!r} of the lance source", cure=f"Did you mean {' or '.join(near)}?" if near else None
             )
     if not values.get("uri"):
-        raise InputError("the lance source needs the table's uri", cure='Give it: .load("s3://bucket/table.lance").')
+        raise InputError("the lance source needs the table's uri", cure='Pass it: .load("s3://bucket/table.lance").')
     if "asof" in values and "version" in values:
-        raise InputError("give version, tag or asof, not several of them")
+        raise InputError("version, tag and asof cannot be combined")
     if "branch" in values:
         if "asof" in values or isinstance(values.get("version"), str):
-            raise InputError("a branch goes with version, not with tag or asof", cure="A tag says its branch by itself.")
+            raise InputError(
+                "branch cannot be combined with tag or asof", cure="A tag already refers to a version of its branch."
+            )
         values["version"] = (values["branch"], values.get("version"))
     return SourceOptions(storage=storage, **values)
 

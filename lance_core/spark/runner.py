@@ -95,7 +95,7 @@ class SparkRunner(Runner):
     def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """The partitions of the source through `work`; raises what a task refused, or what Spark raised."""
         if not isinstance(source, SparkRows):
-            raise TypeError(f"not a source of the Spark runner: {type(source).__name__}")
+            raise TypeError(f"the Spark runner cannot read a source of type {type(source).__name__}")
         rows_of, what = source.frame, work
         if source.direct is not None and not (shape.repartition and shape.num_partitions is not None):
             rows_of, what = self.open_tasks(len(source.direct.tasks)).frame, wrap(source.direct, work)

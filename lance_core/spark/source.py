@@ -48,7 +48,9 @@ class LanceSource(DataSource):
             return spark_schema(schema)
         absent = [name for name in self._parsed.columns if name not in schema.names]
         if absent:
-            raise InputError(f"no column {absent[0]!r} in {self._parsed.uri}", cure=f"It has {', '.join(schema.names)}.")
+            raise InputError(
+                f"no column {absent[0]!r} in {self._parsed.uri}", cure=f"Its columns: {', '.join(schema.names)}."
+            )
         return spark_schema(pa.schema([schema.field(name) for name in self._parsed.columns]))
 
     def reader(self, schema: Any) -> LanceReader:
@@ -58,7 +60,7 @@ class LanceSource(DataSource):
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         """Refused: Spark tells such a writer neither the query nor, while rows are written, the batch."""
         raise InputError(
-            "the lance source cannot be a streaming sink by itself",
+            "the lance source cannot be used directly as a streaming sink",
             cure="Use stream.writeStream.foreachBatch(lance_core.spark.streaming.batches_into(uri)).",
         )
 

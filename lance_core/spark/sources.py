@@ -52,7 +52,7 @@ def evaluate_sql(frame: Any, kept: str, columns: Mapping[str, str]) -> Any:
         _ = found.schema  # Spark Connect analyses no earlier
     except (AnalysisException, ParseException) as error:
         text = str(error).strip().split("\n", 1)[0]
-        raise InputError(f"Spark refuses the expressions of {', '.join(columns)}: {text}") from None
+        raise InputError(f"Spark rejected the expressions of {', '.join(columns)}: {text}") from None
     return found
 
 
@@ -65,7 +65,7 @@ def as_input_error(error: BaseException, spec: SourceSpec) -> InputError | None:
     from pyspark.errors import AnalysisException, ParseException
 
     if "[DATA_SOURCE_NOT_FOUND]" in str(error):  # arrives as a bare Java error
-        return InputError(f"source format {spec.format!r} is not known to this Spark", cure="Add its package to the job.")
+        return InputError(f"this Spark does not know the source format {spec.format!r}", cure="Add its package to the job.")
     if not isinstance(error, (AnalysisException, ParseException)):
         return None
     condition = _condition(error)
@@ -75,8 +75,8 @@ def as_input_error(error: BaseException, spec: SourceSpec) -> InputError | None:
         return SourceMissingError(f"source path {path} does not exist", uri=path)
     if condition == "UNABLE_TO_INFER_SCHEMA" and spec.paths:
         paths = ", ".join(spec.paths)
-        return SourceMissingError(f"source path {paths} holds no file", uri=paths)
-    return InputError(f"the source ({spec.describe()}) is refused by Spark: {text}")
+        return SourceMissingError(f"source path {paths} contains no file", uri=paths)
+    return InputError(f"the source ({spec.describe()}) was rejected by Spark: {text}")
 
 
 def _condition(error: Any) -> str:

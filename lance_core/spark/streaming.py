@@ -76,6 +76,6 @@ def query_id_of(session: Any) -> str:
         return str(uuids.UUID(str(found)))
     except ValueError:
         raise InputError(
-            "the id of the streaming query is not known here",
+            "the id of the streaming query is unknown",
             cure='Name the query: batches_into(uri, query="events").',
         ) from None

@@ -100,7 +100,7 @@ def _spec_text(arguments: Sequence[str] | None) -> str:
     parsed = parser.parse_args(arguments)
     given = parsed.spec or parsed.json
     if not given:
-        raise InputError("no job spec was given", cure="Pass it as JSON, as a file, or as env:NAME.")
+        raise InputError("no job spec was passed", cure="Pass it as JSON, as a file, or as env:NAME.")
     if given.lstrip().startswith("{"):
         return str(given)
     if given.startswith("env:"):

@@ -59,7 +59,7 @@ def _arrow_type(kind: Any, path: str) -> Any:
     if hasattr(kind, "sqlType"):  # a user-defined type arrives as what it is made of
         return _arrow_type(kind.sqlType(), path)
     raise SchemaMismatchError(
-        f"column {path!r} has the Spark type {kind.simpleString()}, which Spark does not hand to Python",
+        f"column {path!r} has the Spark type {kind.simpleString()}, which Spark does not pass to Python",
         cure="Cast it in the source.",
     )
 
@@ -102,7 +102,7 @@ def _spark_type(kind: Any, types: Any, path: str) -> Any:
     for test, make in _TO_SPARK:
         if test(kind):
             return make(kind, types, path)
-    raise SchemaMismatchError(f"column {path!r} of type {kind} has no Spark type", cure="Leave it out of the select.")
+    raise SchemaMismatchError(f"column {path!r} of type {kind} has no Spark type", cure="Exclude it from the select.")
 
 
 def _integer(kind: Any, types: Any, _: str) -> Any:

@@ -90,7 +90,7 @@ def test_other_work_is_refused_with_the_cure_when_a_person_clears_it(tmp_path: P
     make = operators[kind]
     version = execute(make(), publishes=True)["version"]
     assert _outcome(execute(make(), publishes=True)) == "already_landed"
-    with pytest.raises(AirflowFailException, match=r"a person cleared its task.*on_clear=.again.") as refusal:
+    with pytest.raises(AirflowFailException, match=r"its task was cleared.*on_clear=.again.") as refusal:
         execute(make(), publishes=True, cleared_after=1)
     assert f"version {version}" in str(refusal.value)
     assert lance.dataset(uri).version == version
@@ -113,7 +113,7 @@ def test_another_spec_under_the_same_task_instance_is_named_with_both_askers(tmp
     """The list that a task is mapped over changed between two tries: index 0 has other work now."""
     uri = make_table(tmp_path / "t.lance", 0)
     execute(_append(uri, rows(100, name="a")), publishes=True, map_index=0)
-    with pytest.raises(AirflowFailException, match=r"other work: digest \w+, asked by .*; now digest \w+, asked by"):
+    with pytest.raises(AirflowFailException, match=r"its work differs: digest \w+ of .*, now digest \w+ of"):
         execute(_append(uri, rows(200, name="b")), publishes=True, map_index=0)
     assert ids(uri) == [*range(10), *range(100, 110)]
     assert _outcome(execute(_append(uri, rows(100, name="a")), publishes=True, map_index=1)) == "landed"
@@ -226,7 +226,7 @@ def test_maintenance_is_done_again_where_a_person_says_so(tmp_path: Path, kind: 
         "index": lambda **more: LanceBuildIndexOperator(column="id", index_type="BTREE", **shared, **more),
     }
     execute(makers[kind](), publishes=True)
-    with pytest.raises(AirflowFailException, match="a person cleared its task"):
+    with pytest.raises(AirflowFailException, match="its task was cleared"):
         execute(makers[kind](), publishes=True, cleared_after=1)
     if kind == "columns":
         lance.dataset(uri).drop_columns(["twice"])

@@ -185,7 +185,7 @@ def test_references_are_flattened_and_checked() -> None:
     assert list(staged_references([one, None, [two, None]])) == [one, two]
     assert list(staged_references(one)) == [one]
     assert list(staged_references(None)) == []
-    with pytest.raises(InputError, match="has a uri and an identity"):
+    with pytest.raises(InputError, match="needs a uri and an identity"):
         list(staged_references([{"version": 3}]))
     with pytest.raises(InputError, match="got int"):
         list(staged_references([3]))
@@ -195,7 +195,7 @@ def test_a_commit_is_of_one_table() -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     commit = LanceCommitOperator(task_id="c", staged=[{"uri": "/a", "identity": "1"}, {"uri": "/b", "identity": "2"}])
-    with pytest.raises(AirflowFailException, match="one commit task publishes to one table"):
+    with pytest.raises(AirflowFailException, match="a commit task publishes to one table"):
         commit.execute({})  # type: ignore[typeddict-item]
 
 

@@ -43,7 +43,7 @@ def test_cleanup_spares_tags_and_staged_work(uri: str) -> None:
 
 def test_tags(uri: str) -> None:
     assert execute(LanceTagOperator(task_id="t", uri=uri, tag="golden"))["version"] == 3
-    with pytest.raises(AirflowFailException, match="stands for version 3"):
+    with pytest.raises(AirflowFailException, match="refers to version 3"):
         execute(LanceTagOperator(task_id="t", uri=uri, tag="golden", action="create", version=2))
     assert lance.dataset(uri, version="golden").version == 3
     assert execute(LanceTagOperator(task_id="t", uri=uri, tag="golden", action="delete"))["before"] == 3

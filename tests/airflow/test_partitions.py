@@ -77,7 +77,7 @@ def test_a_table_that_is_not_there_lacks_all(tmp_path: Path) -> None:
 
 def test_arguments_are_checked_when_the_dag_is_parsed(tmp_path: Path) -> None:
     for arguments in ({}, {"keys": ["1"], "start": "2013-01-01", "end": "2013-01-02"}, {"start": "2013-01-01"}):
-        with pytest.raises(InputError, match="give keys, or start and end"):
+        with pytest.raises(InputError, match="either keys, or start and end"):
             LancePartitionsSensor(task_id="w", uri=str(tmp_path), column="day", **arguments)
     with pytest.raises(InputError, match="step must be one of"):
         LancePartitionsSensor(task_id="w", uri=str(tmp_path), column="day", start="1", end="2", step="week")  # type: ignore[arg-type]

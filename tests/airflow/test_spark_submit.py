@@ -118,7 +118,7 @@ def test_cluster_mode_on_a_local_master_is_refused_beforehand(
     fake_spark: Path, connection: Callable[[str, str], None]
 ) -> None:
     connection("lacking", json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "cluster"}}))
-    with pytest.raises(InputError, match=r"'cluster' does not go with master .* Use deploy mode 'client'"):
+    with pytest.raises(InputError, match=r"'cluster' cannot be combined with master .* Use deploy mode 'client'"):
         _submit("lacking")
     assert not fake_spark.exists(), "nothing was started"
 

@@ -30,7 +30,7 @@ def other_column(batch: pa.RecordBatch) -> pa.RecordBatch:
     ("name", "message"),
     [
         ("too_few", r"test_user_functions:too_few gave 9 rows for a batch of 10\. Return one row for each row"),
-        ("other_column", r"test_user_functions:other_column gave the columns double where twice were expected"),
+        ("other_column", r"test_user_functions:other_column returned the columns double, but twice were expected"),
     ],
 )
 def test_a_function_that_computes_columns(tmp_path: Path, name: str, message: str) -> None:

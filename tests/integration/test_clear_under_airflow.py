@@ -13,7 +13,7 @@ import pytest
 from airflow_stack import AirflowStack
 
 DAG = "lance_clears"
-FAILURE = "a person cleared its task"
+FAILURE = "its task was cleared"
 
 
 def _make_parts(folder: Path) -> Path:

@@ -100,7 +100,7 @@ def test_the_budget_postpones_work_but_never_housekeeping(tmp_path: Path) -> Non
     chosen = policy(tmp_path, budget=Budget(bytes_per_day=10, backoff_seconds=0))
     plan = plan_for(chosen, uri)
     assert [step.action for step in plan.steps] == ["cleanup"]
-    assert ("compact", "today's budget of bytes does not reach") in [(item.action, item.reason) for item in plan.skipped]
+    assert ("compact", "today's budget of bytes is not sufficient") in [(item.action, item.reason) for item in plan.skipped]
     free = policy(tmp_path, budget=Budget(bytes_per_day=10**9, backoff_seconds=0))
     assert [step.action for step in plan_for(free, uri, spent=Cost(10**9)).steps] == ["cleanup"]
 
@@ -110,7 +110,7 @@ def test_the_foreground_goes_first(tmp_path: Path) -> None:
     chosen = policy(tmp_path, budget=Budget(backoff_seconds=3600))
     plan = plan_for(chosen, uri)
     assert plan.steps == ()
-    assert "the foreground committed a moment ago" in {item.reason for item in plan.skipped}
+    assert "another writer committed a moment ago" in {item.reason for item in plan.skipped}
 
 
 def test_quiet_hours_start_nothing(tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ def test_spark_evaluates_and_the_commit_fills_in(spark: Any, uri: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a": "nope + 1"}, "Spark refuses the expressions of a: .*nope"),
-        ({"a": "id +"}, "Spark refuses the expressions of a"),
-        ({"a": "explode(array(1, 2))"}, "more of them than went in"),
+        ({"a": "nope + 1"}, "Spark rejected the expressions of a: .*nope"),
+        ({"a": "id +"}, "Spark rejected the expressions of a"),
+        ({"a": "explode(array(1, 2))"}, "more rows than they received"),
         ({"a": "sum(id)"}, "Spark refuses"),
     ],
 )

@@ -28,7 +28,7 @@ class Counting:
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         rows = sum(batch.num_rows for batch in batches)
         if partition == 1 and self.fail == "input":
-            raise SchemaMismatchError("column 'x' may not hold nulls", uri="/t")
+            raise SchemaMismatchError("column 'x' is not nullable", uri="/t")
         if partition == 1 and self.fail == "store" and not Path(self.once).exists():
             Path(self.once).touch()
             raise StoreError("throttled")
@@ -92,7 +92,7 @@ def test_a_task_that_fails_once_is_tried_again(spark, tmp_path) -> None:
 
 def test_a_refusal_is_not_tried_again_and_keeps_its_type(spark) -> None:
     runner = SparkRunner(lambda: spark)
-    with pytest.raises(SchemaMismatchError, match="'x' may not hold nulls") as caught:
+    with pytest.raises(SchemaMismatchError, match="'x' is not nullable") as caught:
         runner.run(Counting(fail="input"), source(runner, spark), Shape(), lambda: None)
     assert caught.value.uri == "/t"
 
@@ -109,7 +109,7 @@ def test_a_partition_that_reports_twice_is_refused() -> None:
         (SourceSpec(format="parquet", paths=("/nowhere/a.parquet",)), "/nowhere/a.parquet does not exist"),
         (SourceSpec(format="csv", paths=("/nowhere/*.csv",)), r"/nowhere/\*.csv does not exist"),
         (SourceSpec(format="nosuch", paths=("/x",)), "nosuch"),
-        (SourceSpec(sql="selec 1"), "refused by Spark"),
+        (SourceSpec(sql="selec 1"), "rejected by Spark"),
         (SourceSpec(sql="select * from not_there"), "not_there"),
         (SourceSpec(callable="builtins:repr"), "returned str"),
     ],

@@ -92,7 +92,7 @@ def main() -> int:
         build(place)
         changed = differences(place)
     if changed:
-        print(f"the committed build is not what the sources make: {', '.join(changed)}; run `make ui`", file=sys.stderr)
+        print(f"the committed build differs from the sources: {', '.join(changed)}; run `make ui`", file=sys.stderr)
     return int(bool(changed))
 
 

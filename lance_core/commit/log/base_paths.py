@@ -39,10 +39,10 @@ def open_base(
     shared = near or is_callers or is_allowed(base.path, storage_options)
     if not shared and not has_own_options(storage_options, base.id, base.path):
         raise InputError(
-            f"{table_uri} names the base path {base.path!r}, which is of another account, bucket or host than the table",
+            f"{table_uri} has the base path {base.path!r} in another account, bucket or host than the table",
             uri=table_uri,
-            cure=f"Where it may be trusted, open the table with the storage option {ALLOWED_BASES}={base.path!r}, "
-            f"or give it options of its own: base_{base.id}.region and the like.",
+            cure=f"If that place is trusted, open the table with the storage option {ALLOWED_BASES}={base.path!r}, "
+            f"or set separate options for it, such as base_{base.id}.region.",
         )
     return resolve_store(base.path, options_of_base(storage_options, base.id, shared=shared, path=base.path))
 
@@ -51,9 +51,9 @@ def check_base(path: str, *, table_uri: str) -> None:
     """CorruptFileError for a path on this machine that a remote table names, or that is not absolute."""
     if family_of(path) in HERE and family_of(table_uri) not in HERE:
         raise CorruptFileError(
-            f"{table_uri} names the base path {path!r} on this machine, which a remote table must not",
+            f"{table_uri} is a remote table, but has the base path {path!r} on this machine",
             uri=table_uri,
             cure="Copy the files next to the table, for example with deep_clone.",
         )
     if scheme_of(path) is None and not PurePath(path).is_absolute():
-        raise CorruptFileError(f"{table_uri} names the base path {path!r}, which is not absolute", uri=table_uri)
+        raise CorruptFileError(f"{table_uri} has the base path {path!r}, which is not absolute", uri=table_uri)

@@ -43,12 +43,12 @@ def commit_clone(store: Store, operation: Clone, source: Manifest) -> Manifest:
         if put.outcome is PutOutcome.LOST:
             store.delete(naming.transaction_path(manifest.transaction_file))
             raise _exists(store)
-        raise StoreError(f"{store.uri}: the store did not take the manifest of a clone", uri=store.uri)
+        raise StoreError(f"{store.uri}: the store rejected the manifest of the clone", uri=store.uri)
     write_hint(store, manifest.version)
     return manifest
 
 
 def _exists(store: Store) -> AlreadyExistsError:
     return AlreadyExistsError(
-        f"there is already a table at {store.uri}", uri=store.uri, operation="Clone", cure="Clone into an empty place."
+        f"there is already a table at {store.uri}", uri=store.uri, operation="Clone", cure="Clone to a uri without a table."
     )

@@ -47,7 +47,7 @@ def decode_deletions(data: Buffer, *, file_type: str, where: str, expected: int 
             raise CorruptFileError(f"{where} has {len(bitmap)} rows, the manifest says {expected}")
         return bitmap_array(bitmap).astype(np.int64)
     if expected is not None and claimed_size(memoryview(data), what=where) > _ARRAY_SLACK + 4 * expected:
-        raise CorruptFileError(f"{where} claims more than the {expected} rows that the manifest says it has")
+        raise CorruptFileError(f"{where} has more than {expected} rows, the count in the manifest")
     try:
         with pa.ipc.open_file(pa.py_buffer(data)) as reader:
             column = reader.read_all().column(_COLUMN).combine_chunks()
@@ -78,13 +78,15 @@ def read_deletions(store: Store, fragment: Fragment) -> Offsets:
     path = naming.deletion_path(fragment.id, file.read_version, file.id, file.file_type)
     where = f"{store.uri}: {path}"
     if file.num_deleted_rows > fragment.physical_rows:
-        raise CorruptFileError(f"{where} is said to delete {file.num_deleted_rows} of {fragment.physical_rows} rows")
+        raise CorruptFileError(
+            f"{where} should delete {file.num_deleted_rows} rows, but the fragment has {fragment.physical_rows}"
+        )
     data = store.get(path)
     offsets = decode_deletions(data, file_type=file.file_type, where=where, expected=file.num_deleted_rows)
     if len(offsets) != file.num_deleted_rows:
         raise CorruptFileError(f"{where} has {len(offsets)} rows, the manifest says {file.num_deleted_rows}")
     if offsets[-1] >= fragment.physical_rows:
-        raise CorruptFileError(f"{where} deletes row {offsets[-1]} of {fragment.physical_rows}")
+        raise CorruptFileError(f"{where} deletes row {offsets[-1]}, but the fragment has {fragment.physical_rows} rows")
     return offsets
 
 

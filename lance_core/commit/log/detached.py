@@ -42,5 +42,5 @@ def commit_detached(store: Store, transaction: Transaction) -> Manifest:
         store.put(naming.transaction_path(manifest.transaction_file), data)
     put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
     if put.outcome is not PutOutcome.OURS:
-        raise StoreError(f"{store.uri}: the store did not take a detached version", uri=store.uri)
+        raise StoreError(f"{store.uri}: the store rejected a detached version", uri=store.uri)
     return manifest

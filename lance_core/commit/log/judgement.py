@@ -44,22 +44,22 @@ def refuse_withdrawn(store: Store, attempts: Mapping[str, str], theirs: Transact
     for identity, attempt in withdrawals_of(theirs).items():
         if attempt and attempts.get(identity) == attempt:
             raise IncompatibleConflictError(
-                f"{store.uri}: attempt {attempt} of {identity} was withdrawn in version {number}, while a commit was at it",
+                f"{store.uri}: attempt {attempt} of {identity} was withdrawn in version {number} during a commit",
                 uri=store.uri,
                 other_version=number,
-                cure="Run the staging task again and commit what it returns.",
+                cure="Run the staging task again and commit its result.",
             )
 
 
 def moved(store: Store, planned: Transaction, theirs: Transaction, number: int) -> IncompatibleConflictError:
     """The refusal of a strict transaction."""
     return IncompatibleConflictError(
-        f"{_where(store, planned, theirs, number)}, and was asked to fail if the table moved",
+        f"{_where(store, planned, theirs, number)}, and if_moved is 'fail'",
         uri=store.uri,
         version=planned.read_version,
         other_version=number,
         operation=planned.operation.name,
-        cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace what came in between.',
+        cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace the commits in between.',
     )
 
 
@@ -73,7 +73,7 @@ def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: V
         version=planned.read_version,
         other_version=number,
         operation=planned.operation.name,
-        cure="Plan the work again on the newest version, if it is still wanted."
+        cure="Plan the work again on the newest version if it is still needed."
         if is_final
         else "Plan it again on the newest version and commit again.",
     )
@@ -83,19 +83,19 @@ def history_gone(store: Store, planned: Transaction, number: int) -> RetryableCo
     """What happened in a version cannot be judged."""
     return RetryableConflictError(
         f"{store.uri}: {planned.operation.name} was planned on version {planned.read_version}, "
-        f"and what happened in version {number} cannot be read any more",
+        f"and the transaction of version {number} can no longer be read",
         uri=store.uri,
         version=planned.read_version,
         other_version=number,
         operation=planned.operation.name,
-        cure="Plan it again on the newest version; keep versions for longer than work takes.",
+        cure="Plan it again on the newest version; keep old versions for longer than the work takes.",
     )
 
 
 def no_table(store: Store, planned: Transaction) -> NotFoundError:
     """There is nothing that the transaction could work on."""
     return NotFoundError(
-        f"{store.uri} is not a Lance table, so {planned.operation.name} has nothing to work on",
+        f"{store.uri} is not a Lance table, so {planned.operation.name} cannot be committed",
         uri=store.uri,
         operation=planned.operation.name,
         cure="Check the uri, or create the table by writing to it.",
@@ -105,10 +105,10 @@ def no_table(store: Store, planned: Transaction) -> NotFoundError:
 def unanswered(store: Store, planned: Transaction, error: StoreError) -> CommitStateUnknownError:
     """A put got no answer, and then the store failed."""
     return CommitStateUnknownError(
-        f"{store.uri}: an earlier put got no answer, and now the store fails: {error}",
+        f"{store.uri}: an earlier put got no response, and now the store fails: {error}",
         uri=store.uri,
         operation=planned.operation.name,
-        cure=f"It landed if a version after {planned.read_version} has the transaction {planned.uuid}.",
+        cure=f"The commit landed if a version after {planned.read_version} has the transaction {planned.uuid}.",
     )
 
 

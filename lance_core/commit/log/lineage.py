@@ -114,9 +114,9 @@ def _is_one_of(item: str, brought: set[str]) -> bool:
 
 def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"{store.uri}: version {mine.version} was published, and nobody can tell whether the newest version comes from it: "
-        "the versions between them are gone",
+        f"{store.uri}: version {mine.version} was published, but it is unknown whether the newest version descends from it, "
+        "because the versions in between were removed",
         uri=store.uri,
         version=mine.version,
-        cure="Look whether its rows are in the table; `lance staged settle` or `lance staged abort --certain` records it.",
+        cure="Check whether its rows are in the table, then run `lance staged settle` or `lance staged abort --certain`.",
     )

@@ -56,9 +56,9 @@ def look_since(store: Store, since: int) -> LogLook:
             newest = paths[-1][0] if paths else 0
             return LogLook(store, since, tuple(item for item in opened if item is not None), newest)
     raise RetryableConflictError(
-        f"{store.uri}: versions were pruned {_MAX_LOOKS} times while they were looked at",
+        f"{store.uri}: versions were removed {_MAX_LOOKS} times while they were read",
         uri=store.uri,
-        cure="Try again when the cleanup of old versions is over.",
+        cure="Retry when the cleanup of old versions has finished.",
     )
 
 

@@ -199,17 +199,19 @@ class _CommitLoop:
                 return found
             backoff.wait(try_seconds=time.monotonic() - began)
         if self._in_doubt:
-            raise StoreError(f"{self._store.uri}: the store did not take a manifest in {max_retries + 1} tries")
+            raise StoreError(f"{self._store.uri}: the store rejected the manifest {max_retries + 1} times")
         raise RetryableConflictError(
             f"{self._store.uri}: lost the race for the next version {max_retries + 1} times",
             uri=self._store.uri,
             operation=self._planned.operation.name,
-            cure="Many writers commit at once; commit again, or let one commit task hold the table's commit pool.",
+            cure="Too many writers commit at once: retry, or run the commit tasks in the table's commit pool.",
         )
 
     def rebased(self, newest: OpenVersion) -> Rebased:
         if self._judge_until(newest) is not None:
-            raise PartlyLandedError(f"{self._store.uri}: {self._planned.uuid} landed meanwhile", uri=self._store.uri)
+            raise PartlyLandedError(
+                f"{self._store.uri}: {self._planned.uuid} has landed in the meantime", uri=self._store.uri
+            )
         return self._rebase(newest)
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
@@ -322,10 +324,10 @@ class _CommitLoop:
         landed = [identity for identity in self._identities if carries(theirs, identity)]
         if landed and len(landed) < len(self._identities):
             raise PartlyLandedError(
-                f"{self._store.uri}: {', '.join(landed)} landed meanwhile, in version {number}",
+                f"{self._store.uri}: {', '.join(landed)} landed in the meantime, in version {number}",
                 uri=self._store.uri,
                 other_version=number,
-                cure="Commit again; what has landed is left out then.",
+                cure="Commit again; the commit then skips what has landed.",
             )
         return bool(landed)
 

@@ -253,7 +253,7 @@ def open_path(store: Store, version: int, path: str) -> OpenVersion:
         raise type(error)(f"{store.uri}: {path}: {error}", uri=store.uri, version=version) from error
     if found.manifest.version != version:
         raise CorruptFileError(
-            f"{store.uri}: {path} says that it is version {found.manifest.version}", uri=store.uri, version=version
+            f"{store.uri}: {path} holds the manifest of version {found.manifest.version}", uri=store.uri, version=version
         )
     check_readable(found.manifest, uri=store.uri)
     manifest = with_row_counts(store, found.manifest)

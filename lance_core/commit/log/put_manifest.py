@@ -52,7 +52,7 @@ def require_put_if_absent(store: Store) -> None:
     """Refuse a store on which two writers could both win."""
     if not store.has_put_if_absent:
         raise PreconditionError(
-            f"{store.uri}: this store cannot write only-if-absent, so two commits could overwrite each other",
+            f"{store.uri}: this store has no put-if-absent, so two commits could overwrite each other",
             uri=store.uri,
             cure="Use a store with conditional put, or configure an external manifest store.",
         )
@@ -87,11 +87,12 @@ def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreErr
         return PutResult(PutOutcome.NOT_THERE)
     except LanceError as error:
         raise CommitStateUnknownError(
-            f"{store.uri}: version {version} may or may not be ours: the put failed ({cause or 'it exists'}), "
-            f"and so did reading it back ({error})",
+            f"{store.uri}: it is unknown whether this commit wrote version {version}: "
+            f"the put failed ({cause or 'it exists'}), "
+            f"and the manifest could not be read back ({error})",
             uri=store.uri,
             version=version,
-            cure=f"Read the transaction of version {version}: it landed if its uuid is {uuid}.",
+            cure=f"Read the transaction of version {version}: the commit landed if its uuid is {uuid}.",
         ) from error
     is_ours = found is not None and found.uuid == uuid
     return PutResult(PutOutcome.OURS, opened) if is_ours else PutResult(PutOutcome.LOST)

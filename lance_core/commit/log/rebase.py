@@ -56,7 +56,7 @@ def rebase(
         merge = _Merge(store, newest, original, attempt)
         return merge.run(planned, operation, sorted(contested))
     raise RetryableConflictError(
-        f"{operation.name} was planned on version {planned.read_version}, which cannot be read any more",
+        f"{operation.name} was planned on version {planned.read_version}, which can no longer be read",
         uri=store.uri,
         version=planned.read_version,
         cure="Plan it again on the newest version.",
@@ -76,7 +76,7 @@ def deletion_store(store: Store, manifest: Manifest, fragment: Fragment) -> Stor
         return store
     base = next((item for item in manifest.base_paths if item.id == base_id), None)
     if base is None:
-        raise CorruptFileError(f"{store.uri}: fragment {fragment.id} names base path {base_id}, which is not defined")
+        raise CorruptFileError(f"{store.uri}: fragment {fragment.id} refers to base path {base_id}, which is not defined")
     return open_base(base, table_uri=store.uri, storage_options=None)
 
 
@@ -97,7 +97,7 @@ class _Merge:
         removed = set(_removed(operation))
         for number in contested:
             if number not in now or number not in read:
-                raise self._conflict(planned, number, "it is gone")
+                raise self._conflict(planned, number, "it was removed")
             if now[number].files != read[number].files:
                 raise self._conflict(planned, number, "its files were changed")
             merged = self._merged(planned, mine.get(number), read[number], now[number])
@@ -117,7 +117,7 @@ class _Merge:
         theirs = self._read(self._newest, now)
         both = np.intersect1d(rows, theirs, assume_unique=True)
         if len(both):
-            raise self._conflict(planned, now.id, f"{len(both)} of the same rows were changed, row {both[0]} for one")
+            raise self._conflict(planned, now.id, f"{len(both)} of the same rows were changed, for example row {both[0]}")
         merged = np.union1d(rows, theirs)
         if len(merged) == now.physical_rows:
             return None
@@ -137,7 +137,7 @@ class _Merge:
     def _conflict(self, planned: Transaction, number: int, why: str) -> RetryableConflictError:
         return RetryableConflictError(
             f"{self._store.uri}: {planned.operation.name} planned on version {planned.read_version} changes fragment "
-            f"{number}; until version {self._newest.version} {why}",
+            f"{number}, but by version {self._newest.version} {why}",
             uri=self._store.uri,
             version=planned.read_version,
             other_version=self._newest.version,

@@ -97,7 +97,7 @@ def _rows_of_file(store: Store, path: str) -> int:
     size = store.size(path)
     tail = bytes(store.get_ranges(path, [ByteRange(max(0, size - _FOOTER.size), size)])[0])
     if len(tail) < _LEGACY_FOOTER.size or tail[-4:] != b"LANC":
-        raise CorruptFileError(f"{store.uri}: {path} does not end like a Lance file", uri=store.uri)
+        raise CorruptFileError(f"{store.uri}: {path} does not end with the footer of a Lance file", uri=store.uri)
     position, major, minor, _ = _LEGACY_FOOTER.unpack(tail[-_LEGACY_FOOTER.size :])
     where = f"{store.uri}: {path}"
     if (major, minor) >= (0, 3) and len(tail) == _FOOTER.size:
@@ -112,5 +112,7 @@ def _rows_of_file(store: Store, path: str) -> int:
 
 def _bytes(store: Store, path: str, start: int, end: int, size: int, where: str) -> bytes:
     if not 0 <= start <= end <= size:
-        raise CorruptFileError(f"{where}: the footer points at bytes {start} to {end} of a file of {size}", uri=store.uri)
+        raise CorruptFileError(
+            f"{where}: the footer points at bytes {start} to {end}, but the file has {size}", uri=store.uri
+        )
     return bytes(store.get_ranges(path, [ByteRange(start, end)])[0])

@@ -263,17 +263,17 @@ def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
         return None
     plain, renewed = record.get("attempt"), record.get("renewed")
     if not isinstance(plain, Mapping) or isinstance(renewed, bool) or not isinstance(renewed, (int, float)):
-        raise CorruptFileError(f"{path}: attempt and renewed are missing or of another type")
+        raise CorruptFileError(f"{path}: attempt or renewed is missing or has a wrong type")
     attempt = parse_record(Attempt, plain, where=path)
     if record_path(attempt.identity, attempt.attempt, STARTED) != path:
-        raise CorruptFileError(f"{path}: the record is one of attempt {attempt.attempt} of {attempt.identity}")
+        raise CorruptFileError(f"{path}: the record belongs to attempt {attempt.attempt} of {attempt.identity}")
     return attempt, float(renewed)
 
 
 def _staged_of(record: Record, identity: str, path: str) -> StagedTransaction:
     staged = parse_record(StagedTransaction, record, where=path)
     if staged.identity != identity:
-        raise CorruptFileError(f"{path}: the record is one of {staged.identity}")
+        raise CorruptFileError(f"{path}: the record belongs to {staged.identity}")
     return staged
 
 

@@ -111,7 +111,7 @@ def _read(store: Store, path: str) -> Claim | None:
         record = read_record(store, path)
         claim = None if record is None else parse_record(Claim, record, where=path)
         if claim is not None and claim.path != path:
-            raise CorruptFileError(f"{path}: the record is one of commit {claim.commit}")
+            raise CorruptFileError(f"{path}: the record belongs to commit {claim.commit}")
         return claim
     except CorruptFileError as error:
         log.warning("%s: set aside: %s", store.uri, error)

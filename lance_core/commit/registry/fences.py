@@ -180,7 +180,7 @@ def _put(store: Store, identity: str, attempt: str, fence: Fence, *, kind: str =
                 return found
             if not isinstance(error, AlreadyExistsError):
                 raise
-    raise StoreError(f"{store.uri}: {path} is made and removed by others all the time", uri=store.uri)
+    raise StoreError(f"{store.uri}: {path} was repeatedly created and removed by other writers", uri=store.uri)
 
 
 def _write(store: Store, identity: str, attempt: str, fence: Fence) -> None:

@@ -88,6 +88,6 @@ def _transaction(store: Store, version: int) -> Transaction | None:
         except NotFoundError:
             continue
         except LanceError as error:
-            log.warning("%s: version %d does not show which table it is: %s", store.uri, version, error)
+            log.warning("%s: version %d does not identify its table: %s", store.uri, version, error)
             return None
     return None

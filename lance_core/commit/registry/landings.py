@@ -88,7 +88,7 @@ def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[i
     pruned: list[Landing] = []
     for landing in landings:
         if landing.version > newest:
-            void[landing.identity] = f"it names version {landing.version}, and the newest version is {newest}"
+            void[landing.identity] = f"it refers to version {landing.version}, but the newest version is {newest}"
         elif landing.has_witness and landing.version in there:
             by_version.setdefault(landing.version, []).append(landing)
         elif landing.incarnation:
@@ -96,14 +96,16 @@ def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[i
     incarnation = incarnation_of(store, present=there) if pruned else ""
     for landing in pruned:
         if is_other(landing.incarnation, incarnation):
-            void[landing.identity] = f"it is of table {landing.incarnation}, and this is table {incarnation}"
+            void[landing.identity] = (
+                f"it belongs to incarnation {landing.incarnation}, but the table has incarnation {incarnation}"
+            )
     for version, items in by_version.items():
         transaction = _load(store, version)
         for item in items:
             if transaction is not None and transaction.uuid != item.transaction and not carries(transaction, item.identity):
-                void[item.identity] = f"version {version} of this table is another one"
+                void[item.identity] = f"version {version} of this table has another transaction"
     for identity, reason in void.items():
-        log.warning("%s: the ledger record of %s does not count: %s", store.uri, identity, reason)
+        log.warning("%s: the ledger record of %s is ignored: %s", store.uri, identity, reason)
     return void
 
 
@@ -228,10 +230,10 @@ def _load(store: Store, version: int) -> Transaction | None:
 def _unknown(store: Store, identity: str, gone: Sequence[int]) -> CommitStateUnknownError:
     shown = f"{gone[0]}" if len(gone) == 1 else f"{gone[0]} to {gone[-1]}"
     return CommitStateUnknownError(
-        f"{store.uri}: nobody can tell whether {identity} has landed: the ledger has no record of it, "
-        f"a commit of it had begun, and the history of version {shown} is gone",
+        f"{store.uri}: it is unknown whether {identity} has landed: the ledger has no record of it, "
+        f"a commit of it had begun, and the history of version {shown} was removed",
         uri=store.uri,
         version=gone[0],
-        cure="Look whether its rows are in the table; then run `lance staged abort --certain` (they are not) or "
+        cure="Check whether its rows are in the table, then run `lance staged abort --certain` (they are not) or "
         "`lance staged settle --version N` (they are).",
     )

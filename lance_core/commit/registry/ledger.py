@@ -181,7 +181,7 @@ def _record_shared(store: Store, notes: Notes, common: Mapping[str, Any], *, dur
 def _landing(identity: str, plain: Mapping[str, Any], path: str) -> Landing:
     record = parse_record(LedgerRecord, plain, where=path)
     if record.attempts and identity not in record.attempts:
-        raise CorruptFileError(f"{path}: the record is one of other identities")
+        raise CorruptFileError(f"{path}: the record belongs to other identities")
     asked = record.asked.get(identity, {}) if record.attempts else record.asked
     return Landing(
         identity=identity,

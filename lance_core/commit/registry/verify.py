@@ -64,13 +64,13 @@ def damaged_records(store: Store) -> list[BadRecord]:
         if path in known:
             continue
         if attempt is not None and read_started(store, *attempt) is None:
-            found.append(BadRecord(path, "it does not say what an attempt's record says"))
+            found.append(BadRecord(path, "it is not a valid record of an attempt"))
         identity = name.removesuffix(".finished.json")
         if identity != name and path == finished_path(identity) and find_finished(store, identity) is None:
-            found.append(BadRecord(path, "it does not say what a finished record says"))
+            found.append(BadRecord(path, "it is not a valid record of a staged transaction"))
     claims = {claim.path for claim in list_claims(store)}
     paths = [f"{naming.COMMITS}/{name}" for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
-    found.extend(BadRecord(path, "it does not say what a claim says") for path in paths if path not in claims)
+    found.extend(BadRecord(path, "it is not a valid claim") for path in paths if path not in claims)
     return found
 
 

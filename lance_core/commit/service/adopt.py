@@ -37,7 +37,7 @@ def _match(staged: Schema, table: Schema) -> dict[int, int]:
         ids[field.id] = _fitting(path, field, by_path.get(path)).id
     missing = [field.name for field in table.top_level if not field.nullable and field.id not in ids.values()]
     if missing:
-        raise _mismatch(f"the staged data lacks {missing}, which may not be null")
+        raise _mismatch(f"the staged data has no column {missing}, which is not nullable")
     return ids
 
 
@@ -47,14 +47,14 @@ def _fitting(path: str, field: Field, found: Field | None) -> Field:
     if found.logical_type != field.logical_type:
         raise _mismatch(f"column {path!r} is {found.logical_type} in the table and {field.logical_type} in the staged data")
     if field.nullable and not found.nullable:
-        raise _mismatch(f"column {path!r} may not be null in the table, but may be in the staged data")
+        raise _mismatch(f"column {path!r} is not nullable in the table, but nullable in the staged data")
     return found
 
 
 def _mismatch(what: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"the table was created by somebody else meanwhile, and {what}",
-        cure="Abort this staged transaction and stage it again, now that the table's schema is known.",
+        f"another writer created the table in the meantime, and {what}",
+        cure="Abort this staged transaction and stage it again with the table's schema.",
     )
 
 

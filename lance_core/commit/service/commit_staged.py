@@ -100,9 +100,9 @@ def commit_staged(
     CommitStateUnknownError when the ledger is silent and the history needed to decide is gone.
     """
     if if_moved not in ("fail", "overwrite"):
-        raise InputError(f"if_moved={if_moved!r}: expected 'fail' or 'overwrite'")
+        raise InputError(f"if_moved={if_moved!r} is invalid, expected 'fail' or 'overwrite'")
     if not refs:
-        raise InputError("no staged transactions were passed", cure="Pass what the staging tasks returned.")
+        raise InputError("no staged transactions were passed", cure="Pass the results of the staging tasks.")
     began = time.monotonic()
     wanted = distinct(refs)
     claim = put_claim(
@@ -267,7 +267,7 @@ class _Service:
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
             raise InDoubtError(
-                f"{error} This commit carries its identities, so it may simply be made again: it looks first.",
+                f"{error} It is safe to make this commit again, because it first checks which identities have landed.",
                 uri=self._store.uri,
                 operation=transaction.operation.name,
             ) from error
@@ -335,10 +335,10 @@ class _Service:
             )
         except StoreError as error:
             raise LedgerError(
-                f"{self._store.uri}: version {version} has landed, but the ledger could not be told: {error}",
+                f"{self._store.uri}: version {version} has landed, but the ledger could not be updated: {error}",
                 uri=self._store.uri,
                 version=version,
-                cure="Make the same commit again: it finds the version and tells the ledger.",
+                cure="Make the same commit again: it finds the version and updates the ledger.",
             ) from error
         self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased

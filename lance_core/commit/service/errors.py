@@ -30,10 +30,10 @@ class NotWholeError(LanceError):
 def of_another_table(store: Store, item: Loaded, incarnation: str) -> IncompatibleConflictError:
     """What was planned on a table that has been made again since."""
     return IncompatibleConflictError(
-        f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on another table, incarnation "
-        f"{item.ref.incarnation}; the one that is there now, incarnation {incarnation}, is another",
+        f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on a table of incarnation "
+        f"{item.ref.incarnation}, but the table was created again and now has incarnation {incarnation}",
         uri=store.uri,
-        cure="Abort what is staged (`lance staged abort`) and clear its staging task.",
+        cure="Abort the staged transaction (`lance staged abort`) and clear its staging task.",
     )
 
 
@@ -41,7 +41,7 @@ def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, versi
     """A version of others brought rows that a staged transaction should have known."""
     error = MemberConflictError(
         f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on version {item.ref.read_version}, "
-        f"and rows that concern it came since, with {theirs.operation.name} of version {version}",
+        f"but {theirs.operation.name} of version {version} has since added rows that it would have to change",
         uri=store.uri,
         version=item.ref.read_version,
         other_version=version,
@@ -54,7 +54,7 @@ def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, versi
 def too_many_rounds(store: Store, rounds: int) -> RetryableConflictError:
     """Whenever this commit was ready, the table had moved on."""
     return RetryableConflictError(
-        f"{store.uri}: other writers were faster {rounds} times",
+        f"{store.uri}: other writers committed first {rounds} times",
         uri=store.uri,
-        cure="Commit again, or let one commit task hold the table's commit pool.",
+        cure="Commit again, or run the commit tasks in the table's commit pool.",
     )

@@ -150,7 +150,7 @@ class _Merge:
                 f"{self._store.uri}: row {both[0]} of fragment {number} is updated by one staged transaction and changed by "
                 "another of the same commit",
                 uri=self._store.uri,
-                cure="Plan one of them again on top of the other.",
+                cure="Plan one of them again after the other has been committed.",
             )
         self._touched[number] = _Touched(np.union1d(known.rows, rows), known.updated or is_update, None)
 

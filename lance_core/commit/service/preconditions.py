@@ -31,7 +31,7 @@ def distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
         if other.attempt != ref.attempt:
             raise InputError(
                 f"identity {ref.identity} was passed with two attempts, {other.attempt} and {ref.attempt}",
-                cure="Pass only what the last run of its staging task returned.",
+                cure="Pass only the result of the last run of its staging task.",
             )
     return found
 
@@ -48,7 +48,7 @@ def refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None
                 version=read_version,
                 other_version=newest.version,
                 operation=fold.transaction.operation.name,
-                cure='Stage it again, or pass if_moved="overwrite" to replace what was committed in between.',
+                cure='Stage it again, or pass if_moved="overwrite" to replace the commits in between.',
             )
 
 

@@ -93,11 +93,11 @@ def _require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool)
     finished = registry.read_finished(store, ref.identity)
     if finished is None or finished.attempt != ref.attempt or is_withdrawn:
         is_other = finished is not None and finished.attempt != ref.attempt
-        now = f"attempt {finished.attempt} is what counts" if finished is not None and is_other else "nothing is staged"
+        now = f"attempt {finished.attempt} is staged" if finished is not None and is_other else "nothing is staged"
         raise IncompatibleConflictError(
-            f"{store.uri}: attempt {ref.attempt} of {ref.identity} was withdrawn; {now} for this identity",
+            f"{store.uri}: attempt {ref.attempt} of {ref.identity} was withdrawn; for this identity {now}",
             uri=store.uri,
-            cure="Run the staging task again and commit what it returns.",
+            cure="Run the staging task again and commit its result.",
         )
 
 
@@ -111,9 +111,9 @@ def _without_files(store: Store, items: Sequence[Loaded]) -> dict[str, LanceErro
 
 def _files_gone(store: Store, ref: StagedTransaction, missing: Sequence[str]) -> IncompatibleConflictError:
     return IncompatibleConflictError(
-        f"{store.uri}: {len(missing)} staged files of {ref.identity} are gone, {missing[0]} for one",
+        f"{store.uri}: {len(missing)} staged files of {ref.identity} no longer exist, for example {missing[0]}",
         uri=store.uri,
-        cure="Another library's cleanup removed them before the commit; run the staging task again.",
+        cure="The cleanup of another library may have removed them before the commit; run the staging task again.",
     )
 
 

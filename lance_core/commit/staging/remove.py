@@ -346,18 +346,18 @@ def _is_landing_of(store: Store, identity: str, attempt: str) -> bool:
 
 def _nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and nobody can tell whether its put "
-        "is still on its way",
+        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and it is unknown whether its put "
+        "is still in flight",
         uri=store.uri,
-        cure="Commit again: that settles it at once, whatever became of the other commit.",
+        cure="Commit again: this settles it at once, whatever the other commit did.",
     )
 
 
 def _claimed(store: Store, identity: str, commit: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"{store.uri}: commit {commit}, of a release before this one, is publishing {identity}",
+        f"{store.uri}: commit {commit} of an earlier release is publishing {identity}",
         uri=store.uri,
-        cure="Wait for it to end; committing again settles it at once. A killed one stops counting after an hour.",
+        cure="Wait for its end, or commit again, which settles it at once. A killed commit expires after an hour.",
     )
 
 

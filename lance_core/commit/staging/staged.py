@@ -234,8 +234,8 @@ def operation_name(transaction: Transaction) -> str:
 def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> Transaction:
     if transaction.read_version != attempt.read_version:
         raise InputError(
-            f"the transaction was made on version {transaction.read_version}, the attempt began on {attempt.read_version}",
-            cure="The read version is fixed when the work is planned and travels with it.",
+            f"the transaction has read version {transaction.read_version}, the attempt {attempt.read_version}",
+            cure="Use the read version of the attempt, which is fixed when the work is planned.",
         )
     note = _note(attempt.attempt, operation_name(transaction), rows, attempt.digest, attempt.asked)
     properties = {**transaction.properties, **creation_properties(transaction.properties)}
@@ -251,9 +251,9 @@ def _note(attempt: str, operation: str, rows: int, digest: str, asked: Mapping[s
 
 def _given_up(store: Store, attempt: Attempt) -> RetryableConflictError:
     return RetryableConflictError(
-        f"attempt {attempt.attempt} of {attempt.identity} was given up while it ran",
+        f"attempt {attempt.attempt} of {attempt.identity} was withdrawn while it ran",
         uri=store.uri,
-        cure="Its lease was over or it was aborted; stage again, with a longer lease for longer work.",
+        cure="Its lease had expired or it was aborted; stage again, with a longer lease for longer work.",
     )
 
 
@@ -267,7 +267,7 @@ def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> Stag
     _remove_own(store, attempt)
     if not is_same_work(winner.digest or winner.spec_digest, attempt.digest):
         raise RetryableConflictError(
-            f"{attempt.identity} is staged already, by attempt {winner.attempt}, for another spec",
+            f"{attempt.identity} is already staged by attempt {winner.attempt}, for another spec",
             uri=store.uri,
             cure="Abort that attempt first (`lance staged abort`), then stage again.",
         )
@@ -284,9 +284,9 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
     if before.task_id and asked.task_id and before.task != asked.task:
         raise IncompatibleConflictError(
             f"{store.uri}: {identity} is staged by {before} (digest {staged.digest or staged.spec_digest}); "
-            f"{asked} asks for other work (digest {work_digest(spec)}) under the same identity",
+            f"{asked} has different work (digest {work_digest(spec)}) with the same identity",
             uri=store.uri,
-            cure="Two tasks with one idempotency key must ask for the same work; give one of them another key.",
+            cure="Two tasks with the same idempotency key must have the same work; give one of them another key.",
         )
     try:
         abort_attempt(store, identity, staged.attempt, by="a new attempt")

@@ -102,7 +102,9 @@ class CreateTableJob:
         """Report {"version", "created"}. AlreadyExistsError where a table is there and that is not wanted."""
         if find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None:
             if spec.if_exists == "fail":
-                raise AlreadyExistsError(f"{spec.uri} is a table already", uri=spec.uri, cure='Or say if_exists="skip".')
+                raise AlreadyExistsError(
+                    f"{spec.uri} is already a table", uri=spec.uri, cure='Choose another uri, or pass if_exists="skip".'
+                )
             return _report(self.kind, spec, _open(spec), created=False)
         options: dict[str, Any] = {"enable_stable_row_ids": spec.enable_stable_row_ids}
         if spec.data_storage_version is not None:
@@ -127,7 +129,9 @@ class DropTableJob:
         """Report {"dropped"}."""
         there = find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None
         if not there and spec.if_missing == "fail":
-            raise NotFoundError(f"there is no table at {spec.uri}", uri=spec.uri, cure='Or say if_missing="skip".')
+            raise NotFoundError(
+                f"there is no table at {spec.uri}", uri=spec.uri, cure='Check the uri, or pass if_missing="skip".'
+            )
         LanceDataset.drop(spec.uri, storage_options=spec.resolved_options(), ignore_not_found=True)
         log.info("%s of %s: %s", self.kind, spec.uri, "dropped" if there else "there was none")
         return Report(self.kind, {"dropped": there})

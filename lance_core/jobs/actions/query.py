@@ -60,8 +60,8 @@ def _result(batches: Iterator[pa.RecordBatch], max_rows: int) -> dict[str, Any]:
         rows += batch.to_pylist()
         if len(rows) > max_rows:
             raise InputError(
-                f"the query gives more than {max_rows:,} rows, which is too many for a result",
-                cure="Give it a target, a limit, or a larger max_rows.",
+                f"the query returns more than {max_rows:,} rows, which is too many for a task result",
+                cure="Pass a target, a limit or a larger max_rows.",
             )
     return {"num_rows": len(rows), "rows": json.loads(json.dumps(rows, default=str))}
 

@@ -66,9 +66,9 @@ def _target(store: Store, spec: RestoreSpec) -> int:
         tag = read_tag(store, spec.tag or "")
         if tag.branch is not None:
             raise IncompatibleConflictError(
-                f"tag {tag.name!r} stands for a version of branch {tag.branch!r}",
+                f"tag {tag.name!r} refers to a version of branch {tag.branch!r}",
                 uri=store.uri,
-                cure="Restore on the branch.",
+                cure="Run the restore on the branch.",
             )
         return tag.version
     return open_version(store, spec.version).manifest.version
@@ -78,12 +78,12 @@ def _base(store: Store, spec: RestoreSpec) -> int:
     newest = latest_version(store)
     if spec.expected_version is not None and newest != spec.expected_version and spec.if_moved == "fail":
         raise IncompatibleConflictError(
-            f"{store.uri} is at version {newest}, not at the expected {spec.expected_version}: a restore would overrule "
-            "what came in between",
+            f"{store.uri} is at version {newest}, not at the expected version {spec.expected_version}: a restore would undo "
+            "the commits in between",
             uri=store.uri,
             version=spec.expected_version,
             other_version=newest,
             operation="Restore",
-            cure='Look at the newer versions; then expect the newest, or pass if_moved="overwrite".',
+            cure='Check the newer versions; then pass the newest as expected_version, or pass if_moved="overwrite".',
         )
     return newest

@@ -55,7 +55,7 @@ def _point(store: Store, spec: TagSpec, version: int, before: Tag | None) -> Non
         return
     if spec.action == "create":
         raise InputError(
-            f"tag {spec.name!r} stands for version {before.version} of {store.uri}, not for {version}",
+            f"tag {spec.name!r} refers to version {before.version} of {store.uri}, not to {version}",
             uri=store.uri,
             version=before.version,
             cure='Choose another name, or move it with action="set".',

@@ -34,7 +34,7 @@ class ValidateJob:
             "files_checked": checked,
         }
         facts |= _indices_of(snapshot, spec)
-        log.info("%s is whole: %s", spec.uri, facts)
+        log.info("%s is valid: %s", spec.uri, facts)
         return Report(self.kind, facts)
 
 

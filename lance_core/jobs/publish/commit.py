@@ -155,7 +155,7 @@ def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
     """Nobody asked for this identity by its name, so a record that must not be run is not in the others' way."""
     if item.ref.operation != _INTERRUPTED or can_reexecute(spec, item.ref.identity, item.spec):
         return True
-    log.warning("%s was about to be staged again by a commit that died; clear its staging task", item.ref.identity)
+    log.warning("a commit died while it was about to re-execute %s; clear its staging task", item.ref.identity)
     return False
 
 
@@ -164,7 +164,7 @@ def _find(store: Store, identity: str) -> Waiting:
         finished = read_finished_work(store, identity)
     except CorruptFileError as error:
         raise IncompatibleConflictError(
-            f"{store.uri}: what is staged as {identity} cannot be read: {error}",
+            f"{store.uri}: the staged transaction of {identity} cannot be read: {error}",
             uri=store.uri,
             cure="Run `lance staged repair`, then clear its staging task.",
         ) from error

@@ -75,7 +75,7 @@ def make_check(gates: Sequence[GateSpec], store: Store, *, storage_options: Mapp
 
     def check(items: Sequence[tuple[StagedTransaction, Transaction]], newest: Manifest | None) -> None:
         staged = staged_rows(items, newest, store, storage_options=storage_options)
-        cure = "Nothing was published. Mend the rows and run the staging tasks again, or change the gate."
+        cure = "Nothing was published. Fix the rows and run the staging tasks again, or change the gate."
         require_gates(gates, staged, where=store.uri, cure=cure)
 
     return check
@@ -129,11 +129,11 @@ def _added(operation: object) -> tuple[Fragment, ...]:
 def _row_bounds(gate: GateSpec, staged: StagedRows) -> str | None:
     rows, deleted = staged.num_rows, sum(ref.num_deleted_rows for ref in staged.refs)
     if gate.min_rows is not None and rows < gate.min_rows:
-        return f"{rows:,} rows are added, at least {gate.min_rows:,} were wanted"
+        return f"{rows:,} rows are added, expected at least {gate.min_rows:,}"
     if gate.max_rows is not None and rows > gate.max_rows:
-        return f"{rows:,} rows are added, at most {gate.max_rows:,} were wanted"
+        return f"{rows:,} rows are added, expected at most {gate.max_rows:,}"
     if gate.max_deleted_rows is not None and deleted > gate.max_deleted_rows:
-        return f"{deleted:,} rows are deleted, at most {gate.max_deleted_rows:,} were wanted"
+        return f"{deleted:,} rows are deleted, expected at most {gate.max_deleted_rows:,}"
     return None
 
 
@@ -148,7 +148,7 @@ def _null_rates(gate: GateSpec, staged: StagedRows) -> str | None:
     for name, count in nulls.items():
         share = count / max(staged.num_rows, 1)
         if share > gate.max_null_rates[name]:
-            return f"column {name!r}: {share:.4g} of the values are null, at most {gate.max_null_rates[name]:.4g} may be"
+            return f"column {name!r}: {share:.4g} of the values are null, expected at most {gate.max_null_rates[name]:.4g}"
     return None
 
 
@@ -162,7 +162,7 @@ def _uniqueness(gate: GateSpec, staged: StagedRows) -> str | None:
     if repeated.num_rows == 0:
         return None
     first = {name: repeated.column(name)[0].as_py() for name in names}
-    return f"{repeated.num_rows:,} keys of {', '.join(names)} are there more than once, {first} for one"
+    return f"{repeated.num_rows:,} keys of {', '.join(names)} occur more than once, for example {first}"
 
 
 def _no_rows(gate: GateSpec, staged: StagedRows) -> str | None:
@@ -176,7 +176,7 @@ def _no_rows(gate: GateSpec, staged: StagedRows) -> str | None:
         if chosen.num_rows and first is None:
             first = chosen.slice(0, 1).to_pylist()[0]
         count += chosen.num_rows
-    return f"{count:,} rows are selected by {gate.no_rows}, {first} for one" if count else None
+    return f"{count:,} rows are selected by {gate.no_rows}, for example {first}" if count else None
 
 
 def _sql(gate: GateSpec, staged: StagedRows) -> str | None:
@@ -186,12 +186,14 @@ def _sql(gate: GateSpec, staged: StagedRows) -> str | None:
         gate.sql,
         {"staged": staged.reader()},
         what=f"gate {gate.name!r}: its query",
-        cure="Install it, or say it with no_rows.",
+        cure="Install it, or write the gate with no_rows.",
         batch_rows=LARGE_BATCH_ROWS,
     )
     found = reader.read_all()
     return (
-        f"the query returned {found.num_rows:,} rows, {found.slice(0, 1).to_pylist()[0]} for one" if found.num_rows else None
+        f"the query returned {found.num_rows:,} rows, for example {found.slice(0, 1).to_pylist()[0]}"
+        if found.num_rows
+        else None
     )
 
 
@@ -207,7 +209,7 @@ def _function(gate: GateSpec, staged: StagedRows) -> str | None:
         return f"{gate.callable} raised {type(error).__name__}: {error}"
     if isinstance(answer, str):
         return f"{gate.callable}: {answer}" if answer else None
-    return f"{gate.callable} said no" if answer is False else None
+    return f"{gate.callable} returned false" if answer is False else None
 
 
 def _known(gate: GateSpec, staged: StagedRows, names: Sequence[str]) -> list[str]:

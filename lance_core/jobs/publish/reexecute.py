@@ -51,33 +51,33 @@ def can_reexecute(commit: CommitSpec, identity: str, record: Mapping[str, Any]) 
 def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why the record must not be run; empty when it may be."""
     if not kind_of(record).reexecutes:
-        return f"work of kind {record.get('kind')!r} is never staged again by a commit"
+        return f"a commit cannot re-execute a job of kind {record.get('kind')!r}"
     places = hidden_places(record)
     if places:
         return (
-            f"{', '.join(places)} held a secret, which no record keeps (given as a reference, "
-            '{"env": NAME} or {"file": PATH}, the commit could resolve it by itself)'
+            f"{', '.join(places)} contained a secret, which records do not keep (as a reference, "
+            '{"env": NAME} or {"file": PATH}, the commit could resolve it)'
         )
     trusted = commit.digests.get(identity, "")
     if len(trusted) == _DIGEST_DIGITS:
         if work_digest(record) == trusted:
             return ""
-        return "the record of its spec below the table is not the one that its staging task wrote: somebody changed it"
+        return "the record of its spec in the store was changed since its staging task wrote it"
     if is_plain(record):
         return ""
     return (
-        "the commit does not know the SHA-256 of its spec, and the record below the table names a callable, a query, a path "
-        "or a reference, which only its own staging task runs"
+        "the commit does not have the SHA-256 of its spec, and the record in the store contains a callable, a query, a path "
+        "or a reference, which only its staging task may execute"
     )
 
 
 def require_can_reexecute(store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> None:
     """IncompatibleConflictError when the record must not be run."""
-    reason = "" if commit.re_execute else "the commit was asked not to stage anything again (re_execute=False)"
+    reason = "" if commit.re_execute else "the commit runs with re_execute=False"
     reason = reason or _refusal(commit, identity, record)
     if reason:
         raise IncompatibleConflictError(
-            f"{store.uri}: {identity} would have to be staged again, but {reason}",
+            f"{store.uri}: {identity} must be re-executed, but {reason}",
             uri=store.uri,
             cure="Clear its staging task, or pass the reference that it returned to the commit.",
         )
@@ -99,7 +99,7 @@ def hidden_places(value: Any, *, where: str = "") -> list[str]:
 def why_not_reexecutable(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why work cannot be staged again here although its kind could be: the end of an error's message."""
     reason = _refusal(commit, identity, record) if kind_of(record).reexecutes else ""
-    return f"It cannot be staged again by this commit, because {reason}; clear its staging task." if reason else ""
+    return f"This commit cannot re-execute it, because {reason}; clear its staging task." if reason else ""
 
 
 def reexecute(
@@ -111,13 +111,13 @@ def reexecute(
     ref = find_finished(store, identity)
     refresh = refresh_of(spec)
     if ref is not None and refresh is not None:
-        log.info("bringing %s %s up to the newest version", spec.kind, identity)
+        log.info("refreshing %s %s to the newest version", spec.kind, identity)
         staged: Any = refresh(store, spec, ref, runner)
     else:
-        log.info("staging %s %s again", spec.kind, identity)
+        log.info("re-executing %s %s", spec.kind, identity)
         staged = job_of(spec).run(spec, runner)
     if not isinstance(staged, StagedTransaction):
-        raise LanceError(f"a {spec.kind} job staged nothing to commit")
+        raise LanceError(f"the {spec.kind} job staged no transaction")
     for name in _NAMES:
         store.delete(f"{staged_folder(identity)}/{name}")
     return staged

@@ -52,7 +52,7 @@ def after_clear(store: Store, spec: S) -> S:
         finished = find_finished(store, former)
         attempts = dict.fromkeys([*started_attempts(store, former), *([] if finished is None else [finished.attempt])])
         for attempt in attempts:
-            log.info("withdrawing attempt %s of %s: a person cleared its task", attempt, former)
+            log.info("withdrawing attempt %s of %s because its task was cleared", attempt, former)
             abort_attempt(store, former, attempt, by="a cleared task")
     return replace(spec, identity=identity, former_identities=(), on_clear="fail")
 
@@ -81,15 +81,15 @@ def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: 
         if spec.clear_policy == "skip":
             return
         raise _refusal(
-            store, spec, landing, "a person cleared its task", 'Pass on_clear="again" to publish it once more, or "skip".'
+            store, spec, landing, "its task was cleared", 'Pass on_clear="again" to publish it once more, or "skip".'
         )
     if landing.digest and not is_same_work(landing.digest, digest):
         raise _refusal(
             store,
             spec,
             landing,
-            f"other work: digest {landing.digest}, asked by {theirs}; now digest {digest}, asked by {mine}",
-            'Give the new work another identity (key=, idempotency_key=), or clear its task with on_clear="again".',
+            f"its work differs: digest {landing.digest} of {theirs}, now digest {digest} of {mine}",
+            'Use another identity for the new work (key=, idempotency_key=), or clear its task with on_clear="again".',
         )
     restored = _restored_away(store, landing.version)
     if restored:
@@ -97,8 +97,8 @@ def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: 
             store,
             spec,
             landing,
-            f"version {restored} restored an older one, so its rows are gone",
-            'To load it again clear its task with on_clear="again", or give it another identity.',
+            f"version {restored} restored an older version, which removed its rows",
+            'To load the rows again, clear the task with on_clear="again" or use another identity.',
         )
 
 

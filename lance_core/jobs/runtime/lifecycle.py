@@ -108,7 +108,9 @@ def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
     if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
         return False
     log.info(
-        "%s was planned on version %d, since when history was pruned: staging again", staged.identity, staged.read_version
+        "%s was planned on version %d, and later versions were removed since: staging again",
+        staged.identity,
+        staged.read_version,
     )
     abort_attempt(store, staged.identity, staged.attempt)
     return True
@@ -128,7 +130,7 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
         clear_progress(store, attempt)
         # One that a commit was about to publish stays until its identity has landed. A zombie may still write.
         files = remove_attempt(store, identity, attempt, by="a new attempt", landed_too=True, unfinished_only=True).files
-        log.info("attempt %s of %s had died: %d of its files removed", attempt, identity, len(files))
+        log.info("attempt %s of %s has died: %d of its files removed", attempt, identity, len(files))
         removed += files
     return removed
 
@@ -145,7 +147,7 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     spec = after_clear(store, spec)
     done = find_done(store, spec)
     if done is not None:
-        where = f"landed as version {done.version}" if done.version is not None else "staged already and whole"
+        where = f"landed as version {done.version}" if done.version is not None else "already staged and complete"
         log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
         return done.staged
     clear_failure(store, spec.identity)
@@ -276,16 +278,17 @@ def reconcile(results: Sequence[TaskResult], *, fragment_rows: int, source_rows:
     """The number of rows, when everyone who counted counted the same. LanceError (nothing is staged then) otherwise."""
     read, written = sum(result.rows_read for result in results), sum(result.rows for result in results)
     counts = {
-        "rows the source's files claim": source_rows,
-        "rows the tasks read": read,
-        "rows the tasks wrote": written,
+        "rows according to the files of the source": source_rows,
+        "rows read by the tasks": read,
+        "rows written by the tasks": written,
         "rows in the fragments": fragment_rows,
     }
     known = {name: count for name, count in counts.items() if count is not None}
     if len(set(known.values())) > 1:
         text = ", ".join(f"{name}: {count:,}" for name, count in known.items())
         raise LanceError(
-            f"the counts of rows do not agree, so nothing is staged: {text}", cure="Did the source change while it was read?"
+            f"the row counts differ, so nothing is staged: {text}",
+            cure="Check whether the source changed while it was read.",
         )
     return written
 
@@ -298,7 +301,7 @@ def _remove_losers(
     losers = started_tasks(notes) - counted
     if losers:
         removed = remove_unused(store, attempt.attempt, keep=frozenset(kept))
-        log.info("%d tasks began in vain; %d of their files removed", len(losers), len(removed))
+        log.info("%d tasks were superseded; %d of their files removed", len(losers), len(removed))
 
 
 def on_tick_of(store: Store, attempt: Attempt) -> Callable[[], None]:
@@ -322,7 +325,7 @@ def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
         removed = remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF).files
         log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))
     except (CommitStateUnknownError, IncompatibleConflictError) as refusal:
-        log.warning("attempt %s is left alone: %s", attempt.attempt, refusal)
+        log.warning("attempt %s is kept: %s", attempt.attempt, refusal)
     except (LanceError, OSError) as failure:
         log.warning("attempt %s could not be cleaned up (%s); `lance staged gc` will", attempt.attempt, failure)
     clear_progress(store, attempt.attempt)
@@ -337,7 +340,7 @@ def _refuse_foreign(store: Store) -> None:
             raise NotFoundError(
                 f"{store.uri} is not a Lance table and not empty (it holds {entry.path})",
                 uri=store.uri,
-                cure="Check the uri; a new table needs a place of its own.",
+                cure="Check the uri; a new table needs an empty folder.",
             )
 
 
@@ -354,5 +357,5 @@ def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
         asked=spec.asked,
         incarnation=incarnation_of(store),
     )
-    log.info("%s %s: nothing (more) to do at version %d", spec.kind, spec.uri, version)
+    log.info("%s %s: nothing left to do at version %d", spec.kind, spec.uri, version)
     return landed_reference(store.uri, spec.identity, version, operation=spec.kind)

@@ -50,14 +50,14 @@ class LocalRunner(Runner):
     def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalRows:
         """There is no engine here. InputError."""
         raise InputError(
-            'columns with engine="spark" are evaluated by Spark, and this is not a Spark job',
-            cure='Run it with Spark (execution="spark-submit" or "spark-connect"), or write them in Lance\'s own SQL.',
+            'columns with engine="spark" need Spark, but this is not a Spark job',
+            cure='Run it with Spark (execution="spark-submit" or "spark-connect"), or write them as Lance SQL expressions.',
         )
 
     def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """One task over the whole source, or one for each number of `open_tasks`."""
         if not isinstance(source, LocalRows):
-            raise TypeError(f"not a source of the local runner: {type(source).__name__}")
+            raise TypeError(f"the local runner cannot read a source of type {type(source).__name__}")
         with Ticker(shape.tick_seconds, on_tick):
             if source.num_tasks is None:
                 return [work(0, "0", source.rows.batches())]

@@ -32,7 +32,7 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
     """SchemaMismatchError, naming every column at fault, when `source` rows cannot be written as `target` rows."""
     problems: list[str] = []
     repeated = sorted({name for name in source.names if source.names.count(name) > 1})
-    problems += [f"column {name!r} is there twice in the source" for name in repeated]
+    problems += [f"column {name!r} occurs twice in the source" for name in repeated]
     for name in source.names:
         if name not in target.names and drift not in ("drop_extra", "fill_and_drop"):
             problems.append(f"column {name!r} is in the source but not in the table")
@@ -44,7 +44,7 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
             problems += [problem] if problem else []
     if problems:
         raise SchemaMismatchError(
-            "the source does not fit the table: " + "; ".join(problems),
+            "the source does not match the schema of the table: " + "; ".join(problems),
             uri=uri,
             cure="Select or cast the columns in the source, or choose another schema_drift policy.",
         )
@@ -53,7 +53,7 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
 def _absent(field: Field, drift: Drift) -> list[str]:
     if drift not in ("fill_missing", "fill_and_drop"):
         return [f"column {field.name!r} is in the table but not in the source"]
-    return [] if field.nullable else [f"column {field.name!r} is not in the source and may not hold nulls"]
+    return [] if field.nullable else [f"column {field.name!r} is not in the source and is not nullable"]
 
 
 def created_schema(source: pa.Schema) -> pa.Schema:
@@ -109,6 +109,7 @@ class Conformer:
             cast = storage.cast(relaxed(field.type), safe=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise SchemaMismatchError(
-                f"column {field.name!r}: a value of {column.type} cannot become {field.type}: {error}", uri=self._uri
+                f"column {field.name!r}: a value of {column.type} cannot be converted to {field.type}: {error}",
+                uri=self._uri,
             ) from None
         return cast_array(cast, field.type, path=field.name)

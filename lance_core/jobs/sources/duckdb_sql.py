@@ -32,7 +32,7 @@ def query(
     try:
         result = connection.sql(sql)
         if result is None:
-            raise InputError(f"{what} returns no rows: it is no query", cure="Give a SELECT.")
+            raise InputError(f"{what} is not a query and returns no rows", cure="Give a SELECT.")
         # DuckDB 2 dropped the older name.
         read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
         found: pa.RecordBatchReader = read(batch_rows)

@@ -19,7 +19,7 @@ def open_dataset(paths: tuple[str, ...], file_format: Any, schema: pa.Schema | N
     try:
         return parts[0] if len(parts) == 1 else ds.dataset(parts)
     except pa.ArrowInvalid as error:
-        raise InputError(f"the source's files do not have one schema: {error}") from None
+        raise InputError(f"the files of the source have different schemas: {error}") from None
 
 
 def csv_dataset(paths: tuple[str, ...], options: dict[str, str], schema: pa.Schema | None) -> Any:
@@ -65,7 +65,7 @@ def _part(path: str, file_format: Any, schema: pa.Schema | None) -> Any:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(f"source path {path} cannot be read: {error}", uri=path) from None
     if not part.files:
-        raise SourceMissingError(f"source path {path} holds no file", uri=path)
+        raise SourceMissingError(f"source path {path} contains no file", uri=path)
     return part
 
 
@@ -76,7 +76,7 @@ def _local_paths(path: str) -> str | list[str]:
     found = sorted(glob.glob(path)) if any(mark in path for mark in "*?[") else []  # noqa: PTH207
     if not found:
         raise SourceMissingError(
-            f"source path {path} does not exist", uri=path, cure="Give a file, a folder or a glob pattern."
+            f"source path {path} does not exist", uri=path, cure="Pass a file, a folder or a glob pattern."
         )
     files: list[str] = []
     for item in found:

@@ -77,7 +77,7 @@ def _from_batches(batches: Iterator[Any], what: str) -> LocalSource:
     first = next(batches, None)
     if not isinstance(first, pa.RecordBatch):
         shown = "nothing" if first is None else type(first).__name__
-        raise InputError(f"{what} yielded {shown}", cure="Yield at least one record batch, an empty one if need be.")
+        raise InputError(f"{what} yielded {shown}", cure="Yield at least one record batch, which may be empty.")
 
     def again() -> Iterator[pa.RecordBatch]:
         yield first
@@ -100,8 +100,8 @@ def _from_files(spec: SourceSpec) -> LocalSource:
     dataset = maker(spec.paths, options, parse_ddl(spec.schema) if spec.schema else None)
     if options:
         raise InputError(
-            f"source option {', '.join(sorted(options))} of {name} is not known without Spark",
-            cure="Leave it out, or run the job with Spark.",
+            f"source option {', '.join(sorted(options))} of {name} is only supported with Spark",
+            cure="Omit it, or run the job with Spark.",
         )
     return LocalSource(dataset.schema, lambda: scan(dataset), dataset.count_rows() if name in ("parquet", "orc") else None)
 
@@ -113,7 +113,7 @@ def _from_sql(spec: SourceSpec) -> LocalSource:
         str(spec.sql),
         readers,
         what="source.sql",
-        cure="Run the job with Spark, install duckdb, or give a callable.",
+        cure="Run the job with Spark, install duckdb, or pass a callable.",
         batch_rows=BATCH_ROWS,
     )
     return LocalSource(reader.schema, lambda: iter(reader))
@@ -128,7 +128,7 @@ def _plain_files(file_format: Callable[[], Any]) -> Callable[[tuple[str, ...], d
 
 def _json(paths: tuple[str, ...], options: dict[str, str], schema: pa.Schema | None) -> Any:
     if options.pop("multiLine", "false").lower() == "true":
-        raise InputError("source option multiLine of json needs Spark", cure="Write one JSON object a line.")
+        raise InputError("source option multiLine of json needs Spark", cure="Write one JSON object per line.")
     return open_dataset(paths, ds.JsonFileFormat(), schema)
 
 

@@ -26,7 +26,7 @@ def satisfying(batches: Iterable[pa.RecordBatch], predicate: str, *, schema: pa.
             row = int(known.argmin())
             raise InputError(
                 f"row {first + row} of the source does not satisfy {predicate}: {_shown(batch, row, expr)}",
-                cure="Widen the predicate, or leave such rows out of the source.",
+                cure="Widen the predicate, or exclude such rows from the source.",
             )
         first += batch.num_rows
         yield batch

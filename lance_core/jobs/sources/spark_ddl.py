@@ -140,7 +140,7 @@ def _tokens(text: str) -> list[str]:
     while at < len(stripped):
         match = _TOKEN.match(stripped, at)
         if match is None:
-            raise InputError(f"schema {text!r}: cannot read it from {stripped[at:]!r} on")
+            raise InputError(f"schema {text!r}: unexpected {stripped[at:]!r}")
         tokens.append(match.group(1))
         at = match.end()
     return tokens

@@ -33,7 +33,10 @@ def bind_all(texts: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, s
         if name is None:
             return match.group()
         if name not in params:
-            raise InputError(f"the filter names :{name}, which has no value", cure=f"Given: {', '.join(params) or 'none'}.")
+            raise InputError(
+                f"the filter has the placeholder :{name}, which has no value",
+                cure=f"Values were passed for: {', '.join(params) or 'none'}.",
+            )
         used.add(name)
         return _literal(name, params[name])
 
@@ -41,7 +44,7 @@ def bind_all(texts: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, s
     unused = sorted(set(params) - used)
     if unused:
         raise InputError(
-            f"the filter does not name :{unused[0]}", cure="Write it outside of quotes, or leave the value out."
+            f"the filter has no placeholder :{unused[0]}", cure="Write the placeholder outside quotes, or omit the value."
         )
     return bound
 
@@ -57,4 +60,6 @@ def _literal(name: str, value: Any) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, (list, tuple)) and value:
         return "(" + ", ".join(_literal(name, item) for item in value) + ")"
-    raise InputError(f":{name}: expected text, a number, true, false, null or a list of them, got {type(value).__name__}")
+    raise InputError(
+        f":{name}: expected a string, a number, true, false, null or a list of them, got {type(value).__name__}"
+    )

@@ -137,7 +137,7 @@ class QuerySpec(JobSpec):
         if self.nearest and not {"column", "q"} <= {*self.nearest}:
             raise InputError("query: nearest needs a column and q, the vector")
         if self.nearest and self.full_text:
-            raise InputError("query: give full_text or nearest, not both")
+            raise InputError("query: full_text cannot be combined with nearest")
         for name in ("limit", "max_rows"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -99,20 +99,18 @@ class AddColumnsSpec(EditSpec):
         super().__post_init__()
         given = [name for name in ("columns", "function", "source") if getattr(self, name)]
         if len(given) != 1:
-            raise InputError(
-                f"add_columns: exactly one of columns, function, source says what to add; got {given or 'none'}"
-            )
+            raise InputError(f"add_columns: exactly one of columns, function, source is required; got {given or 'none'}")
         if self.function is not None and ":" not in self.function:
             raise InputError(f"add_columns: function: expected 'module:function', got {self.function!r}")
         misplaced = {"columns": ("reads", "kwargs", "on", "source_on"), "function": ("on", "source_on"),
                      "source": ("reads", "kwargs")}[given[0]]  # fmt: skip
         if self.engine == "spark" and not self.columns:
-            raise InputError(f'add_columns: engine="spark" does not go with {given[0]}')
+            raise InputError(f'add_columns: engine="spark" cannot be combined with {given[0]}')
         for name in misplaced:
             if getattr(self, name) and not (name == "reads" and self.engine == "spark"):
-                raise InputError(f"add_columns: {name} does not go with {given[0]}")
+                raise InputError(f"add_columns: {name} cannot be combined with {given[0]}")
         if self.source is not None and not self.on:
-            raise InputError("add_columns: on names no key column", cure='Pass on="id".')
+            raise InputError("add_columns: on must name at least one key column", cure='Pass on="id".')
         if self.batch_size is not None and self.batch_size < 1:
             raise InputError(f"add_columns: batch_size must be at least 1, got {self.batch_size}")
 
@@ -185,7 +183,7 @@ class CompactSpec(JobSpec):
                 raise InputError(f"compact: {name} must be at least 1, got {value}")
         share = self.materialize_deletions_threshold
         if share is not None and not 0 <= share <= 1:
-            raise InputError(f"compact: materialize_deletions_threshold is a share between 0 and 1, got {share}")
+            raise InputError(f"compact: materialize_deletions_threshold must be between 0 and 1, got {share}")
         if self.strategy not in ("adjacent", "tiered"):
             raise InputError(f"compact: unknown strategy {self.strategy!r}", cure='Use "adjacent" or "tiered".')
         if self.tier_fanout < 2:

@@ -45,10 +45,10 @@ class GateSpec:
     def __post_init__(self) -> None:
         conditions = [item.name for item in fields(self) if item.name != "name"]
         if all(getattr(self, name) in (None, (), {}) for name in conditions):
-            raise InputError(f"gate {self.name!r} asks for nothing", cure=f"Give it one of: {', '.join(conditions)}.")
+            raise InputError(f"gate {self.name!r} has no condition", cure=f"Set at least one of: {', '.join(conditions)}.")
         for name, share in self.max_null_rates.items():
             if not 0 <= share <= 1:
-                raise InputError(f"gate {self.name!r}: max_null_rates[{name!r}] is a share between 0 and 1, got {share}")
+                raise InputError(f"gate {self.name!r}: max_null_rates[{name!r}] must be between 0 and 1, got {share}")
         for name in ("min_rows", "max_rows", "max_deleted_rows"):
             value = getattr(self, name)
             if value is not None and value < 0:

@@ -47,7 +47,7 @@ class BuildIndexSpec(_IndexSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.column.strip() or not self.index_type.strip():
-            raise InputError("build_index: column and index_type must be given")
+            raise InputError("build_index: column and index_type are required")
         if self.rows_per_segment is not None and self.rows_per_segment < 1:
             raise InputError(f"build_index: rows_per_segment must be at least 1, got {self.rows_per_segment}")
 

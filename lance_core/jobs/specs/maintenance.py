@@ -67,7 +67,7 @@ class TagSpec(JobSpec):
         if not self.name:
             raise InputError("tag: name is empty")
         if self.action == "delete" and self.version is not None:
-            raise InputError("tag: version does not go with action='delete'")
+            raise InputError("tag: version cannot be combined with action='delete'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +93,9 @@ class BranchSpec(JobSpec):
             raise InputError("branch: name is empty")
         given = [name for name in ("version", "tag", "from_branch") if getattr(self, name) is not None]
         if self.action == "delete" and given:
-            raise InputError(f"branch: {given[0]} does not go with action='delete'")
+            raise InputError(f"branch: {given[0]} cannot be combined with action='delete'")
         if self.tag is not None and len(given) > 1:
-            raise InputError("branch: a tag says version and branch by itself; leave the others out")
+            raise InputError("branch: tag cannot be combined with version or from_branch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class RestoreSpec(JobSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.version is None) == (self.tag is None):
-            raise InputError("restore: exactly one of version and tag says what to restore")
+            raise InputError("restore: exactly one of version and tag is required")
 
 
 @dataclass(frozen=True, kw_only=True)

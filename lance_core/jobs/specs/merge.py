@@ -44,15 +44,15 @@ class MergeSpec(WriteSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.on or not all(name.strip() for name in self.on):
-            raise InputError("merge: on names no key column", cure='Pass on=["id"].')
+            raise InputError("merge: on must name at least one key column", cure='Pass on=["id"].')
         if self.when_matched_condition is not None and self.when_matched != "update":
-            raise InputError('merge: when_matched_condition goes with when_matched="update" only')
+            raise InputError('merge: when_matched_condition requires when_matched="update"')
         if self.when_not_matched_by_source_condition is not None and self.when_not_matched_by_source != "delete":
-            raise InputError(
-                'merge: when_not_matched_by_source_condition goes with when_not_matched_by_source="delete" only'
-            )
+            raise InputError('merge: when_not_matched_by_source_condition requires when_not_matched_by_source="delete"')
         if self.changes_nothing:
-            raise InputError("merge: nothing would change", cure="Set an action for matched or for unmatched rows.")
+            raise InputError(
+                "merge: no action is set, so nothing would change", cure="Set an action for matched or for unmatched rows."
+            )
         if self.rows_per_task < 1:
             raise InputError(f"merge: rows_per_task must be at least 1, got {self.rows_per_task}")
 

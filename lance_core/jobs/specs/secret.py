@@ -41,7 +41,7 @@ class Secret:
         if len(given) != 1:
             raise InputError(f"a secret needs exactly one of value, env, file; got {given or 'none'}")
         if self.key and self.value is not None:
-            raise InputError("a secret's key goes with env or file, not with a literal value")
+            raise InputError("the key of a secret requires env or file and cannot be combined with a literal value")
 
     def __repr__(self) -> str:
         if self.value is not None:
@@ -89,7 +89,7 @@ def as_secret(value: object, *, where: str) -> Secret:
     shown = sorted(value) if isinstance(value, Mapping) else type(value).__name__
     raise InputError(
         f"{where}: expected a string or a reference, got {shown}",
-        cure='Give "text", {"env": NAME} or {"file": PATH}, the last two with an optional "key".',
+        cure='Pass "text", {"env": NAME} or {"file": PATH}, the last two with an optional "key".',
     )
 
 
@@ -106,7 +106,7 @@ def _read(path: str) -> str | None:
     except (OSError, ValueError) as error:  # a UnicodeDecodeError would quote what it could not read
         raise InputError(
             f"a storage option refers to file {path}, which this user cannot read as text ({type(error).__name__})",
-            cure="Let the user that the job runs as own the file, or give a reference to a variable.",
+            cure="Make the user of the job the owner of the file, or refer to an environment variable.",
         ) from None
 
 
@@ -115,7 +115,7 @@ def _lookup(text: str, key: str, where: str) -> str:
         found: Any = json.loads(text)
     except ValueError:
         # The text may be a password: never quote it, nor the parser's message, which may quote it.
-        raise InputError(f"{where} does not hold JSON, so {key!r} cannot be looked up in it") from None
+        raise InputError(f"{where} is not JSON, so {key!r} cannot be read from it") from None
     for part in key.split("."):
         # Airflow stores a connection's `extra` as JSON inside JSON.
         if isinstance(found, str):
@@ -125,5 +125,5 @@ def _lookup(text: str, key: str, where: str) -> str:
                 found = None
         found = found.get(part) if isinstance(found, Mapping) else None
         if found is None:
-            raise InputError(f"{where} holds no {key!r}")
+            raise InputError(f"{where} has no key {key!r}")
     return found if isinstance(found, str) else json.dumps(found)

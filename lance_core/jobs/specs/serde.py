@@ -46,7 +46,8 @@ def to_plain(value: object, *, redact: bool = False) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     raise InputError(
-        f"a job spec holds plain data only; got {type(value).__name__}", cure="Use text, numbers, lists, objects."
+        f"a job spec may only contain plain data, got {type(value).__name__}",
+        cure="Use strings, numbers, lists and objects.",
     )
 
 
@@ -139,13 +140,13 @@ def _check_map(hint: Any, value: object, where: str) -> dict[str, Any]:
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise InputError(f"{where}: expected text, got {_shown(value)}")
+        raise InputError(f"{where}: expected a string, got {_shown(value)}")
     return value
 
 
 def _integer(value: object, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{where}: expected a whole number, got {_shown(value)}")
+        raise InputError(f"{where}: expected an integer, got {_shown(value)}")
     return value
 
 

@@ -64,7 +64,7 @@ class SourceSpec:
                      "callable": ("paths", "options", "schema", "views")}[given[0]]  # fmt: skip
         for name in misplaced:
             if getattr(self, name):
-                raise InputError(f"source.{name} does not go with source.{given[0]}")
+                raise InputError(f"source.{name} cannot be combined with source.{given[0]}")
 
     def describe(self) -> str:
         """One short line for logs; no option values."""
@@ -224,7 +224,7 @@ def read_spec(cls: type[S], data: Mapping[str, Any]) -> S:
     version, kind = data.get("spec", SPEC_VERSION), data.get("kind", cls.kind)
     if version != SPEC_VERSION:
         raise InputError(
-            f"job spec version {version!r} is not known here (this library writes {SPEC_VERSION})",
+            f"job spec version {version!r} is unknown (this library writes {SPEC_VERSION})",
             cure="Install the same airflow-provider-lance where the DAG is parsed and where the job runs.",
         )
     if kind != cls.kind:

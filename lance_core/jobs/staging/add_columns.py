@@ -83,7 +83,7 @@ class AddColumnsJob:
         spec = after_clear(store, spec)
         done = find_done(store, spec)
         if done is not None:
-            log.info("%s %s is staged or has landed, nothing to do", spec.kind, spec.identity)
+            log.info("%s %s is staged or has landed: nothing to do", spec.kind, spec.identity)
             return done.staged
         clear_failure(store, spec.identity)
         attempt = _find_unfinished(store, spec)
@@ -209,7 +209,7 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
     """
     before = read_transaction_file(store, ref.transaction_path)
     if before is None or not isinstance(before.operation, Merge):
-        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} is gone", uri=store.uri)
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} no longer exists", uri=store.uri)
     snapshot = existing(look_at(store, spec), spec)
     source = None if spec.source is None else runner.open_source(spec.source)
     rows = None if source is None else _rows_of(source)
@@ -284,7 +284,7 @@ def _renumbered(file: DataFile, part: Schema) -> DataFile:
 
 def _rows_of(source: JobSource) -> pa.Table:
     if not isinstance(source, LocalRows):
-        raise InputError("the source of columns can be read again in the commit's own process only")
+        raise InputError("the source of columns can only be read again in the process of the commit")
     return pa.Table.from_batches(source.rows.batches(), schema=source.schema)
 
 
@@ -297,7 +297,7 @@ def _find_unfinished(store: Store, spec: AddColumnsSpec) -> Attempt | None:
             continue
         is_same = is_same_work(attempt.digest or attempt.spec_digest, digest)
         if is_same and attempt.read_version in version_numbers(store):
-            log.info("add_columns %s: going on with attempt %s", spec.uri, attempt.attempt)
+            log.info("add_columns %s: resuming attempt %s", spec.uri, attempt.attempt)
             return attempt
     return None
 

@@ -56,9 +56,9 @@ def _plan_add(spec: AppendSpec, table: TableState, source: JobSource) -> Plan:
     version = manifest.file_version
     if spec.data_storage_version and parse_storage_version(spec.data_storage_version) != version:
         raise InputError(
-            f"the table is stored in version {manifest.data_storage_version}, not in {spec.data_storage_version}",
+            f"the table has storage version {manifest.data_storage_version}, not {spec.data_storage_version}",
             uri=spec.uri,
-            cure="Leave data_storage_version out, or overwrite the table.",
+            cure="Omit data_storage_version, or overwrite the table.",
         )
     target = schema_to_arrow(manifest.schema)
     check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)

@@ -94,10 +94,10 @@ def plan_build(spec: BuildIndexSpec, table: TableState, runner: Runner) -> Plan:
     name = name_of(spec)
     old = tuple(index for index in manifest.indices if index.name == name)
     if old and not spec.replace:
-        raise InputError(f"there is already an index named {name!r}", cure="Run with replace=True, or give another name.")
+        raise InputError(f"there is already an index named {name!r}", cure="Pass replace=True, or another name.")
     field_id = manifest.schema.find(spec.column).id
     if any(index.fields != (field_id,) for index in old):
-        raise InputError(f"the index {name!r} is on another column", cure="Give another name.")
+        raise InputError(f"the index {name!r} is on another column", cure="Pass another name.")
     if spec.rows_per_segment is None:
         groups: tuple[tuple[int, ...], ...] = (tuple(fragment.id for fragment in manifest.fragments),)
     else:

@@ -86,15 +86,15 @@ class _Called:
             return  # refused where it is used
         if made.num_rows != num_rows:
             raise InputError(
-                f"add_columns: {self._name} gave {made.num_rows} rows for a batch of {num_rows}",
-                cure="Return one row for each row of the batch, in its order; deleted rows are among them.",
+                f"add_columns: {self._name} returned {made.num_rows} rows for a batch of {num_rows}",
+                cure="Return one row for each row of the batch, including deleted rows, in the same order.",
             )
         expected = self._columns
         if expected is not None and sorted(made.schema.names) != expected:
             raise InputError(
-                f"add_columns: {self._name} gave the columns {', '.join(made.schema.names)} where {', '.join(expected)} "
+                f"add_columns: {self._name} returned the columns {', '.join(made.schema.names)}, but {', '.join(expected)} "
                 "were expected",
-                cure="Return the same columns for every batch, also for one without rows.",
+                cure="Return the same columns for every batch, including empty ones.",
             )
         self._columns = sorted(made.schema.names)
 

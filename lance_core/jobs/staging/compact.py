@@ -75,7 +75,7 @@ class Rewrites:
         new = [fragment for group in groups for fragment in group.new_fragments]
         after = sum(fragment.physical_rows for fragment in new)
         if before != after:
-            raise LanceError(f"{after:,} rows were written where {before:,} lived, so nothing is staged")
+            raise LanceError(f"{after:,} rows were written instead of {before:,} live rows, so nothing is staged")
         return StagedOperation(Rewrite(groups), after, len(new))
 
 
@@ -124,7 +124,7 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
     """
     before = read_transaction_file(store, ref.transaction_path)
     if before is None or not isinstance(before.operation, Rewrite):
-        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} is gone", uri=store.uri)
+        raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} no longer exists", uri=store.uri)
     snapshot = existing(look_at(store, spec), spec)
     here = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     # What planning leaves alone now (an index was built over it) stays alone.
@@ -185,7 +185,7 @@ def _settle_waves(store: Store, spec: CompactSpec) -> None:
                 commit_staged(store, [entry.staged])
                 continue
         except CommitError as error:
-            log.info("a finished part of %s cannot be published any more: %s", spec.identity, error)
+            log.info("a finished part of %s can no longer be published: %s", spec.identity, error)
         with suppress(CommitError):
             abort_attempt(store, entry.identity, entry.attempt)
 

@@ -73,7 +73,7 @@ def cut_groups(plan: CompactionGroups, spec: CompactSpec) -> CompactionGroups:
             if len(part) > 1 or (share is not None and deleted > share):
                 groups.append(part)
             else:
-                skipped.append((part[0].id, "no neighbour to join within the bounds of a group"))
+                skipped.append((part[0].id, "it has no neighbour to be merged with within the limits of a group"))
     return replace(plan, groups=tuple(groups), skipped=tuple(sorted(skipped)))
 
 

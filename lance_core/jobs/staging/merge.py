@@ -249,7 +249,7 @@ def verb_spec(spec: MergeSpec) -> verb.MergePlan:
 def _check_keys(spec: MergeSpec, schema: pa.Schema, *, where: str) -> None:
     for name in spec.on:
         if name not in schema.names:
-            raise InputError(f"no column {name!r} in {where} to merge on", cure=f"It has: {', '.join(schema.names)}.")
+            raise InputError(f"no column {name!r} in {where} to merge on", cure=f"Its columns: {', '.join(schema.names)}.")
 
 
 def _check_condition(spec: MergeSpec, source: pa.Schema, target: pa.Schema) -> None:

@@ -186,21 +186,21 @@ def changes_of(snapshot: Snapshot, spec: PublishBranchSpec) -> Changes:
     """What the branch changed. InputError for what cannot be said as a change of rows, NotFoundError without the branch."""
     branch = read_branch(snapshot.store, spec.branch)
     if branch.parent_branch not in (None, MAIN):
-        raise _refusal(spec, f"it began from branch {branch.parent_branch!r}", "Publish a branch of the main line.")
+        raise _refusal(spec, f"it was created from branch {branch.parent_branch!r}", "Publish a branch of the main line.")
     try:
         base = load_manifest(snapshot.store, branch.parent_version)
     except NotFoundError as error:
         raise _refusal(
             spec,
-            f"version {branch.parent_version}, where it began, was removed by another library's cleanup",
-            "Begin a new branch at the newest version, and write and check there again.",
+            f"its parent version {branch.parent_version} was removed by the cleanup of another library",
+            "Create a new branch from the newest version, and write and check there again.",
         ) from error
     head = snapshot_of(snapshot.store, version=(spec.branch, spec.version), storage_options=snapshot.storage_options)
     if head.manifest.schema != base.schema:
         raise _refusal(
             spec,
-            "its columns are not those of the version where it began",
-            "Change the columns of the main line first, then begin a branch.",
+            "its columns differ from those of its parent version",
+            "Change the columns of the main branch first, then create a branch.",
         )
     before = {item.id: item for item in base.fragments}
     after = {item.id: item for item in head.manifest.fragments}
@@ -209,7 +209,7 @@ def changes_of(snapshot: Snapshot, spec: PublishBranchSpec) -> Changes:
         if _files(before[number]) != _files(after[number]) or before[number].overlays != after[number].overlays:
             raise _refusal(
                 spec,
-                f"it has other files for fragment {number}, so columns were changed in place",
+                f"the files of fragment {number} differ, so columns were changed in place",
                 "Write whole rows on the branch, for example with update or merge.",
             )
     return Changes(
@@ -237,7 +237,7 @@ def _transaction(snapshot: Snapshot, operation: Update | Delete) -> Transaction:
 
 
 def _nothing(snapshot: Snapshot, attempt: str) -> StagedEdit:  # pragma: no cover - every group has a stage of its own
-    raise AssertionError("every group of a published branch has its own work")
+    raise AssertionError("a published branch cannot be re-executed as a whole")
 
 
 def _refusal(spec: PublishBranchSpec, why: str, cure: str) -> InputError:

@@ -85,7 +85,7 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: JobSource,
     version = manifest.file_version
     if spec.data_storage_version and parse_storage_version(spec.data_storage_version) != version:
         raise InputError(
-            f"the table is stored in version {manifest.data_storage_version}, not in {spec.data_storage_version}",
+            f"the table has storage version {manifest.data_storage_version}, not {spec.data_storage_version}",
             uri=spec.uri,
             cure="Omit data_storage_version.",
         )

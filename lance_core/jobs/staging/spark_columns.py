@@ -106,7 +106,7 @@ class WriteColumns:
                     rows, current = rows + fragments[number].physical_rows, None
                     report.update(rows, 0, size)
             if current is not None:
-                raise current.misfit("fewer rows came back than went in")
+                raise current.misfit("the expressions returned fewer rows than they received")
         finally:
             if current is not None:
                 current.abort()
@@ -133,7 +133,7 @@ class _FragmentFile:
         offsets = batch.column(0).to_numpy() & 0xFFFFFFFF
         expected = np.arange(self._num_rows, self._num_rows + batch.num_rows)
         if number != self._fragment.id or not np.array_equal(offsets, expected):
-            raise self.misfit("rows came back in another order, or more of them than went in")
+            raise self.misfit("the expressions returned rows in another order, or more rows than they received")
         self._writer.write(self._conformer.apply(batch))
         self._num_rows += batch.num_rows
 
@@ -149,7 +149,7 @@ class _FragmentFile:
     def misfit(self, what: str) -> InputError:
         return InputError(
             f"add_columns: at row {self._num_rows} of fragment {self._fragment.id} {what}",
-            cure="Use expressions that give one value for each row: no explode, no window, no aggregate.",
+            cure="Use expressions with one value per row, without explode, window or aggregate functions.",
         )
 
 

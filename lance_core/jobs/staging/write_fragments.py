@@ -96,7 +96,7 @@ class WriteWork:
         if not fragments or not self.identity or not is_over(store, self.identity, self.attempt):
             return
         each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
-        log.warning("attempt %s of %s was given up: what its task wrote is taken away again", self.attempt, self.identity)
+        log.warning("attempt %s of %s was withdrawn: the files that its task wrote are removed", self.attempt, self.identity)
 
     def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)

@@ -131,7 +131,7 @@ def _kind(operation: str | None, writers: Sequence[Json]) -> str:
 
 def _summary(operation: str | None, changed: int | None) -> str:
     if operation is None:
-        return "the version does not say what it did"
+        return "the version has no transaction"
     if changed is None:
         return operation
     return f"{changed:+,} rows" if changed else "no row added or removed"

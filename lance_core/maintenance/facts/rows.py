@@ -47,7 +47,7 @@ class RowsRequest:
         if not 0 <= self.offset <= MAX_OFFSET:
             raise InputError(f"offset must be between 0 and {MAX_OFFSET}, got {self.offset}")
         if self.text and self.vector:
-            raise InputError("a search is by text or by vector, not both", cure="Leave one of them out.")
+            raise InputError("a text search cannot be combined with a vector search", cure="Omit one of them.")
         if self.vector is not None and not 1 <= len(self.vector) <= MAX_VECTOR:
             raise InputError(f"a vector has 1 to {MAX_VECTOR} numbers, got {len(self.vector)}")
 
@@ -72,7 +72,7 @@ def rows_page(
             truncated = True
             break
         if time.monotonic() - began > seconds:
-            raise StoreError(f"{uri}: no answer within {seconds:.0f} s", uri=uri, cure="Ask for fewer rows or less data.")
+            raise StoreError(f"{uri}: no answer within {seconds:.0f} s", uri=uri, cure="Request fewer rows or columns.")
     shown = schema if schema is not None else pa.schema([table.schema.field(name) for name in names])
     return {
         "version": table.version,

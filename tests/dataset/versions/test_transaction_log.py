@@ -107,7 +107,7 @@ def test_branches_command(tmp_path: Path) -> None:
     (found,) = json.loads(run(cli, ["branches", "list", uri, "--json"]).output)
     assert (found["branch"], found["parent"], found["version"]) == ("exp", "main", 1)
     assert "exp" in run(cli, ["branches", "list", uri]).output
-    assert run(cli, ["branches", "delete", uri, "exp"]).output == "exp is no branch any more\n"
+    assert run(cli, ["branches", "delete", uri, "exp"]).output == "deleted branch exp\n"
     assert lance.dataset(uri).branches.list() == {}
 
 

@@ -272,7 +272,7 @@ def test_partitions_in_any_order(tmp_path_factory: pytest.TempPathFactory) -> No
         index.verify_rows(part)
     _twice(index, batches)
     shared_cache().clear()
-    with pytest.raises(CorruptFileError, match="there twice"):
+    with pytest.raises(CorruptFileError, match="contained twice"):
         index.verify_rows(batches)
 
 

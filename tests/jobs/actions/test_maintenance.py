@@ -74,7 +74,7 @@ def test_tags_are_set_moved_and_forgotten_any_number_of_times(uri: str) -> None:
     assert run_json(spec.to_json()).to_dict() == {"name": "golden", "version": 2, "before": 2}
     assert lance.dataset(uri, version="golden").version == 2
     assert run_job(TagSpec(uri=uri, name="golden")).to_dict()["version"] == 3
-    with pytest.raises(InputError, match="stands for version 3"):
+    with pytest.raises(InputError, match="refers to version 3"):
         run_job(TagSpec(uri=uri, name="golden", action="create", version=1))
     assert run_job(TagSpec(uri=uri, name="golden", action="create", version=3)).to_dict()["version"] == 3
     assert run_job(TagSpec(uri=uri, name="golden", action="delete")).to_dict() == {

@@ -47,11 +47,11 @@ def uri(tmp_path) -> str:
 @pytest.mark.parametrize(
     ("gate", "words"),
     [
-        ({"min_rows": 4}, "3 rows are added, at least 4 were wanted"),
-        ({"max_rows": 2}, "3 rows are added, at most 2 were wanted"),
-        ({"no_rows": "id > 20"}, r"2 rows are selected by id > 20, \{'id': 21\} for one"),
-        ({"unique": ["day"]}, r"1 keys of day are there more than once, \{'day': 0\} for one"),
-        ({"callable": f"{__name__}:says_no"}, "says_no said no"),
+        ({"min_rows": 4}, "3 rows are added, expected at least 4"),
+        ({"max_rows": 2}, "3 rows are added, expected at most 2"),
+        ({"no_rows": "id > 20"}, r"2 rows are selected by id > 20, for example \{'id': 21\}"),
+        ({"unique": ["day"]}, r"1 keys of day occur more than once, for example \{'day': 0\}"),
+        ({"callable": f"{__name__}:says_no"}, "says_no returned false"),
         ({"callable": f"{__name__}:says_why"}, "3 rows are not enough"),
         ({"callable": f"{__name__}:breaks"}, "raised ValueError: it broke"),
     ],
@@ -71,7 +71,7 @@ def test_a_gate_refuses_and_the_table_stays(uri: str, gate: dict, words: str) ->
 
 def test_null_rates(uri: str) -> None:
     staged = append(uri, name="with_nulls", share=2)
-    with pytest.raises(GateFailedError, match=r"column .x.: 0.5 of the values are null, at most 0.25 may be"):
+    with pytest.raises(GateFailedError, match=r"column .x.: 0.5 of the values are null, expected at most 0.25"):
         commit(uri, staged, gates=(GateSpec(max_null_rates={"x": 0.25, "id": 0.0}),))
     assert commit(uri, staged, gates=(GateSpec(max_null_rates={"x": 0.5}),))["num_versions"] == 1
 
@@ -92,7 +92,7 @@ def test_gates_of_a_table_that_is_created_and_of_a_replacement(tmp_path) -> None
     commit(uri, first, gates=(GateSpec(no_rows="id = 23"),))
     spec = ReplaceWhereSpec(uri=uri, identity=identity(uri, "r"), predicate="day = 0", source=source(start=1, stop=3))
     staged = run_job(spec)
-    with pytest.raises(GateFailedError, match="3 rows are deleted, at most 2"):
+    with pytest.raises(GateFailedError, match="3 rows are deleted, expected at most 2"):
         commit(uri, staged, gates=(GateSpec(max_deleted_rows=2),))
     commit(uri, staged, gates=(GateSpec(no_rows="id >= 3", min_rows=2),))
     assert ids(uri) == [1, 2]
@@ -113,9 +113,9 @@ def test_what_has_landed_is_not_looked_at_again(uri: str) -> None:
 
 
 def test_gates_that_make_no_sense_are_named(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="asks for nothing"):
+    with pytest.raises(InputError, match="has no condition"):
         GateSpec(name="empty")
-    with pytest.raises(InputError, match="share between 0 and 1"):
+    with pytest.raises(InputError, match="between 0 and 1"):
         GateSpec(max_null_rates={"x": 2.0})
     staged = append(uri)
     with pytest.raises(InputError, match="no column 'nope'"):

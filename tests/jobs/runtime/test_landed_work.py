@@ -72,7 +72,7 @@ def test_other_work_names_both_digests_and_both_askers(uri: str) -> None:
 
 def test_two_tasks_with_one_key_and_other_work_are_refused(uri: str) -> None:
     _append(uri, [10], "key", asked={"dag_id": "d", "task_id": "one"})
-    with pytest.raises(IncompatibleConflictError, match="under the same identity"):
+    with pytest.raises(IncompatibleConflictError, match="with the same identity"):
         _append(uri, [11], "key", asked={"dag_id": "d", "task_id": "other"})
     _append(uri, [12], "key", asked={"dag_id": "d", "task_id": "one"})
     commit(uri, ["key"])

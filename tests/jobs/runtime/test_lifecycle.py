@@ -182,7 +182,7 @@ def test_a_task_that_outlives_its_attempt_leaves_nothing(uri: str) -> None:
     abort_attempt(store, spec.identity, attempt.attempt)
     work(1, "1", iter(rows.to_batches()))
     assert data_files(uri) == set()
-    with pytest.raises(RetryableConflictError, match="given up while it ran"):
+    with pytest.raises(RetryableConflictError, match="withdrawn while it ran"):
         finish_attempt(store, attempt, Transaction(0, spec.identity, Append(())), rows=0, bytes=0)
 
 
@@ -293,7 +293,7 @@ def test_counts_must_agree(uri: str) -> None:
             (result,) = super().run(work, source, shape, on_tick)
             return [TaskResult(0, "0", result.rows_read + 1, result.rows, result.size, result.fragments)]
 
-    with pytest.raises(LanceError, match="counts of rows do not agree"):
+    with pytest.raises(LanceError, match="row counts differ"):
         run_job(append(uri, "1"), runner=Losing())
     assert not data_files(uri)
 

@@ -172,5 +172,7 @@ def test_groups_are_bounded_in_rows(tmp_path) -> None:
     uri = make_table(str(tmp_path / "t.lance"), *(rows(start, start + 10) for start in range(0, 50, 10)))
     report = run_job(compact(uri, max_rows_per_group=25, dry_run=True)).to_dict()
     assert [group["fragments"] for group in report["groups"]] == [[0, 1], [2, 3]]
-    assert report["skipped"] == [{"fragment": 4, "reason": "no neighbour to join within the bounds of a group"}]
+    assert report["skipped"] == [
+        {"fragment": 4, "reason": "it has no neighbour to be merged with within the limits of a group"}
+    ]
     assert all(group["peak_memory"] > 0 and group["bytes_in"] > 0 and group["bytes_out"] > 0 for group in report["groups"])

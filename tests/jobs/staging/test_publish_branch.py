@@ -147,9 +147,9 @@ def test_what_cannot_be_published_is_refused_before_anything_is_written(table: s
     with pytest.raises(NotFoundError, match="no branch 'other'"):
         _do(PublishBranchSpec(uri=table, branch="other"))
     lance_core.dataset(_on_branch(table)).add_columns({"twice": "id * 2"})
-    with pytest.raises(InputError, match="its columns are not those"):
+    with pytest.raises(InputError, match="its columns differ"):
         _do(PublishBranchSpec(uri=table, branch="audit"))
     run_job(BranchSpec(uri=table, name="audit/below", from_branch="audit"))
-    with pytest.raises(InputError, match="it began from branch 'audit'"):
+    with pytest.raises(InputError, match="it was created from branch 'audit'"):
         _do(PublishBranchSpec(uri=table, branch="audit/below"))
     assert not list(Path(table, "_lance_core", "staged").rglob("*.json"))

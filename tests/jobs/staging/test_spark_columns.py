@@ -93,7 +93,7 @@ def test_a_retry_asks_for_what_is_unfinished(uri: str) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda batch: batch.slice(0, batch.num_rows - 1), "another order, or more of them|fewer rows"),
+        (lambda batch: batch.slice(0, batch.num_rows - 1), "another order, or more rows|fewer rows"),
         (lambda batch: batch.take(pa.array([1, 0, *range(2, batch.num_rows)])), "another order"),
         (lambda batch: pa.concat_batches([batch, batch]), "more of them"),
     ],
@@ -106,11 +106,11 @@ def test_rows_that_are_lost_moved_or_doubled_are_noticed(uri: str, spoil: Callab
 
 
 def test_what_is_refused(uri: str) -> None:
-    with pytest.raises(InputError, match="evaluated by Spark, and this is not a Spark job"):
+    with pytest.raises(InputError, match="need Spark, but this is not a Spark job"):
         run_job(_spec(uri))
     with pytest.raises(InputError, match="no column 'nope' to read"):
         run_job(_spec(uri, reads=("nope",)), runner=Twice())
-    with pytest.raises(InputError, match='engine="spark" does not go with function'):
+    with pytest.raises(InputError, match='engine="spark" cannot be combined with function'):
         _spec(uri, columns={}, function="a:b")
     with pytest.raises(InputError, match="engine"):
         read_spec(AddColumnsSpec, {"uri": uri, "columns": {"a": "1"}, "engine": "duckdb"})
