@@ -58,7 +58,7 @@ def test_ensure_pool_creates_checks_and_explains(
     from airflow.models.pool import Pool
 
     assert "created" in ensure_pool("lane_a", uri="/data/t.lance")
-    assert "is there" in ensure_pool("lane_a")
+    assert "exists" in ensure_pool("lane_a")
     Pool.create_or_update_pool("lane_b", slots=3, description="", include_deferred=False)
     with pytest.raises(ValueError, match="has 3 slots"):
         ensure_pool("lane_b")

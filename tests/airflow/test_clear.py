@@ -125,7 +125,7 @@ def test_an_idempotency_key_takes_the_place_of_dag_run_and_task(tmp_path: Path, 
     assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, run_id="manual-1")) == "landed"
     assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, run_id="manual-2")) == "already_landed"
     assert ids(uri) == [*range(10), *range(100, 110)]
-    with pytest.raises(AirflowFailException, match="other work"):
+    with pytest.raises(AirflowFailException, match="its work differs"):
         execute(_append(uri, rows(200, name="b"), **keyed), publishes=True, run_id="manual-3")
     # The map index, the key and the table stay part of it.
     assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, map_index=0)) == "landed"
@@ -168,7 +168,7 @@ def test_a_function_whose_arguments_changed_is_not_taken_for_done(tmp_path: Path
 
     assert _outcome(execute(task("1"), publishes=True)) == "landed"
     assert (_outcome(execute(task("1"), publishes=True)), calls) == ("already_landed", ["1"])
-    with pytest.raises(AirflowFailException, match="other work"):
+    with pytest.raises(AirflowFailException, match="its work differs"):
         execute(task("2"), publishes=True)
     assert (ids(str(tmp_path / "t.lance")), calls) == ([1], ["1"])
     assert _outcome(execute(task("2", on_clear="again"), publishes=True, cleared_after=1)) == "landed"

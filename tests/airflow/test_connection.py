@@ -58,7 +58,7 @@ def test_login_and_password_are_the_clouds_credentials() -> None:
         ({"storage_options": "not json: hush"}, "expected a JSON object"),
         ({"storage_options": ["hush"]}, "expected a JSON object, got list"),
         ({"storage_options": {"a": ["hush"]}}, "storage_options.a"),
-        ({"base_uri": 3}, "extra.base_uri: expected text"),
+        ({"base_uri": 3}, "extra.base_uri: expected a string"),
         ({"base_uri": "data/lake"}, "neither a uri nor an absolute path"),
     ],
 )

@@ -73,7 +73,7 @@ def test_tables_are_created_cloned_and_dropped(tmp_path: Path, uri: str) -> None
     created, again = _twice(LanceCreateTableOperator(task_id="c", uri=new, schema="id BIGINT, tags ARRAY<STRING>"))
     assert (created["created"], again["created"]) == (True, False)
     assert lance.dataset(new).schema.names == ["id", "tags"]
-    with pytest.raises(AirflowFailException, match="is a table already"):
+    with pytest.raises(AirflowFailException, match="is already a table"):
         execute(LanceCreateTableOperator(task_id="c", uri=new, schema="id BIGINT", if_exists="fail"))
     for depth in ("shallow", "deep"):
         target = str(tmp_path / f"{depth}.lance")

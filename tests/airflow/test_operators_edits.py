@@ -102,7 +102,7 @@ def test_compact_reports_stages_and_publishes_in_waves(uri: str) -> None:
 def test_a_gate_fails_the_commit_without_a_retry(uri: str, tmp_path: Path) -> None:
     operator = LanceReplaceWhereOperator(task_id="day", uri=uri, predicate="day = 1", source=_day(tmp_path, 1, 500), **LOCAL)
     staged = execute(operator)
-    with pytest.raises(AirflowFailException, match="gate 'a day': 2 rows are added, at least 10"):
+    with pytest.raises(AirflowFailException, match="gate 'a day': 2 rows are added, expected at least 10"):
         _commit(staged, gates=[{"name": "a day", "min_rows": 10}])
     with pytest.raises(AirflowFailException, match="did you mean 'min_rows'"):
         _commit(staged, gates=[{"min_row": 10}])

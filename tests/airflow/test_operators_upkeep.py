@@ -55,7 +55,7 @@ def test_restore_once_and_strict(uri: str) -> None:
     lance.dataset(uri).delete("id = 0")
     assert set(execute(operator)["identities"].values()) == {"already_landed"}
     assert ids(uri) == [*range(1, 10)]
-    with pytest.raises(AirflowFailException, match="at version 5, not at the expected 3"):
+    with pytest.raises(AirflowFailException, match="at version 5, not at the expected version 3"):
         execute(operator, run_id="another")
     with pytest.raises(InputError, match="exactly one of version and tag"):
         LanceRestoreOperator(task_id="r", uri=uri).make_spec(uri=uri, identity="")

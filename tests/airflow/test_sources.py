@@ -48,7 +48,7 @@ def test_paths_of_every_kind_are_sources(source: Any, plain: dict[str, Any]) -> 
     [
         (pd.DataFrame({"id": [1]}), "pandas's DataFrame.*@task.lance"),
         (pa.table({"id": [1]}), "pyarrow's Table.*@task.lance"),
-        ("raw", "format of raw is not known.*parquet"),
+        ("raw", "name of raw does not show its format.*parquet"),
         (["/raw/a.csv", "/raw/b.parquet"], "does not show its format"),
         (17, "int 17"),
         ([], r"list \[\]"),

@@ -29,7 +29,7 @@ def other_column(batch: pa.RecordBatch) -> pa.RecordBatch:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("too_few", r"test_user_functions:too_few gave 9 rows for a batch of 10\. Return one row for each row"),
+        ("too_few", r"test_user_functions:too_few returned 9 rows for a batch of 10\. Return one row for each row"),
         ("other_column", r"test_user_functions:other_column returned the columns double, but twice were expected"),
     ],
 )

@@ -179,7 +179,7 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
         for path in whole:
             path.unlink()
         shared_cache().clear()
-        with pytest.warns(RuntimeWarning, match="left out"):
+        with pytest.warns(RuntimeWarning, match="not used"):
             assert found(dataset(uri), queries[0]) == brute
         with pytest.raises(CorruptFileError, match="cannot be searched"):
             dataset(uri).to_table(nearest={"column": "v", "q": queries[0]}, strict_index=True)

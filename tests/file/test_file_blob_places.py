@@ -176,7 +176,7 @@ def test_what_a_blob_may_be() -> None:
     ):
         with pytest.raises(InputError):
             Blob(**wrong)
-    with pytest.raises(InputError, match="not of int"):
+    with pytest.raises(InputError, match="got int"):
         blob_array([1])
     for size in ({"inline_size_threshold": -1}, {"dedicated_size_threshold": 0}, {"pack_file_size_threshold": True}):
         with pytest.raises(InputError, match="threshold"):

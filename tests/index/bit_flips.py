@@ -42,4 +42,4 @@ def ask_flipped(path: Path, rng: random.Random, ask: Callable[[], T], *, bytes_i
     with flipped(path, rng, bytes_in_five=bytes_in_five), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         found = ask()
-    return found, any("left out" in str(item.message) for item in told)
+    return found, any("not used" in str(item.message) for item in told)

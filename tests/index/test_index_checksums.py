@@ -107,7 +107,7 @@ def test_damage(tmp_path: Path, table: pa.Table, kind: str) -> None:
             warnings.simplefilter("always")
             assert ask(dataset(uri)) == expected, (path.name, number)
         shared_cache().clear()
-        warn_skipped = [item for item in told if "left out" in str(item.message)]
+        warn_skipped = [item for item in told if "not used" in str(item.message)]
         if warn_skipped:
             noticed += 1
             with pytest.raises(CorruptFileError, match="cannot be searched"):

@@ -40,7 +40,7 @@ def test_missing_files(tmp_path: Path, kind: str) -> None:
     shared_cache().clear()
     where = questions[0]
     expected = dataset(uri).to_table(["x"], filter=where, use_scalar_index=False)
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         assert dataset(uri).to_table(["x"], filter=where).equals(expected)
     with pytest.raises(CorruptFileError, match="cannot be searched"):
         dataset(uri).to_table(["x"], filter=where, strict_index=True)

@@ -167,7 +167,7 @@ def test_refusals_and_damage(tmp_path: Path) -> None:
     shared_cache().clear()
     where = "json_get_int(j,'a') = 3"
     expected = dataset(uri).to_table(["x"], filter=where, use_scalar_index=False)
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         assert dataset(uri).to_table(["x"], filter=where).equals(expected)
     with pytest.raises(CorruptFileError, match="cannot be searched"):
         dataset(uri).to_table(["x"], filter=where, strict_index=True)

@@ -121,6 +121,6 @@ def test_strict_compares_at_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyP
     shared_cache().clear()
     with pytest.raises(CorruptFileError, match="cannot be searched"):
         dataset(uri).to_table(["x"], filter=f"i = {value}", strict_index=True)
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         found = dataset(uri).to_table(["x"], filter=f"i = {value}")
     assert found.equals(dataset(uri).to_table(["x"], filter=f"i = {value}", use_scalar_index=False))

@@ -30,7 +30,7 @@ def test_missing_files(tmp_path: Path, name: str) -> None:
     for path in (tmp_path / "t.lance" / "_indices").glob(f"*/{name}"):
         path.unlink()
     shared_cache().clear()
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         found = dataset(uri).to_table(["id"], full_text_query={"query": "foxes dog", "columns": ["s"]}, limit=20)
     assert difference(expected, found) is None
     with pytest.raises(CorruptFileError, match="cannot be searched"):

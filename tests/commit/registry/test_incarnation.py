@@ -82,7 +82,7 @@ def test_what_was_staged_on_the_old_table_is_refused(uri: str) -> None:
     mine = append(uri, [100])
     # The staged files are still there: only the history is another.
     _made_again(uri, appends=2, folders=("_versions",))
-    with pytest.raises(IncompatibleConflictError, match="another table") as refused:
+    with pytest.raises(IncompatibleConflictError, match="created again") as refused:
         commit(uri, [mine])
     assert refused.value.cure
     assert 100 not in ids(uri)

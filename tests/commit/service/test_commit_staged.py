@@ -195,7 +195,7 @@ def test_a_store_without_conditional_put_is_refused(store: Store) -> None:
     create(store)
     staged = stage(store, (7,))
     plain = Plain(store.uri.removeprefix("memory://"))
-    with pytest.raises(PreconditionError, match="only-if-absent"):
+    with pytest.raises(PreconditionError, match="no put-if-absent"):
         commit_staged(plain, [staged])
     assert latest_version(store) == 1
 
@@ -229,7 +229,7 @@ def test_bare_commit_with_an_unreadable_outcome_says_so(store: Store) -> None:
 
     faulty = FaultyStore(store, fail_at=1, when="after", forever=True, matches=breaks)
     transaction = Transaction(1, str(uuid.uuid4()), Append((write_fragment(store, (7,)),)))
-    with pytest.raises(CommitStateUnknownError, match="may or may not"):
+    with pytest.raises(CommitStateUnknownError, match="it is unknown whether"):
         commit_transaction(faulty, transaction)
     assert live_rows(store) == [1, 2, 3, 7]
     assert commit_transaction(store, transaction).version == 2
@@ -247,7 +247,7 @@ def test_staged_commit_with_an_unreadable_outcome_may_be_repeated(store: Store) 
         return bool(broken)
 
     faulty = FaultyStore(store, fail_at=1, when="after", forever=True, matches=breaks)
-    with pytest.raises(StoreError, match="simply be made again") as caught:
+    with pytest.raises(StoreError, match="safe to make this commit again") as caught:
         commit_staged(faulty, [staged])
     assert caught.value.retryable
     assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}

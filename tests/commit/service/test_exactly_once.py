@@ -222,7 +222,7 @@ def test_an_attempt_that_was_given_up_cannot_finish() -> None:
     create(store)
     attempt = begin_attempt(store, identity="job-1", spec={"kind": "append"}, read_version=1, lease_seconds=1)
     gc_late(store)
-    with pytest.raises(RetryableConflictError, match="given up"):
+    with pytest.raises(RetryableConflictError, match="withdrawn while"):
         finish(store, attempt, (7,))
     assert find_staged(store, "job-1") is None
     assert orphans(store) == set()

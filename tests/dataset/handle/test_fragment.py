@@ -132,7 +132,7 @@ def test_merge_and_merge_columns(tmp_path: Path) -> None:
         theirs = lance.LanceDataset.commit(theirs, operation, read_version=theirs.version)
         check(ours, theirs)
     assert ours.schema.names == [*COLUMNS, "z", "twice", "thrice", "given"]
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         ours.get_fragment(0).merge_columns({"z": "1"})
     with pytest.raises(InputError, match="checkpoint"):
         udf = lance_core.batch_udf(checkpoint_file=tmp_path / "udf.db")(lambda batch: batch)

@@ -146,7 +146,7 @@ def test_a_row_in_the_place_of_another(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(CorruptFileError, match="cannot be searched"):
         dataset(uri).to_table(filter=f"i = {value}", strict_index=True, **COMPARE)
     so_far = calls(monkeypatch)
-    with pytest.warns(RuntimeWarning, match="column says"):
+    with pytest.warns(RuntimeWarning, match="match the column"):
         found = dataset(uri).to_table(["x"], filter=f"i = {value}", **COMPARE)
     assert so_far == [], "what is known to be wrong is not compared again"
     whole = dataset(uri).to_table(["x"], filter=f"i = {value}", use_scalar_index=False)
@@ -188,7 +188,7 @@ def test_opened_again_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.
     # The bytes it is read from must still be those that were compared.
     swap_rows(uri, dataset(uri).to_table(["i"], filter="i > 350", use_scalar_index=False)["i"][0].as_py())
     shared_cache().discard(key)
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         found = answers(uri, **COMPARE)
     assert found == answers(uri, use_scalar_index=False)
 
@@ -201,7 +201,7 @@ def test_prewarming_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "i_idx" in plan(uri) and sum(made) == lance.dataset(uri).count_rows()
     swap_rows(uri, dataset(uri).to_table(["i"], filter="i > 350", use_scalar_index=False)["i"][0].as_py())
     shared_cache().clear()
-    with pytest.raises(CorruptFileError, match="column says"):
+    with pytest.raises(CorruptFileError, match="match the column"):
         dataset(uri).prewarm_index("i_idx")
 
 
@@ -217,7 +217,7 @@ def test_used_without_comparing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     value = dataset(uri).to_table(["i"], filter="i > 350", use_scalar_index=False)["i"][0].as_py()
     swap_rows(uri, value)
     shared_cache().clear()
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         found = dataset(uri).to_table(["x"], filter=f"i = {value}", unsealed_indices="use")
     assert found.equals(dataset(uri).to_table(["x"], filter=f"i = {value}", use_scalar_index=False))
     with pytest.raises(InputError, match="'compare', 'skip', 'use'"):
@@ -244,7 +244,7 @@ def test_moved_rows_are_compared_where_they_were(tmp_path: Path, *, again: bool)
     shared_cache().clear()
     with pytest.raises(CorruptFileError, match="i_idx"):
         dataset(uri).check_indices()
-    with pytest.warns(RuntimeWarning, match="left out"):
+    with pytest.warns(RuntimeWarning, match="not used"):
         found = dataset(uri).to_table(["x"], filter=f"i = {value}")
     assert found.equals(dataset(uri).to_table(["x"], filter=f"i = {value}", use_scalar_index=False))
 

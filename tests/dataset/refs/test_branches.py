@@ -150,7 +150,7 @@ def test_names_that_are_none(tmp_path: Path, name: str) -> None:
 def test_the_same_name_twice(tmp_path: Path) -> None:
     table = lance_core.write_dataset(numbers(1), tmp_path / "t")
     table.create_branch("x")
-    with pytest.raises(AlreadyExistsError, match="branch 'x' already"):
+    with pytest.raises(AlreadyExistsError, match="already has a branch 'x'"):
         table.create_branch("x")
 
 

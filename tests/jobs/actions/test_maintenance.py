@@ -99,7 +99,7 @@ def test_restore_is_done_once(uri: str) -> None:
 
 def test_restore_is_strict_about_what_came_in_between(uri: str) -> None:
     run_job(TagSpec(uri=uri, name="golden", version=2))
-    with pytest.raises(IncompatibleConflictError, match="at version 3, not at the expected 2"):
+    with pytest.raises(IncompatibleConflictError, match="at version 3, not at the expected version 2"):
         run_job(RestoreSpec(uri=uri, tag="golden", expected_version=2))
     assert versions(uri) == [1, 2, 3]
     run_job(RestoreSpec(uri=uri, tag="golden", expected_version=3))

@@ -95,7 +95,7 @@ def test_a_retry_asks_for_what_is_unfinished(uri: str) -> None:
     [
         (lambda batch: batch.slice(0, batch.num_rows - 1), "another order, or more rows|fewer rows"),
         (lambda batch: batch.take(pa.array([1, 0, *range(2, batch.num_rows)])), "another order"),
-        (lambda batch: pa.concat_batches([batch, batch]), "more of them"),
+        (lambda batch: pa.concat_batches([batch, batch]), "more rows"),
     ],
 )
 def test_rows_that_are_lost_moved_or_doubled_are_noticed(uri: str, spoil: Callable[[Batch], Batch], message: str) -> None:
