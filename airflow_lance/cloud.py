@@ -7,7 +7,7 @@
     {"... ": "gs://lake", "gcp_conn_id": "google_cloud_default"}     -> GoogleBaseHook: a key file, or a token
     {"... ": "az://lake", "azure_conn_id": "wasb_default"}           -> the fields that WasbHook reads
 
-The hooks are those of the clouds' own providers and are imported when a task needs them. Credentials are asked for at the
+The hooks are those of the clouds' own providers and are imported when a task needs them. Credentials are requested at the
 start of a task, so a role that is assumed must last as long as the task.
 """
 

@@ -82,7 +82,7 @@ class LanceConnection:
 
 
 def is_full_uri(text: str) -> bool:
-    """Whether a text names a place by itself: `scheme://...`, or an absolute path."""
+    """Whether a text is a complete location: `scheme://...`, or an absolute path."""
     return bool(_HAS_SCHEME.match(text)) or text.startswith("/") or bool(re.match(r"^[A-Za-z]:[\\/]", text))
 
 

@@ -25,10 +25,10 @@ class TableFacts:
 
     `timestamp` is seconds since the epoch (UTC) of the version's commit. `num_rows` does not count deleted rows,
     `physical_rows` does. `num_small_fragments` counts fragments of fewer rows than `small_fragment_rows`. `bytes` sums the
-    data files whose size is recorded. `matching_rows` has the rows per predicate that was asked for, `index_coverage` the
+    data files whose size is recorded. `matching_rows` has the rows per predicate that was requested, `index_coverage` the
     share (0 to 1) of fragments each index covers, `num_staged` the staged transactions that wait (None: not looked up).
     `incarnation` tells a table from one that is made later at the same uri; empty when nobody knows. `value_counts` has the
-    rows per value, as text, of the column that was asked for.
+    rows per value, as text, of the column that was requested.
     """
 
     uri: str

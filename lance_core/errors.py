@@ -18,7 +18,7 @@
     ├── StoreError                     retryable: the store failed (network, throttling)
     │   ├── AlreadyExistsError         put_if_absent found the object there
     │   ├── StoreRefusedError          full, read-only, or no permission: a retry cannot help
-    │   └── PreconditionError          the store cannot give the guarantee that was asked for
+    │   └── PreconditionError          the store cannot give the requested guarantee
     └── InputError                     also ValueError and OSError: what the caller passed is wrong
         ├── SourceMissingError         retryable: a file or folder of a source does not exist, or holds nothing yet
         ├── SchemaMismatchError
@@ -135,13 +135,13 @@ class AlreadyExistsError(StoreError, FileExistsError, ValueError):
 
 
 class StoreRefusedError(StoreError):
-    """The store refuses what was asked: the disk is full, it is read-only, or there is no permission."""
+    """The store rejects the request: the disk is full, it is read-only, or there is no permission."""
 
     retryable = False
 
 
 class PreconditionError(StoreError):
-    """The store cannot give the guarantee that was asked for (for example a conditional put)."""
+    """The store cannot give the requested guarantee (for example a conditional put)."""
 
     retryable = False
 
@@ -177,4 +177,4 @@ class UnknownIndexKindError(InputError, NotImplementedError):
 
 
 class WrongTypeError(InputError, TypeError):
-    """A value, or a column, of a type that does not fit what is asked of it."""
+    """A value, or a column, of a type that the operation does not support."""

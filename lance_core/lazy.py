@@ -1,4 +1,4 @@
-"""Lazy public faces (PEP 562): a module that hands on names from where they are defined, and imports nothing before.
+"""Lazy public faces (PEP 562): a module that passes on names from where they are defined, and imports nothing before.
 
 ::
 

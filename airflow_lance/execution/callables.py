@@ -6,7 +6,7 @@
     allowed_callables = our_company.sources:*, our_company.gates:no_gaps
 
 A spec names a function as `"module:function"`, and a DAG may fill that text from a template. Unset, every function is
-allowed, because whoever writes the DAG runs code anyway.
+allowed, because the author of the DAG runs code anyway.
 """
 
 from __future__ import annotations

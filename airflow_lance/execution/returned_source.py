@@ -1,4 +1,5 @@
-"""The rows that a decorated function returned, as the source of a job: what is written, without where it is kept meanwhile.
+"""The rows that a decorated function returned, as the source of a job: what is written, without where it is kept in the
+meantime.
 
 ::
 

@@ -6,7 +6,7 @@
     storage_options={"account_key": {"env": "LAKE_KEY"}}               fine: a reference, resolved where the job runs
     storage_options={"account_key": "..."}, {"...": "{{ var... }}"}    refused: rendered fields and trigger rows show it
 
-Every value that is not known to be plain is told to Airflow's masking, before Airflow stores what it rendered.
+Every value that may be a secret is passed to Airflow's masking, before Airflow stores what it rendered.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 
     {"action": "tag", "uri": "s3://lake/orders.lance", "lance_conn_id": "lake", "arguments": {"name": "prod", "version": 7}}
 
-Who may trigger the DAG may do these things to every table of its connections. Nothing else can be asked for: the actions and
+Who may trigger the DAG may do these things to every table of its connections. Nothing else can be requested: the actions and
 the types of their arguments are a closed list, and a table must be below the base uri of its connection.
 """
 

@@ -3,7 +3,7 @@
 ::
 
     plan                 -> XCom [[step, ...], ...], a list for each table; "alarms" and "cost" under keys of their own
-    look_after [0..n]    one mapped task per table; its steps run in order, each by itself
+    look_after [0..n]    one mapped task per table; its steps run in order, each independently
     alarms               fails when a table was not looked after, or could not be observed, for too long
 """
 
@@ -102,7 +102,7 @@ class LanceMaintenancePlanOperator(_PolicyOperator):
 
 
 class LanceMaintenanceStepOperator(_PolicyOperator):
-    """Look after one table: its steps in order, each by itself. Arguments of `_PolicyOperator`, and
+    """Look after one table: its steps in order, each independently. Arguments of `_PolicyOperator`, and
 
     :param steps: the steps of one table, as the plan returns them. (templated)
     """

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 class LanceAddColumnsOperator(LanceStageOperator):
     """Stage new columns. Fragments that are done stay done: a retry computes only the others, and rows that others append
-    meanwhile are filled in by the commit task. A kill keeps what is finished; garbage collection removes it when nobody
-    comes back within an hour.
+    in the meantime are filled in by the commit task. A kill keeps what is finished; garbage collection removes it when
+    nobody comes back within an hour.
 
     Arguments of `LanceStageOperator`, and one of columns, function, source:
 

@@ -5,7 +5,7 @@
     LanceAppendOperator(task_id="append", uri="flights.lance", source={"format": "csv", "paths": ["/raw/{{ ds }}.csv"]})
         -> XCom {"uri": "/data/lake/flights.lance", "identity": "5d2c...", "version": 4, "rows_added": 27004, ...}
 
-A task by itself publishes what it staged, exactly once. Inside a `LanceTransaction`, or where a `LanceCommitOperator` takes
+A task alone publishes what it staged, exactly once. Inside a `LanceTransaction`, or where a `LanceCommitOperator` takes
 its output, it only stages, which changes nothing that a reader sees.
 """
 
@@ -253,7 +253,7 @@ class LanceStageOperator(LanceTableOperator):
             api.abort(self._spec, options=self._options, log=self.log)
 
     def _stage_here(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
-        """Stage in this process, which looks for work that is done already by itself."""
+        """Stage in this process, which looks for finished work itself."""
         self._runs_here = True
         try:
             if self.execution == "local":

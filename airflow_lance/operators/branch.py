@@ -16,7 +16,7 @@ class LanceBranchOperator(LanceVerbOperator):
     operators take like a table's. Arguments of `LanceVerbOperator`, and
 
     :param branch: the name. (templated)
-    :param action: "create"; "delete" with its files; or "renew": delete it where it is there, and begin it anew.
+    :param action: "create"; "delete" with its files; or "renew": delete it where it is there, and begin it again.
     :param version: the version to begin at; None is the newest. (templated)
     :param tag: begin at what this tag stands for. (templated)
     :param from_branch: the branch that `version` is of; None is the main line. (templated)

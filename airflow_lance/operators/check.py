@@ -17,7 +17,7 @@ class LanceCheckOperator(LanceVerbOperator):
     """Check a table as it is; nothing is changed. Arguments of `LanceVerbOperator`, and
 
     :param checks: gates as for `LanceCommitOperator`, or those of `airflow_lance.checks`. (templated)
-    :param version: a version, a tag, or "triggering": that of the asset event which set off this run; None is the newest.
+    :param version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
         (templated)
     """
 
@@ -32,7 +32,7 @@ class LanceCheckOperator(LanceVerbOperator):
         self.version = version
 
     def prepare(self, context: Context, *, uri: str) -> None:
-        """Pin the version to that of the event which set off this run, where that is asked for."""
+        """Pin the version to that of the event which triggered this run, where that is requested."""
         self.version = pinned_version(self.version, context, uri=uri)
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:

@@ -84,7 +84,7 @@ class LanceCommitOperator(LanceTableOperator):
                 self.log.info("No task staged a transaction, so the table is unchanged.")
                 return None
             uri = self._only_table(references)
-            # Kept for the lineage, which is asked for after the task and must not ask Airflow for the connection again.
+            # Kept for the lineage, which is requested after the task and must not ask Airflow for the connection again.
             options = self._options = self.store_options()
             if self.pool == DEFAULT_POOL:
                 self.log.info(suggest_pool(uri))

@@ -14,7 +14,7 @@ from lance_core.errors import InputError
 
 
 class LanceErasureOperator(LanceTableOperator):
-    """Delete the rows on the main line and on every branch, rewrite the fragments that held them, build the indices anew,
+    """Delete the rows on the main line and on every branch, rewrite the fragments that held them, build the indices again,
     clean up, and look at what is left. The result is the report; the task fails when a version or a clone still has rows.
 
     It runs in the worker. A task that was killed goes on where it stood. Arguments of `LanceTableOperator`, and
@@ -23,7 +23,7 @@ class LanceErasureOperator(LanceTableOperator):
     :param predicate_params: values for `:name` in the predicate, put in as literals. (templated)
     :param signing_conn_id: a connection whose password signs the report (HMAC-SHA256); without it the report is not signed.
         (templated)
-    :param retrain_indices: build every index anew, because an index keeps values of deleted rows; an index that a branch
+    :param retrain_indices: build every index again, because an index keeps values of deleted rows; an index that a branch
         shares with the main line is dropped on the branch.
     :param delete_unverified: files of no version go at once. Only when no other writer is at work.
     :param fail_when_left: whether the task fails when something still has the rows.

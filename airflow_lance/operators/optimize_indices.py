@@ -18,7 +18,7 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
     :param index_names: these only; None means all. (templated)
     :param num_indices_to_merge: how many of an index's youngest segments go into the new one; None: all, 0: a further
         segment. (templated)
-    :param retrain: build everything anew.
+    :param retrain: build everything again.
     :param properties: text that is kept in the transaction. (templated)
     """
 

@@ -21,7 +21,7 @@ class LanceQueryOperator(LanceVerbOperator):
     :param limit: so many rows at most. (templated)
     :param full_text: words to search for in columns that have a text index. (templated)
     :param nearest: `{"column": ..., "q": [...], "k": 10}`: the rows whose vectors are nearest. (templated)
-    :param version: a version, a tag, or "triggering": that of the asset event which set off this run; None is the newest.
+    :param version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
         (templated)
     :param target: a file's uri or absolute path, or with `format="lance"` a table's; without it the rows are the task's
         result. (templated)
@@ -63,7 +63,7 @@ class LanceQueryOperator(LanceVerbOperator):
         self.max_rows = max_rows
 
     def prepare(self, context: Context, *, uri: str) -> None:
-        """Pin the version to that of the event which set off this run, where that is asked for."""
+        """Pin the version to that of the event which triggered this run, where that is requested."""
         self.version = pinned_version(self.version, context, uri=uri)
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:

@@ -1,4 +1,4 @@
-"""A group of staging tasks that becomes visible at once: the group adds its commit task by itself.
+"""A group of staging tasks that becomes visible at once: the group adds its commit task.
 
 ::
 
@@ -66,7 +66,7 @@ class LanceTransaction(TaskGroup):
             super().__exit__(exc_type, exc, traceback)  # type: ignore[no-untyped-call]
 
     def _add_commit(self) -> None:
-        # Leaves are asked for before the commit exists, or it would be one of them.
+        # Leaves are requested before the commit exists, or it would be one of them.
         leaves = list(self.get_leaves())
         staging = [task for task in self if issubclass(operator_class(task), LanceStageOperator)]
         for task in staging:

@@ -93,7 +93,7 @@ class LanceWriteAuditPublish(TaskGroup):
         if not roots:
             raise InputError(f"{self.group_id}: no task writes to the branch", cure="Add tasks with uri=group.branch_uri.")
         branch: dict[str, Any] = {"uri": self.uri, "branch": self.branch, **self._shared}
-        # A run that is cleared begins its branch anew: what the writes had left there is part of what was cleared.
+        # A run that is cleared begins its branch again: what the writes had left there is part of what was cleared.
         begin = LanceBranchOperator(task_id="begin", action="renew", on_clear="again", **branch)
         version: Any = None
         if self.checks:

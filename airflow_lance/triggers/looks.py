@@ -30,9 +30,9 @@ THREADS_PER_STORE = 4
 MAX_STORES = 64
 """More stores share pools."""
 LOOK_SECONDS = 120.0
-"""A look that takes longer is given up; its thread ends when the store answers or its own time limit is over."""
+"""A look that takes longer is withdrawn; its thread ends when the store answers or its own time limit is over."""
 FRESH_SECONDS = 1.0
-"""For so long an answer is handed to whoever asks the same."""
+"""How long a result is shared with equal requests."""
 _PLACE = re.compile(r"^[A-Za-z][\w+.\-]*://[^/?#]*")
 
 

@@ -7,10 +7,10 @@
 
     versions 7 8 9 appear between two looks    -> one event {"uri": ..., "version": 9, "since": 6, "facts": {...}}
 
-The version that was told last is the watermark. It is kept in the asset's state store (Airflow 3.3), so that what came while
-no triggerer ran is told when one starts; without a store it begins with the version that is there. A version may be told
-twice when a triggerer dies right after telling it, never not at all. A table that was dropped and made again is told from
-its first version on.
+The version that was reported last is the watermark. It is kept in the asset's state store (Airflow 3.3), so that versions
+from a time without a triggerer are reported when one starts; without a store the watch begins with the current version. A
+version may be reported twice if a triggerer dies right after reporting it, but never not at all. A table that was dropped
+and created again is reported from its first version on.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LanceVersionTrigger(BaseEventTrigger):
     """Fires at every look that finds a newer version than the last one told, with the newest.
 
     :param uri: the table, as for an operator.
-    :param min_version: the first version that is told; None: the first one that comes after the watch began.
+    :param min_version: the first version that is reported; None: the first one that comes after the watch began.
     :param lance_conn_id: the `lance` connection, read in the triggerer.
     :param storage_options: references only: they are stored with the trigger.
     :param poke_interval: seconds between two looks.
@@ -96,7 +96,7 @@ class LanceVersionTrigger(BaseEventTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, report what is new, wait; for ever. A look that fails is logged and made again."""
+        """Look, report what is new, wait; for ever. A failed check is logged and repeated."""
         seen = await self._watermark()
         while True:
             try:
@@ -138,7 +138,7 @@ class LanceVersionTrigger(BaseEventTrigger):
                 await store.aset(INCARNATION, seen.incarnation)
                 await store.aset(WATERMARK, seen.version)
             except Exception:
-                # The next version is told and remembered; only a triggerer that starts anew tells this one twice.
+                # The next version is reported and stored; only a triggerer that starts again reports this one twice.
                 self.log.exception("The watermark of %s could not be stored this time", self.uri)
 
     async def _ask(self) -> TableFacts:

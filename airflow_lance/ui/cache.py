@@ -1,4 +1,4 @@
-"""Facts that were gathered a moment ago: kept for some seconds, in bounded memory, gathered once for all who ask meanwhile.
+"""Cache of facts: kept for some seconds, in bounded memory, and gathered once for concurrent requests.
 
 ::
 

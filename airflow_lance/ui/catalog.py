@@ -4,7 +4,7 @@
 
     find(source) -> [TableRef(id="3f9a1c0b22d94e01", uri="s3://lake/shop/orders.lance", name="shop/orders.lance", ...), ...]
 
-A page is asked for by a table's id, never by its uri: the API server opens nothing that nobody configured.
+A page is requested by a table's id, never by its uri: the API server opens nothing that nobody configured.
 """
 
 from __future__ import annotations

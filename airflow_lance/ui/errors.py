@@ -52,7 +52,7 @@ class PageError(Exception):
 
 
 def page_error(error: BaseException) -> PageError:
-    """Return what the browser is told about any error. Of an unknown one only its class: its text may hold anything."""
+    """Return what the browser receives about any error. Of an unknown one only its class: its text may hold anything."""
     if isinstance(error, PageError):
         return error
     if isinstance(error, NotFoundError):

@@ -49,7 +49,7 @@ class FoundSource:
 
 @dataclass(frozen=True)
 class Looked:
-    """A table and what is known of it now: an observation, an error, or neither while it is still being looked at."""
+    """A table and what is known of it now: an observation, an error, or neither while it is still being checked."""
 
     ref: TableRef
     seen: Observation | None = None
@@ -192,7 +192,7 @@ class Pages:
         raise PageError("not_found", "There is no such table.", cure="It may have been dropped; go back to the list.")
 
     async def look(self, sources: Sequence[FoundSource], *, refresh: bool = False) -> list[Looked]:
-        """What is known of all tables; waits a moment for those that are being looked at, and no longer."""
+        """What is known of all tables; waits a moment for those that are being checked, and no longer."""
         policy = None
         try:
             policy = await self._in_pool("airflow", self.policy)

@@ -24,7 +24,7 @@ _ROWS: tuple[RowsRight, ...] = ("nobody", "connection", "view")
 class PagesSettings:
     """`rows` says who may see rows: nobody, who may read the table's connection, or who has the view "Lance rows".
 
-    `timeout_seconds` bounds a request, `wait_seconds` how long a list waits for tables that are still being looked at.
+    `timeout_seconds` bounds a request, `wait_seconds` how long a list waits for tables that are still being checked.
     """
 
     connections: tuple[str, ...] = ()

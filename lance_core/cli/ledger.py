@@ -19,7 +19,7 @@ def ledger() -> None:
 @table_command("show", versioned=False)
 @click.option("--identity", help="Only this identity.")
 def show(table: Table, output: Output, identity: str | None) -> None:
-    """Which work has landed, in which version, and who had asked for it."""
+    """Which work has landed, in which version, and the task that requested it."""
     from lance_core.commit.record_types import Asked
     from lance_core.commit.registry.ledger import Landing, landing_of
     from lance_core.commit.registry.verify import list_ledger

@@ -88,7 +88,7 @@ def log(table: Table, output: Output, number: int) -> None:
 @table_command("blame")
 @click.option("--where", help="SQL filter; default is all rows.")
 def blame(table: Table, output: Output, where: str | None) -> None:
-    """Which versions wrote the rows, and which dag, run and task asked for them."""
+    """Which versions wrote the rows, and which dag, run and task requested them."""
     from lance_core.dataset.query.blame import blame as find
 
     output.rows(

@@ -117,7 +117,7 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 @click.argument("identity")
 @click.option("--version", "landed", type=int, required=True, help="The version that added its rows.")
 def settle(table: Table, output: Output, identity: str, landed: int) -> None:
-    """Record that an identity has landed, where the history that would show it is gone and you looked."""
+    """Record that an identity has landed, after you have checked it, where the history that would show it was removed."""
     from lance_core.commit.registry.incarnation import incarnation_of
     from lance_core.commit.registry.ledger import record_landed
 

@@ -47,7 +47,7 @@ class Table:
 
 
 def who(asked: Sequence[Asked]) -> dict[str, str | None]:
-    """Columns that say who asked for some work; more than a few tasks are counted."""
+    """Columns with the tasks that requested some work; more than a few tasks are counted."""
     tasks = [f"{item.task_id}[{item.map_index}]" if item.map_index >= 0 else item.task_id for item in asked]
     tries = [str(item.try_number) for item in asked if item.try_number]
     columns = {"dag": [item.dag_id for item in asked], "run": [item.run_id for item in asked], "task": tasks, "try": tries}

@@ -186,7 +186,7 @@ def _struct_values(block: StructBlock, options: EncodingOptions) -> EncodedValue
 
 
 def _may_use_symbols(block: VariableBlock, options: EncodingOptions) -> bool:
-    """FSST only for enough bytes and long enough values; asked for by name, always."""
+    """FSST only for enough bytes and long enough values; requested by name, always."""
     if options.compression == "none" or not block.count:
         return False
     if options.compression == "fsst":

@@ -1,4 +1,4 @@
-"""Whether a dictionary pays: the distinct values are counted with a bound, so that a "no" comes early.
+"""Whether a dictionary pays: the distinct values are counted with a bound, so that a "no" is found early.
 
 ::
 

@@ -23,7 +23,7 @@ from lance_core.kernels import bytes as kernels
 
 _INT32_MAX = 2**31 - 1
 _FEW = 8
-"""Of a dictionary that has more items than this many for each number, only those that are meant are looked at."""
+"""Of a dictionary that has more items than this many for each number, only those that are meant are checked."""
 _MAX_PICKED_BYTES = 4 << 20
 
 

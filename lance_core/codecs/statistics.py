@@ -51,7 +51,7 @@ class FixedStatistics:
 
     @property
     def rle_size(self) -> int:
-        """Bytes of runs; an upper bound, for long runs and chunk edges cut some."""
+        """Bytes of runs; an upper bound, because long runs and chunk edges cut some."""
         return (self.num_runs + self.count // rle.MAX_RUN + 1) * (self.bits // 8 + 1)
 
 

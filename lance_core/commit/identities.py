@@ -3,7 +3,7 @@
 ::
 
     properties["lance_core.identity.5d2c…"]  = '{"attempt":"00ff…","digest":"9a…","operation":"append","rows":25000}'
-    properties["lance_core.withdrawn.5d2c…"] = '{"attempt":"00ff…"}'       a fence version: that attempt is given up
+    properties["lance_core.withdrawn.5d2c…"] = '{"attempt":"00ff…"}'       a fence version: that attempt is withdrawn
 
 A folded transaction has one property per member, so any reader of the history sees who wrote a version. The name that
 releases before this one used, `airflow_lance.identity.…`, is read for good.
@@ -46,7 +46,7 @@ def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, An
 
 
 def asked_by(transaction: Transaction) -> tuple[Asked, ...]:
-    """Who asked for the work of a version, each once, in the order of their names."""
+    """The tasks that requested the work of a version, each once, in the order of their names."""
     notes = (note.get("asked") for note in identities_of(transaction).values())
     return tuple(sorted({Asked.from_dict(note) for note in notes if note}, key=lambda asked: asked.task))
 

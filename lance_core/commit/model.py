@@ -117,7 +117,7 @@ class StagedTransaction:
 class StagedEntry:
     """One line of `lance staged list`: an attempt, and what became of it. `state` is "running", "expired" or "finished".
 
-    `asked` says who asked for it, as far as the attempt's own record is there.
+    `asked` is the task that requested it, as far as the attempt's own record is there.
     """
 
     identity: str

@@ -34,7 +34,7 @@ _MAX_INTEGER = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who asked for work: shown to people, never part of its digest. `clear` changes when a person clears the task."""
+    """The task that requested work: for display, never part of its digest. `clear` changes when a user clears the task."""
 
     dag_id: str = ""
     run_id: str = ""
@@ -125,7 +125,7 @@ class Reexecution:
 
 @dataclass(frozen=True, slots=True)
 class CleanupNote:
-    """`cleanup/{id}`: a cleanup had begun to delete these; each path is judged again by whoever goes on."""
+    """`cleanup/{id}`: a cleanup had begun to delete these; each path is checked again by the cleanup that resumes."""
 
     files: tuple[str, ...] = ()
     versions: tuple[int, ...] = ()

@@ -1,6 +1,7 @@
 """Small JSON records on a store: read whole, written whole. The registry and the ledger are made of these.
 
-A record is data from whoever may write to the table, so there is one reader for all of them, and it bounds what it accepts::
+A record is data from anyone who may write to the table, so there is one reader for all of them, and it bounds what it
+accepts::
 
     {"format": 2, "outcome": "publish", "commit": "9c…"}      at most 4 MiB, 32 levels deep, no NaN, an object
     anything else                                             CorruptFileError, of this record alone

@@ -89,7 +89,7 @@ class DatasetStats(TypedDict):
 
 
 class AutoCleanupConfig(TypedDict, total=False):
-    """How often, in commits, a table removes old versions by itself, and how old they must be."""
+    """How often, in commits, a table removes old versions automatically, and how old they must be."""
 
     interval: int
     older_than_seconds: int

@@ -5,7 +5,7 @@
     parse_filter("`Odd Name` >= 3 and kind in ('a', 'b')", schema)
 
 Names are plain or in backticks; both quotes make text, as the official library has it (`name = "x"`). Names match
-exactly, else without case. The finished filter is evaluated on no rows, so that wrong types are told here and not in the
+exactly, else without case. The finished filter is evaluated on no rows, so that wrong types fail here and not in the
 middle of a scan.
 """
 

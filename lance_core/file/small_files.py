@@ -7,7 +7,8 @@
     column metadata          decoded once for each distinct bytes: files of one writer repeat them
     values                   one call of the codec for all files whose pages are described alike
 
-A file that is not so simple (several pages, lists, a dictionary, an old version, damage) is left over, to be read by itself.
+A file that is not so simple (several pages, lists, a dictionary, an old version, damage) is left over, to be read
+separately.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _column_tables(
 def _describe(
     blob: bytes, ranges: Sequence[Sequence[int]], file: SmallFile, known: dict[bytes, _Described | None]
 ) -> list[_Described] | None:
-    """The pages of one file's wanted columns; None when it has to be read by itself."""
+    """The pages of one file's wanted columns; None when it must be read separately."""
     found = []
     for start, end in ranges:
         raw = blob[start:end]

@@ -155,7 +155,7 @@ class FragmentList(Sequence[Fragment]):
         return dict(zip(self.ids, self.row_counts, strict=True))
 
     def each(self, look: Callable[[Fragment], T], known: dict[bytes, T]) -> Iterator[T]:
-        """`look(fragment)` of every fragment; equal bytes are looked at once.
+        """`look(fragment)` of every fragment; equal bytes are checked once.
 
         `known` remembers the results by bytes: the lists of many versions share most fragments, and so their results.
         """

@@ -1,4 +1,4 @@
-"""What every index kind answers, in the same order: whom it serves, how it is trained, how it is opened, how it is asked.
+"""What every index kind answers, in the same order: whom it serves, how it is trained, how it is opened, how it is searched.
 
 ::
 
@@ -130,7 +130,7 @@ class IndexFolder:
     ) -> IndexFile:
         """Write a file of the folder in the version index files have (2.2); global buffers are numbered from 1.
 
-        `metadata` as a function is asked when all rows have been written.
+        `metadata` as a function is called when all rows have been written.
         """
         path = f"{self.path}/{name}"
         store = SummingStore(self.store)
@@ -150,7 +150,7 @@ class IndexFolder:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows that may satisfy what was asked; `is_exact`: they do, and no others."""
+    """Rows that may satisfy the query; `is_exact`: they do, and no others."""
 
     rows: AddressSet
     is_exact: bool

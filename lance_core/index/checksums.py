@@ -189,7 +189,7 @@ def decode_sums(data: Buffer, *, what: str) -> FolderSums:
     body = raw[9:]
     if raw[:9] != b"%08x\n" % zlib.crc32(body):
         raise CorruptFileError(f"{what} is damaged", cure="Rebuild the index.")
-    # A CRC is no signature: whoever can write the file can write one that fits.
+    # A CRC is no signature: anyone who can write the file can write a matching one.
     try:
         value = json.loads(body)
         chunk = value["chunk"]

@@ -8,7 +8,7 @@
 
 A reader is a `Fetch` (see `lance_core.fetch`). Readers that ask much of a local store run apart, each with its own reads,
 so that one decodes while another reads. Small local reads happen in the calling thread: there a hand-over costs more
-than the read; so do scattered ones (`ManyRanges`), however many, for threads would only pass the interpreter's lock to
+than the read; so do scattered ones (`ManyRanges`), however many, because threads would only pass the interpreter's lock to
 and fro between them. Decoding (what a reader does between two questions) runs on the work pool when there is enough of it.
 """
 
@@ -64,7 +64,7 @@ def is_local(store: Store) -> bool:
 
 
 def is_wide(store: Store) -> bool:
-    """Whether each range of a call is a request that a thread waits for, so that ranges are best handed out one by one."""
+    """Whether each range of a call is a request that a thread waits for, so that ranges are best given out one by one."""
     return bool(getattr(store, "is_wide", False))
 
 

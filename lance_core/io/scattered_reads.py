@@ -61,7 +61,7 @@ def plan_scatter(ranges: ManyRanges, *, gap: int = SCATTER_GAP) -> ScatterPlan:
 def read_scattered(fd: int, path: str, asked: Sequence[ManyRanges]) -> Iterator[Together]:
     """Ascending ranges of an open file, one list after the other. CorruptFileError when the file ends before one does.
 
-    Each is read when it is asked for. The memory of an answer that nobody holds any more is used for the next.
+    Each is read when it is requested. The memory of an answer that nobody holds any more is used for the next.
     """
     size = os.fstat(fd).st_size
     for item in asked:

@@ -23,7 +23,7 @@ class JobKind:
     """What a kind of job is made of. Places are `module:name`; a spec's module imports the standard library only.
 
     `reexecutes`: its work depends on the rows that are there, so a commit may have to do it again. `refresh`: a function
-    that keeps what is still right of such work; without it the work begins anew. `replaces_rows`: two of them, neither of
+    that keeps what is still right of such work; without it the work begins again. `replaces_rows`: two of them, neither of
     which has seen the other's rows, must not share a version.
     """
 
@@ -116,7 +116,7 @@ def kind_of(record: Mapping[str, Any]) -> JobKind:
 
 
 def refresh_of(spec: JobSpec) -> Callable[..., Any] | None:
-    """What brings staged work of this kind up to a newer version; None where it begins anew."""
+    """What brings staged work of this kind up to a newer version; None where it begins again."""
     place = KINDS[spec.kind].refresh
     return None if place is None else _load(place)
 

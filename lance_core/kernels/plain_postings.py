@@ -119,7 +119,7 @@ def decode_positions(data: Any, starts: Any, firsts: Any, counts: Any, places: A
 
 
 def _add_up(steps: npt.NDArray[np.uint32], sizes: npt.NDArray[np.int64]) -> None:
-    """Each document's steps as places: sums that begin anew, modulo 2^32."""
+    """Each document's steps as places: sums that begin again, modulo 2^32."""
     sums = np.append(0, np.cumsum(steps, dtype=np.uint64)).astype(np.uint64)
     begins = np.cumsum(sizes) - sizes
     steps[:] = sums[1:] - np.repeat(sums[begins], sizes)

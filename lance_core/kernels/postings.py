@@ -239,7 +239,7 @@ def encode_positions(
 ) -> Any:
     """Per list and block: the documents' place steps in groups of 128 (u8 width, packed), the rest as varints.
 
-    `starts[t]`: where the places of token t begin; each document's steps start anew. `block_starts` count from the token's
+    `starts[t]`: where the places of token t begin; each document's steps start again. `block_starts` count from the token's
     first byte. Returns the number of blocks.
     """
     at, block, begin = np.int64(0), np.int64(0), np.int64(0)

@@ -1,4 +1,4 @@
-"""Texts cut into tokens, tokens numbered, occurrences grouped by token: the loops behind full text indices.
+"""Texts cut into tokens, tokens numbered, occurrences grouped by token: the loops behind full-text indices.
 
 ::
 

@@ -76,7 +76,7 @@ def carry_out(
     run: str = "",
     on_step: Callable[[Evidence], None] = lambda evidence: None,
 ) -> list[Evidence]:
-    """Carry out steps, each by itself, and append a row of evidence for each, also for those that were skipped."""
+    """Carry out steps, each independently, and append a row of evidence for each, also for those that were skipped."""
     maintainer = Maintainer(policy, options_of=options_of, run=run, on_step=on_step)
     done = maintainer.carry_out(Plan(tuple(steps), tuple(skipped)))
     record(policy.evidence_uri, done, storage_options=options_of(None))

@@ -2,7 +2,7 @@
 
 ::
 
-    each branch, then the main line:   delete -> rewrite the fragments that held them -> build the indices anew -> clean up
+    each branch, then the main line:   delete -> rewrite the fragments that held them -> rebuild the indices -> clean up
     then look:                         every version that is left, deleted rows included; files of no version; clones
     the report:                        {"is_gone": True, "holders": [], ..., "signature": {"algorithm": "HMAC-SHA256", ...}}
 
@@ -60,8 +60,8 @@ class Holder:
 class Erasure:
     """What is to be erased, and how far to go.
 
-    `retrain_indices`: build every index anew, because an index keeps values of rows that are deleted; an index that a branch
-    shares with the main line is dropped on the branch. `delete_unverified`:
+    `retrain_indices`: rebuild every index, because an index keeps values of rows that are deleted; an index that a
+    branch shares with the main line is dropped on the branch. `delete_unverified`:
     files of no version go at once; only when no other writer is at work.
     """
 

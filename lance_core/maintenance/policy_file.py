@@ -87,7 +87,7 @@ class _Reader:
             raise InputError(f"{self._where(node)}: {getattr(error, 'problem', error)}") from None
 
     def build(self, cls: type[Any], node: Any) -> Any:
-        """One of the policy's classes; each key is checked by itself, so that a complaint names its line."""
+        """One of the policy's classes; each key is checked separately, so that an error names its line."""
         arguments: dict[str, Any] = {}
         for key, (value, _) in self.entries(node).items():
             arguments |= self.at(value, lambda key=key, value=value: read_fields(cls, {key: self.plain(value)}))

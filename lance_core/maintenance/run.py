@@ -1,4 +1,4 @@
-"""Carry out a plan: each step by itself, several tables at once, and a row of evidence for every one.
+"""Carry out a plan: each step independently, several tables at once, and a row of evidence for every one.
 
 A step that fails never stops another: a failed compaction does not keep a table from its cleanup. Steps go through the jobs
 that operators use, so they are staged, conflict-checked and safe to kill, and a conflict with a foreground writer is lost by

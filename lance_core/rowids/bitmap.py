@@ -144,7 +144,7 @@ def encode_bitmap(values: Iterable[int] | BitMap, *, runs: bool = False) -> byte
         return bytes(bitmap.serialize())
     data = bytes(bitmap.serialize())
     if int.from_bytes(data[:2], "little") == _COOKIE_RUNS:
-        # The library has no call that undoes run containers; adding the members anew never makes any.
+        # The library has no call that undoes run containers; adding the members again never makes any.
         data = bytes(bitmap_of(bitmap_array(bitmap)).serialize())
     return data
 

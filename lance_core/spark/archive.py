@@ -25,7 +25,7 @@ _FIXED = (1980, 1, 1, 0, 0, 0)
 
 
 BUNDLED = "lance_job.zip"
-"""The package inside an application: a zip of its own, for numba keeps no compiled kernels for code in a `.jar`."""
+"""The package inside an application: a separate zip, because numba keeps no compiled kernels for code in a `.jar`."""
 _MAIN = f"""\
 import sys
 import zipfile

@@ -5,7 +5,7 @@
     spark.range(0, n, 1, n)  ->  task k reads its fragments  ->  Arrow batches  ->  DataFrame
 
 Spark's Python data sources put each row into a form of their own; a function over Arrow batches hands them on as they are.
-The price: Spark prunes and pushes nothing down by itself, so say what is read with `columns` and `filter`. It needs no
+The price: Spark prunes and pushes nothing down automatically, so restrict the read with `columns` and `filter`. It needs no
 registration.
 """
 

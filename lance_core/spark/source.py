@@ -9,7 +9,7 @@
 
 To read less, say so: `.option("columns", "id,name").option("filter", "id > 5")`.
 
-Spark can also push filters down by itself (`register(spark, push_filters=True)`), but up to 4.2 it keeps what it pushed
+Spark can also push filters down automatically (`register(spark, push_filters=True)`), but up to 4.2 it keeps what it pushed
 with the DataFrame: `df.where("id > 5").count()` and then `df.count()` on the *same* `df` counts the filtered rows again.
 With newer releases it is safe; with those, only where every `load()` serves one query.
 """

@@ -132,7 +132,7 @@ def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | Overwrit
         "uri": table_of(options),
         "storage_options": dict(options.storage),
         "identity": options.identity or random_identity(),
-        # The rows are handed over by Spark; the name only says so in the attempt's record.
+        # The rows are passed over by Spark; the name only says so in the attempt's record.
         "source": {"format": "dataframe"},
         "schema_drift": options.schema_drift,
     }

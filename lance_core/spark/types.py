@@ -5,7 +5,7 @@
     LongType -> int64      TimestampType -> timestamp[us, UTC]      ArrayType(FloatType) -> list<float>
 
 The table's own types (vectors of a fixed size, other units and widths) are restored afterwards by `jobs.conform`.
-Only classes' names are looked at, so one table serves PySpark 3.5 and 4.x, classic and Connect.
+Only classes' names are checked, so one table serves PySpark 3.5 and 4.x, classic and Connect.
 """
 
 from __future__ import annotations

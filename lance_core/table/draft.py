@@ -298,7 +298,7 @@ class ManifestDraft:
             self.base_paths.append(base if base.id else replace(base, id=next_id))
 
     def restore(self, version: int) -> None:
-        """Take everything from `source`, which must be that version; ids already handed out stay handed out."""
+        """Take everything from `source`, which must be that version; ids already given out stay given out."""
         source = self._source(version)
         self.schema, self.fragments, self.indices = source.schema, FragmentList.of(source.fragments), list(source.indices)
         self.config, self.table_metadata = dict(source.config), dict(source.table_metadata)
@@ -369,7 +369,7 @@ class ManifestDraft:
         )
 
     def _has(self, flag: int, inherited: Manifest | None) -> bool:
-        """Whether any fragment needs the flag. Where the version before did without, only new fragments are looked at."""
+        """Whether any fragment needs the flag. Where the version before did without, only new fragments are checked."""
         if inherited is not None and not inherited.reader_feature_flags & flag:
             return FragmentList.of(self._incoming).any_with(_FLAGGED[flag])
         return self.fragments.any_with(_FLAGGED[flag])

@@ -2,8 +2,8 @@
 
     reader word 3 = 1 | 2       has deletion files, has stable row ids
 
-Most flags follow from the manifest and are computed anew for each version; a few stay once they were set. A flag that is not
-in the tables below means something this library does not know, and it must keep its hands off. (Spec: feature flags;
+Most flags follow from the manifest and are computed again for each version; a few stay once they were set. A flag that is
+not in the tables below means something this library does not know, and it must keep its hands off. (Spec: feature flags;
 FORMAT C.5.)
 """
 
@@ -62,7 +62,7 @@ _KNOWN_WRITERS = ("lance", "lance_core")
 _NEWEST_MAJOR = 14
 """The newest release of the official library whose flags were measured."""
 _CHECKED_AT_OPEN = 4096
-"""Entries of so many fragments are looked at when a version is opened; of more, each when it is read."""
+"""Entries of so many fragments are checked when a version is opened; of more, each when it is read."""
 _STICKY_WRITER = FLAG_NON_REUSABLE_FIELD_IDS
 
 

@@ -7,7 +7,7 @@
 
 Two calls commute unless they touch the same path or one lists above the other (and one of them writes). To stop an actor
 before a call that commutes with everything the others do is the same as to stop it one call later, so that schedule is left
-out. What the others do is known from the runs so far: where that grows, what was left out is looked at again, until nothing
+out. What the others do is known from the runs so far: where that grows, what was left out is checked again, until nothing
 is left out that matters. Reads fail, and processes die, only where that makes a difference: before a write.
 """
 

@@ -1,4 +1,4 @@
-"""A scenario: a table, what was asked of it, and the actors that meet there; and how a schedule of it is carried out.
+"""A scenario: a table, its work, and the actors that meet there; and how a schedule of it is carried out.
 
 ::
 

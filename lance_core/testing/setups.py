@@ -124,7 +124,7 @@ def two_merges() -> Stage:
 
 
 def replacement_and_append() -> Stage:
-    """A replaced day gets a row meanwhile."""
+    """A replaced day gets a row in the meantime."""
     do.begin_table(BASE)
     works = (do.replace_work("replace", LINK, (101,), 1), do.append_work("append", (102,)))
     do.stage(*works)

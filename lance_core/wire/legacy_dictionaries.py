@@ -3,7 +3,7 @@
     "abc" | i64 0 1 2 3 | ...            field c: dictionary {offset 3, length 3} -> values a, b, c
 
 Strings and bytes come first and are found by their offsets, which count from the start of the file and are what the field
-points at; numbers are there themselves. Every version of the table carries the values anew. (Spec: legacy files.)
+points at; numbers are there themselves. Every version of the table carries the values again. (Spec: legacy files.)
 """
 
 from __future__ import annotations

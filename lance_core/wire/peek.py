@@ -3,7 +3,7 @@
     entries   08 01 12 .. 20 64 | 08 02 12 .. 20 e8 07 | …       physical_rows = 100, 1000, …
 
 All entries are walked in step: one header of each per round, as columns of numbers. A table has 100,000 fragments, and a
-count of its rows wants one number of each. An entry that is not so plain is left to be walked by itself.
+count of its rows wants one number of each. An entry that is not so plain is left to be decoded separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_VARINT = 5
 @dataclass(frozen=True, slots=True, eq=False)
 class Peeked:
     """Of each message: a varint field (0 where absent), where a length-delimited field is (-1 where absent), and whether
-    the message has to be walked by itself."""
+    the message has to be decoded separately."""
 
     values: Ints
     inner_starts: Ints

@@ -3,7 +3,7 @@
 A version's fragments are those of the version before but for a few, and so are its bytes:
 
     version 7   0a.. 0a..  18 07 ..  12.. 12.. 12..
-    version 8   0a.. 0a..  18 08 ..  12.. 12.. 12.. 12..      an append: one entry is looked at
+    version 8   0a.. 0a..  18 08 ..  12.. 12.. 12.. 12..      an append: one entry is checked
     version 9   0a.. 0a..  18 09 ..  12.. 12'. 12.. 12..      a delete: the second is, the rest is as it was
 
 Only bytes that differ from the version before are walked over; all else is one comparison of memory.

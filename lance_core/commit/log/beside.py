@@ -3,7 +3,7 @@
 ::
 
     early.put(path, transaction)           sent now, in a thread
-    open_newest(store)                     meanwhile
+    open_newest(store)                     in the meantime
     early.has_put(path, transaction)       waits for it: True if just that was written
 
     with beside(store, write_hint):        the hint, while the block looks at the log

@@ -1,8 +1,8 @@
-"""What a commit says of a version that others published meanwhile: the refusals, and what counts as nothing.
+"""What a commit says of a version that others published in the meantime: the refusals, and what counts as nothing.
 
 ::
 
-    theirs withdraws our attempt       IncompatibleConflictError: it was given up while we were at it
+    theirs withdraws our attempt       IncompatibleConflictError: it was withdrawn while we were at it
     theirs is a fence version          no row changed: the table has not moved
     theirs cannot be read any more     RetryableConflictError: plan again
 """

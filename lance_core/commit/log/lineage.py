@@ -34,7 +34,7 @@ _ANYBODY = WriterVersion("lance_core", "0.0.0")
 def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
     """Whether the version `mine`, which is listed, is the newest or one that the newest comes from.
 
-    `transaction` made it. CommitStateUnknownError when that cannot be told.
+    `transaction` made it. CommitStateUnknownError when that cannot be determined.
     """
     if find_latest_version(store) == mine.version:
         return True

@@ -4,8 +4,8 @@
 
     look_since(store, 4)   -> versions 5, 7 (6 is gone for good), newest 7
 
-The listing may lag behind, so the numbers behind its newest are asked for by name; a manifest that vanishes under the reader
-makes it begin again, for whatever pruned it may have published a version first.
+The listing may lag behind, so the numbers behind its newest are requested by name; a manifest that vanishes under the reader
+makes it begin again, because the process that removed it may have published a version first.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LogLook:
 
 
 def look_since(store: Store, since: int) -> LogLook:
-    """Every version after `since`. RetryableConflictError when versions vanish as fast as they are looked at."""
+    """Every version after `since`. RetryableConflictError when versions vanish as fast as they are checked."""
     for _ in range(_MAX_LOOKS):
         paths = complete_paths(store)
         wanted = [item for item in paths if item[0] > since]

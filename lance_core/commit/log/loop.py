@@ -146,7 +146,7 @@ def rebase_onto(
     attempt: str | None = None,
     also_judge: AlsoJudge | None = None,
 ) -> Rebased:
-    """A planned transaction brought up to `newest`: judged against everything in between and rebased where that is asked.
+    """A planned transaction brought up to `newest`: judged against everything in between and rebased if necessary.
 
     Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
     """
@@ -370,7 +370,7 @@ class _CommitLoop:
         return naming.transaction_name(transaction.read_version, f"{transaction.uuid}.{self._attempt}")
 
     def _put_early(self) -> None:
-        """Send the transaction's file while the log is looked at: most commits find nothing there that changes it."""
+        """Send the transaction's file while the log is checked: most commits find nothing there that changes it."""
         is_wanted = self.opened is not None and not self._to_rebase and self._early.is_wanted
         if is_wanted and (name := self._transaction_file(self.opened, self._planned)):
             self._written.add(naming.transaction_path(name))
@@ -390,7 +390,7 @@ class _CommitLoop:
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
     def _keep_only(self, done: Committed) -> None:
-        # Earlier tries left files that this version does not use; their puts have lost, for their numbers are taken.
+        # Earlier tries left files that this version does not use; their puts have failed, because their numbers are taken.
         needed = set(fragment_paths(named_fragments(done.transaction.operation)))
         needed.add(naming.transaction_path(done.manifest.transaction_file))
         self._delete(self._written - needed)

@@ -173,7 +173,7 @@ class _Latest:
         return naming.manifest_path(self.version, self.scheme)
 
     def is_content_of(self, opened: OpenVersion) -> bool:
-        """Whether that is what was opened: the number alone is no proof, for a table may have been made again."""
+        """Whether that is what was opened: the number alone is no proof, because a table may have been created again."""
         return self.tag is not None and self.tag == opened.tag and self.path == opened.path
 
 

@@ -67,7 +67,7 @@ def read_finished(store: Store, identity: str) -> StagedTransaction | None:
 
 @dataclass(frozen=True, slots=True)
 class FinishedWork:
-    """The attempt that counts, with what it was asked for and its transaction, where the record has them."""
+    """The attempt that counts, with its spec and its transaction, where the record has them."""
 
     staged: StagedTransaction
     spec: Mapping[str, Any] | None = None
@@ -117,7 +117,7 @@ def read_started(store: Store, identity: str, attempt: str) -> Attempt | None:
 
 
 def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
-    """Whether an attempt was given up, or is being given up unless it has finished."""
+    """Whether an attempt was withdrawn, or is being given up unless it has finished."""
     fence = read_fence(store, identity, attempt)
     if fence is not None and fence.outcome == WITHDRAW:
         return True
@@ -130,7 +130,7 @@ def is_given_up(store: Store, identity: str, attempt: str) -> bool:
 
 
 def is_over(store: Store, identity: str, attempt: str) -> bool:
-    """For a task of the attempt: whether it was given up, or nothing is left of it. One request where it is at work."""
+    """For a task of the attempt: whether it was withdrawn, or nothing is left of it. One request where it is at work."""
     names_after = getattr(store, "names_after", None)
     if names_after is not None:
         # The fence goes up before the record of the start goes, so that record alone says that nobody is at it.

@@ -12,7 +12,7 @@
 A commit that finds the fence at "publish" by another one adds itself, under the next letter that is free: so each commit
 that may have sent a manifest is found by name, and its claim tells whether it ended in doubt (see `publishers`).
 
-No lease and no clock has a say. A commit that finds "withdraw" refuses the attempt; whoever wants to give up an attempt that
+No lease and no clock has a say. A commit that finds "withdraw" refuses the attempt; a process that withdraws an attempt that
 is fenced for "publish" has to make such a publication lose first (see `staging.remove`).
 """
 
@@ -132,12 +132,12 @@ def list_further(store: Store) -> list[tuple[tuple[str, str], str]]:
 
 
 def remember_withdrawal(store: Store, identity: str, attempt: str) -> None:
-    """Keep in mind that an attempt was given up, beyond its records."""
+    """Keep in mind that an attempt was withdrawn, beyond its records."""
     write_record(store, _memory_path(identity, attempt), {"format": FORMAT, "attempt": attempt, "since": time.time()})
 
 
 def is_remembered(store: Store, identity: str, attempt: str) -> bool:
-    """Whether an attempt was given up, though none of its records is left."""
+    """Whether an attempt was withdrawn, though none of its records is left."""
     try:
         store.size(_memory_path(identity, attempt))
     except NotFoundError:

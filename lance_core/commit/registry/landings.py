@@ -8,7 +8,7 @@
     log                 the transaction of every version after the one the work was staged on
     log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells which
                         commits were about to publish it: if none was, or each of them has ended without a doubt, the ledger
-                        is asked once more, for whoever landed it has told the ledger by now; else nobody can know
+                        is read once more, because the commit that landed it has updated it by now; else it is unknown
 """
 
 from __future__ import annotations

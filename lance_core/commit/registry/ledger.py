@@ -125,7 +125,7 @@ def record_fold(
 
 
 def recorded_version(store: Store, identity: str) -> int | None:
-    """The version the ledger names for an identity, None when it is silent. The log is not looked at."""
+    """The version the ledger names for an identity, None when it is silent. The log is not read."""
     landing = landing_of(store, identity)
     return None if landing is None else landing.version
 
@@ -161,7 +161,7 @@ def _record_each(store: Store, notes: Notes, common: Mapping[str, Any], *, durab
 
 
 def _record_shared(store: Store, notes: Notes, common: Mapping[str, Any], *, durable: bool) -> None:
-    """One content under the names of many records. Whoever finds a name taken writes that one anew."""
+    """One content under the names of many records. Whoever finds a name taken writes that one again."""
     items = [*notes.items()]
     for start in range(0, len(items), _SHARED_BY):
         share = dict(items[start : start + _SHARED_BY])

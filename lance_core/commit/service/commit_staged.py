@@ -4,11 +4,11 @@
 
     claim                which files are this commit's, so that what it leaves can be found by name
     ledger, log          leave out what has landed
-    load                 each staged transaction: counts, not given up, every file there
+    load                 each staged transaction: counts, not withdrawn, every file there
     fold -> check -> judge -> fence -> put -> ledger            once per version to be
     drain                records and staged transaction files of what has landed; then the claim
 
-The fence of each member is put right before the first manifest that may carry it, and its files are looked at once more
+The fence of each member is put right before the first manifest that may carry it, and its files are checked once more
 behind it. Killed between any two steps, the same call again, or another commit, finishes the work at once: what landed is
 found in the ledger or the log.
 """
@@ -87,9 +87,9 @@ def commit_staged(
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
     `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
-    was planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
+    was planned. `options` matter when this creates the table. `re_execute` is called to stage again what a concurrent commit
     invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised. `withdraw` gives the
-    former attempt up before that; without it, the attempt is aborted. `concerns` is asked about each version between the one
+    former attempt up before that; without it, the attempt is aborted. `concerns` is called for each version between the one
     a member was planned on and the one that is written, right before it is written: if one brought rows that the member
     should have known, that is a conflict. With `partial`, members that cannot be committed are named in the result
     (`refused`), and the others land; if none can, the first refusal is raised. `known`: staged transactions that the caller

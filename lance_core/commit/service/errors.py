@@ -16,7 +16,7 @@ class InDoubtError(StoreError):
 
 
 class LedgerError(StoreError):
-    """The work has landed, and the ledger could not be told; making the same commit again tells it."""
+    """The work has landed, and the ledger could not be updated; making the same commit again updates it."""
 
 
 class NotWholeError(LanceError):

@@ -48,7 +48,7 @@ class Fold:
 def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: str) -> list[Fold]:
     """The versions to commit, in order. `newest` is the table now, None when there is none.
 
-    Raises SchemaMismatchError when a creating append does not fit the table that appeared meanwhile.
+    Raises SchemaMismatchError when a creating append does not fit the table that was created since.
     """
     folds: list[Fold] = []
     for group in _groups([_settle_creation(item, newest) for item in items]):
@@ -122,7 +122,7 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
     first = members[0].transaction
     operation = first.operation
     if isinstance(operation, (Overwrite, Restore)):
-        # A creation must never erase a table that appeared meanwhile, whatever the caller says about moved tables.
+        # A creation must never erase a table that was created since, whatever the caller says about moved tables.
         strict = if_moved == "fail" or creates(first)
     else:
         strict = False

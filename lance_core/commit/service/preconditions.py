@@ -66,7 +66,7 @@ def _has_moved(store: Store, read_version: int, newest: int) -> bool:
 def find_too_early(
     store: Store, folds: Sequence[Fold], newest: Manifest | None, concerns: Concerns | None
 ) -> tuple[Fold, MemberConflictError] | None:
-    """Work that was staged for a table to be, which somebody has filled meanwhile with rows that concern it."""
+    """Work that was staged for a table to be, which somebody has filled in the meantime with rows that concern it."""
     if newest is None or concerns is None:
         return None
     theirs = Transaction(0, "", Append(tuple(newest.fragments)))

@@ -25,7 +25,7 @@ class Tally:
     refused: dict[str, LanceError] = field(default_factory=dict)
 
     def result(self) -> CommitResult:
-        """What the caller is told."""
+        """The result for the caller."""
         return CommitResult(
             version=max(self.versions.values()),
             num_versions=self.num_versions,

@@ -38,7 +38,7 @@ class Loaded:
 def load_staged(
     store: Store, refs: Sequence[StagedTransaction], *, known: Mapping[StagedTransaction, Transaction]
 ) -> list[Loaded | LanceError | None]:
-    """What references refer to; None for one that has landed meanwhile, the refusal for one that cannot be committed.
+    """What references refer to; None for one that has landed in the meantime, the refusal for one that cannot be committed.
 
     `known` has transactions that were read already.
     """
@@ -51,8 +51,8 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
     """Decide for publication, then see that each attempt is still what counts and has its files; refusals by identity, and
     the attempts that another commit had decided to publish before.
 
-    In this order: whoever gave an attempt up before had won its fence, and deletes everything before the fence goes again;
-    whoever wants to give it up from now on finds this commit's.
+    In this order: a process that withdrew an attempt before had won its fence, and deletes everything before the fence goes
+    again; a process that withdraws it from now on finds this commit's.
     """
     fences = fence_for_publishing(store, [(item.ref.identity, item.ref.attempt) for item in items], commit=commit)
     marked = registry.marked_attempts(store, [*fences])
@@ -60,7 +60,7 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
     def check(store: Store, item: Loaded) -> LanceError | None:
         key = (item.ref.identity, item.ref.attempt)
         if fences[key].commit == commit and key not in marked and data_paths(item.transaction, attempt=item.ref.attempt):
-            # Nobody had decided before, so if it was given up, that is over, and its files, which come next, went first.
+            # Nobody had decided before, so if it was withdrawn, that is over, and its files, which come next, went first.
             return None
         try:
             _require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)

@@ -3,7 +3,7 @@
 ::
 
     attempt started, lease over, never finished     its files, its records
-    attempt that was given up (a killed abort)      its files, its records; files that a zombie wrote since
+    attempt that was withdrawn (a killed abort)      its files, its records; files that a zombie wrote since
     identity has landed                             its records, its staged transaction, files no version refers to
     finished, not landed                            wanted: nothing is touched
     commit all of whose work is settled             its deletion and transaction files that no version refers to
@@ -77,7 +77,7 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
 
 
 class _Sizes:
-    """Sizes of files as they were before the collection; looked up when the first is asked for."""
+    """Sizes of files as they were before the collection; looked up when the first is requested."""
 
     def __init__(self, store: Store) -> None:
         folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
@@ -128,7 +128,7 @@ def _find(store: Store, now: float) -> _Found:
         elif entry.state == "finished" and _is_wreck(store, entry):
             found.wrecks.append(key)
     known = {(entry.identity, entry.attempt) for entry in entries}
-    # A removal that was killed near its end, and what a zombie has written since it was given up.
+    # A removal that was killed near its end, and what a zombie has written since it was withdrawn.
     begun = [key for key, fence in fences.items() if fence.withdraws and key not in known]
     begun += [key for key in registry.stale_marks(store) if key not in known]
     found.zombies.extend(dict.fromkeys([*begun, *_writing_zombies(store, found.remembered)]))

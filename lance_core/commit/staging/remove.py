@@ -1,4 +1,4 @@
-"""The one deleter: whoever wants an attempt's files gone comes through here.
+"""The one procedure that deletes the files of an attempt.
 
 ::
 

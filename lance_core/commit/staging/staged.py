@@ -4,13 +4,13 @@
 
     _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
     _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
-    _lance_core/staged/{identity}.{attempt}.fence.json       who may go on with it: a commit, or whoever gives it up
+    _lance_core/staged/{identity}.{attempt}.fence.json       publish or withdraw: who may continue with it
     _transactions/{V}-{identity}.{attempt}.txn               the staged transaction itself
 
     begin_attempt -> write data files named after the attempt -> finish_attempt -> commit_staged | abort_attempt
 
 Two attempts of one identity may run at once (a zombie and its retry). `finished.json` is put-if-absent, so one of them
-counts; the other removes its own files and returns the winner's reference. An attempt concludes that it was given up from
+counts; the other removes its own files and returns the winner's reference. An attempt concludes that it was withdrawn from
 its fence only, never from a record that is not there: that may just as well mean that it has landed.
 """
 
@@ -110,7 +110,7 @@ def begin_attempt(
 
 
 def renew_lease(store: Store, attempt: Attempt) -> None:
-    """Say that the attempt is alive; RetryableConflictError when it was given up meanwhile."""
+    """Say that the attempt is alive; RetryableConflictError when it was withdrawn in the meantime."""
     if is_given_up(store, attempt.identity, attempt.attempt):
         raise _given_up(store, attempt)
     write_started(store, attempt, renewed=time.time())
@@ -179,7 +179,7 @@ def replace_staged(
     """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
 
     For the commit whose turn it is and that has seen that the identity has not landed. Files that both transactions
-    name stay; those of the former one that the new one does not name are removed after the landing, for a
+    name stay; those of the former one that the new one does not name are removed after the landing, because a
     commit that was thought dead may still publish the former.
     """
     started = read_started(store, ref.identity, ref.attempt)

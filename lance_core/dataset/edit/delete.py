@@ -32,7 +32,7 @@ def delete_rows(
 ) -> tuple[Snapshot, dict[str, int]]:
     """Delete the rows a filter selects (null does not). Raises FilterError, CommitError.
 
-    `progress(rows looked at, rows to look at)` is called while they are looked for.
+    `progress(rows checked, rows to check)` is called during the search.
     """
     landed, edit = commit_with_retry(
         snapshot,

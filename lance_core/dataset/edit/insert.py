@@ -55,7 +55,7 @@ _MODES = ("create", "append", "overwrite")
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """What a write was asked for, checked as far as that goes without looking at the table."""
+    """The arguments of a write, checked as far as that goes without looking at the table."""
 
     mode: Mode
     max_rows_per_file: int

@@ -66,7 +66,7 @@ def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addr
 
 
 def _shares(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:
-    """Tables of about `most` rows: each join builds a hash table of the whole source anew."""
+    """Tables of about `most` rows: each join builds a hash table of the whole source again."""
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:

@@ -7,7 +7,7 @@
 
 Every new row must satisfy the predicate: else a second run would not replace what the first one wrote. (Ours; the official
 library has no such verb. The commit is an Update, which it reads like any other.) And when the table moves in between, the
-predicate is asked again: of two that fill the same empty day at once, the later one replaces what the earlier one wrote.
+predicate is evaluated again: of two that fill the same empty day at once, the later one replaces what the earlier one wrote.
 """
 
 from __future__ import annotations

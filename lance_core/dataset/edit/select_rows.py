@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambda done, total: None) -> dict[int, Ints]:
     """Sorted physical offsets of the living rows a filter selects, by fragment id; fragments without one are left out.
 
-    `progress(rows looked at, rows to look at)` is called after each fragment that is scanned.
+    `progress(rows checked, rows to check)` is called after each fragment that is scanned.
     """
     manifest = snapshot.manifest
     fragments = nearby(manifest, manifest.fragments, expr)
@@ -52,7 +52,7 @@ def matching_offsets(
 ) -> dict[int, Ints]:
     """Sorted physical offsets of the living rows a filter selects (None: all), by fragment id.
 
-    `progress(rows looked at, rows to look at)` is called while they are looked for.
+    `progress(rows checked, rows to check)` is called during the search.
     """
 
     if expr is not None:

@@ -8,7 +8,7 @@
     Compaction.commit(dataset, [RewriteResult.from_json(text) for text in results])
 
 Executing writes files that no version names; what is never committed is garbage, which cleanup takes. The commit is judged
-against everything since the version the plan was made on: rows of a group that somebody deleted meanwhile refuse it.
+against everything since the version the plan was made on: rows of a group that somebody deleted in the meantime refuse it.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ class Compaction:
         Nothing is rewritten here. A result commits once. Files of results that are refused stay: others may have
         committed them; cleanup takes what no version names.
 
-        Raises RetryableConflictError when somebody changed or compacted the fragments meanwhile (plan again), InputError
-        when two results rewrite the same fragment.
+        Raises RetryableConflictError when somebody changed or compacted the fragments in the meantime (plan again),
+        InputError when two results rewrite the same fragment.
         """
         if not rewrites:
             return CompactionMetrics()

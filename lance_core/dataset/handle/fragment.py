@@ -98,7 +98,7 @@ class LanceFragment:
     ) -> Fragment:
         """Write rows as one fragment that no version has yet, for a commit of one's own. InputError when there are no rows.
 
-        With a mode other than "append" its fields are counted anew, for an Overwrite. Options as for `write_dataset`.
+        With a mode other than "append" its fields are counted again, for an Overwrite. Options as for `write_dataset`.
         """
         from lance_core.dataset.handle.write_fragments import write_one_fragment
 

@@ -7,7 +7,7 @@
     fragment.update_columns(rows, "id")         the same, for columns that are there: the old ones become dead, -2
                                                                         commit with Update, REWRITE_COLUMNS
 
-Each may run in a process of its own, a fragment each; all must stand on one version, for field ids are counted from it.
+Each may run in a process of its own, a fragment each; all must have the same version, because field ids are counted from it.
 Nothing is committed, and what never is, is garbage that cleanup takes.
 """
 

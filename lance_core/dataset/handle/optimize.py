@@ -51,7 +51,7 @@ class DatasetOptimizer:
         """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
 
         `defer_index_remap` leaves indices as they are and writes down where rows went (the fragment reuse index):
-        searches follow that until `optimize_indices` builds the indices anew. `compaction_mode` "try_binary_copy" copies
+        searches follow that until `optimize_indices` builds the indices again. `compaction_mode` "try_binary_copy" copies
         the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
         `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
         configuration may say, as `lance.compaction.<option>`.

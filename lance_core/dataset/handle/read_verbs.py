@@ -123,7 +123,7 @@ class ExploringVerbs:
         return self.initial_storage_options
 
     def migrate_manifest_paths_v2(self) -> None:
-        """Give all manifests names that count down. No writer may be at work meanwhile."""
+        """Give all manifests names that count down. No writer may be at work in the meantime."""
         migrate_manifest_names(self._snapshot.store)
 
     def base_paths(self) -> Mapping[int, BasePath]:

@@ -123,7 +123,7 @@ class ScannerBuilder:
         return self._with(order_by=orderings)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
-        """Without the score unless it is asked for."""
+        """Without the score unless it is requested."""
         return self._with(disable_scoring_autoprojection=disable)
 
     def scan_stats_callback(self, callback: StatsCallback) -> ScannerBuilder:

@@ -3,10 +3,10 @@
 ::
 
     transaction = ds.uncommitted.delete("id < 100")
-    LanceDataset.commit(ds, transaction)                 by whoever commits, later, elsewhere
+    LanceDataset.commit(ds, transaction)                 committed later, elsewhere
 
 The handle stays where it is. Files of a transaction that is never committed belong to no version: cleanup takes them.
-A transaction commits once; when it conflicts it is staged again, for only its verb knows what to write then.
+A transaction commits once; when it conflicts it is staged again, because only its method knows what to write then.
 """
 
 from __future__ import annotations

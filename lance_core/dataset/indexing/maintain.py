@@ -2,7 +2,7 @@
 
 ::
 
-    compaction moves fragments 0, 1 to 7     a segment over 0, 1, 2 is built anew over 2, 7 and goes into the same commit
+    compaction moves fragments 0, 1 to 7     a segment over 0, 1, 2 is built again over 2, 7 and goes into the same commit
     optimize_indices()                       one segment over everything takes the place of an index's segments
     optimize_indices(num_indices_to_merge=0) a further segment over what no segment covers
 
@@ -59,7 +59,7 @@ def can_rebuild(index: IndexMetadata) -> bool:
 def rebuild_moved(
     snapshot: Snapshot, groups: Sequence[RewriteGroup], *, attempt: str | None = None
 ) -> tuple[tuple[RewrittenIndex, ...], tuple[str, ...]]:
-    """Build the segments anew whose rows the groups moved: what to commit with them, and the files written."""
+    """Build the segments again whose rows the groups moved: what to commit with them, and the files written."""
     gone = {fragment.id for group in groups for fragment in group.old_fragments}
     moved = replace(snapshot, manifest=_after(snapshot, groups, gone))
     done: list[RewrittenIndex] = []
@@ -123,7 +123,7 @@ def optimize_indices(
     """Cover what no segment covers yet. The same snapshot when there is nothing to do.
 
     `num_indices_to_merge`: how many of the youngest segments go into the new one (None: all of them; 0: none, a further
-    segment is made). `retrain` builds everything anew. Indices of kinds we do not build are left alone.
+    segment is made). `retrain` builds everything again. Indices of kinds we do not build are left alone.
     """
     if num_indices_to_merge is not None and (isinstance(num_indices_to_merge, bool) or num_indices_to_merge < 0):
         raise InputError(f"num_indices_to_merge must be a non-negative integer, got {num_indices_to_merge!r}")

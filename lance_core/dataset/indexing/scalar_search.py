@@ -7,7 +7,7 @@
     fragment 2   not covered: scanned with the whole filter
 
 Only what is in a segment's fragment bitmap is trusted, and only of fragments that live; deleted rows are masked by the
-scan. A segment that cannot be read is left out with a warning, or is an error when that is asked for (`IndexPolicy.strict`).
+scan. A segment that cannot be read is left out with a warning, or is an error on request (`IndexPolicy.strict`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def rebuild_vectors(
     attempt: str | None = None,
     retrain: bool = False,
 ) -> IndexMetadata:
-    """A segment with the model of `index` over fragments of the snapshot; trained anew on request, or when it is damaged."""
+    """A segment with the model of `index` over fragments of the snapshot; trained again on request, or when it is
+    damaged."""
     column = column_of(snapshot.manifest.schema, index.fields[0])
     model = None
     try:

@@ -1,4 +1,4 @@
-"""Which vector indices may be asked, which of their rows may be trusted, and asking them.
+"""Which vector indices may be searched, which of their rows may be trusted, and the search.
 
 ::
 
@@ -51,7 +51,7 @@ _OPEN_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class VectorSegment:
-    """A segment that can be asked, and the live fragments it covers."""
+    """A segment that can be searched, and the live fragments it covers."""
 
     index: IndexMetadata
     metric: Metric
@@ -109,7 +109,7 @@ def _unusable(index: IndexMetadata, *, deferred: bool) -> str:
 
 
 def is_usable(snapshot: Snapshot, entry: IndexMetadata) -> bool:
-    """Whether it is a vector index that can be asked."""
+    """Whether it is a vector index that can be searched."""
     index = with_details(snapshot, entry)
     is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
     return is_ours and len(index.fields) == 1 and not _unusable(index, deferred=False)
@@ -215,7 +215,7 @@ def _row_ids(snapshot: Snapshot) -> RowIdIndex:
 def search_segment(
     snapshot: Snapshot, segment: VectorSegment, query: NearestQuery, q: Any, mask: RowMask, *, k: int, trust: IndexPolicy
 ) -> Scored | None:
-    """The nearest rows of a segment; None (with a warning) when it cannot be read. CorruptFileError when that is asked."""
+    """The nearest rows of a segment; None (with a warning) when it cannot be read. CorruptFileError on request."""
     index = segment.index
     try:
         if not may_open(snapshot, index, segment.coverage, trust):

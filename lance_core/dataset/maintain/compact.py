@@ -6,7 +6,7 @@
     -> ReserveFragments (version n + 1), Rewrite (version n + 2), CompactionMetrics(fragments_removed=10, …)
 
 Row ids, where the table keeps them, and the versions rows were made and changed in move along. Indices that refer
-to moved rows by address are built anew in the same commit; fragments of indices that we cannot build stay as they are.
+to moved rows by address are built again in the same commit; fragments of indices that we cannot build stay as they are.
 """
 
 from __future__ import annotations

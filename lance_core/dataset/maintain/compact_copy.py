@@ -2,11 +2,11 @@
 
 ::
 
-    compact_files(compaction_mode="try_binary_copy")     copies where it can, encodes the rest anew
+    compact_files(compaction_mode="try_binary_copy")     copies where it can, encodes the rest again
     compact_files(compaction_mode="force_binary_copy")   InputError where it cannot
 
 It cannot where rows are deleted, where files are of several versions or of 2.0, where a fragment lacks a column (it reads
-as null), and where there are blobs. Pages stay as small as they were: many tiny fragments are better encoded anew.
+as null), and where there are blobs. Pages stay as small as they were: many tiny fragments are better encoded again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lance_core.format.version import FileVersion, parse_storage_version
 def copy_group(
     snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions, *, attempt: str | None = None
 ) -> list[Fragment] | None:
-    """The group's rows in as few fragments as there can be; None when they have to be encoded anew."""
+    """The group's rows in as few fragments as there can be; None when they have to be encoded again."""
     if options.compaction_mode == "reencode":
         return None
     written: list[Fragment] = []

@@ -3,7 +3,7 @@
 ::
 
     fragment ids unique, files open and of the right length, deletions in range and as many as said
-    stable row ids: one for each row, no two rows with the same, none beyond what was handed out
+    stable row ids: one for each row, no two rows with the same, none beyond what was given out
     indices: on columns that exist, bitmaps of fragments that exist or existed, files there and of the size written down
     deep: every page decodes, to as many rows and such values as files and schema say; indices say what the rows say
 """

@@ -31,7 +31,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 
 
 class RowPlan(Protocol):
-    """Rows that were asked for, planned; each call finds them anew."""
+    """Rows that were requested, planned; each call finds them again."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -163,7 +163,7 @@ class PlainPlan:
         return count_selected(self._snapshot, self._serve(plan).plan)
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows by their position; only those are read where all rows are asked for."""
+        """Rows by their position; only those are read where all rows are requested."""
         request = self._request
         if self._finish is not None or request.filter is not None or request.fragments is not None:
             return self.table().take(indices)
@@ -180,7 +180,7 @@ class PlainPlan:
 
 
 def plan_rows(snapshot: Snapshot, request: ScanRequest, *, opened: Snapshot) -> PlainPlan | SearchPlan:
-    """The plan for a request over a snapshot, which is `opened` but for its deletions where deleted rows are asked for.
+    """The plan for a request over a snapshot, which is `opened` but for its deletions where deleted rows are requested.
 
     Raises InputError, FilterError.
     """

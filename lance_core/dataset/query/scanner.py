@@ -1,11 +1,11 @@
-"""A scan that was asked for and can be run: `LanceDataset.scanner(...)`.
+"""A planned scan that can be run: `LanceDataset.scanner(...)`.
 
 ::
 
     scanner = dataset.scanner(columns=["id"], filter="id > 3", limit=10)
     scanner.to_table()      scanner.to_batches()      scanner.count_rows()      scanner.to_reader()
 
-Planning is done at once, so that a wrong column or filter is told where it was written.
+Planning is done at once, so that a wrong column or filter fails where it was written.
 """
 
 from __future__ import annotations

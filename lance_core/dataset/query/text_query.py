@@ -33,7 +33,7 @@ SCORE = "_score"
 
 @dataclass(frozen=True, eq=False)
 class TextScan:
-    """A planned full text search. `fragments` None: all of the snapshot."""
+    """A planned full-text search. `fragments` None: all of the snapshot."""
 
     snapshot: Snapshot
     query: FullTextQuery

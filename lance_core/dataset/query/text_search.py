@@ -86,7 +86,7 @@ class TextSearch:
 
     @property
     def segments(self) -> dict[str, list[Segment]]:
-        """Column -> the segments of its full text index: of the first by name when there are several."""
+        """Column -> the segments of its full-text index: of the first by name when there are several."""
         if self._segments is None:
             self._segments = {}
             for name, found in usable_segments(self.snapshot).items():

@@ -1,4 +1,4 @@
-"""A scan with `nearest=`: vector indices answer for the fragments they cover, the rest is looked at row by row.
+"""A scan with `nearest=`: vector indices answer for the fragments they cover, the rest is scanned row by row.
 
 ::
 
@@ -104,7 +104,7 @@ class NearestSearch:
 
     @cached_property
     def _segments(self) -> tuple[VectorSegment, ...]:
-        """The segments that are asked, their coverage cut to the fragments of the scan."""
+        """The segments that are searched, their coverage cut to the fragments of the scan."""
         if not self.query.use_index:
             return ()
         asked = frozenset(fragment.id for fragment in self.fragments)

@@ -296,7 +296,7 @@ def _place(snapshot: Snapshot, file: DataFile, value: Mapping[str, Any]) -> Blob
 def _external(snapshot: Snapshot, value: Mapping[str, Any]) -> BlobPlace:
     """An object of somebody else's: named by a path below a base of the table, or by its uri.
 
-    Whoever appended a row chose its uri, so one that is outside of the registered bases is opened only when the reader says
+    The writer of a row chose its uri, so one that is outside of the registered bases is opened only when the reader says
     so; then, too, neither on another scheme of the web than the table's nor with credentials of the table.
     """
     uri, base_id = value["blob_uri"], value["blob_id"]

@@ -41,7 +41,7 @@ DEFAULT_BATCH_ROWS = 8192
 LARGE_BATCH_ROWS = 1 << 16
 """For results that are wanted whole."""
 WINDOW_BATCHES = 16
-"""Batches of tested columns that are looked at before the rest of the selected rows is read: one request for many rows."""
+"""Batches of tested columns that are checked before the rest of the selected rows is read: one request for many rows."""
 
 
 def scan(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = DEFAULT_BATCH_ROWS) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Nearest rows without an index: every vector is looked at, batches in turn, the best so far are kept.
+"""Nearest rows without an index: every vector is compared, batch by batch, the best so far are kept.
 
 ::
 

@@ -43,4 +43,4 @@ def parse_unsealed(value: str | None) -> Unsealed:
 
 DEFAULT_POLICY = IndexPolicy()
 VERIFIED = IndexPolicy(unsealed="compare")
-"""For what is made of an index: prewarmed, merged, built anew from its codes."""
+"""For what is made of an index: prewarmed, merged, built again from its codes."""

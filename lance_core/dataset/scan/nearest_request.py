@@ -33,7 +33,7 @@ _KEYS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class NearestQuery:
-    """What is asked: the `k` rows whose vectors are nearest. `queries` is [n, dimension]; `metric` None: the index's.
+    """The request: the `k` rows whose vectors are nearest. `queries` is [n, dimension]; `metric` None: the index's.
 
     `low` (included) and `high` (excluded) bound the distance. `is_batch`: the query was a list of vectors.
     """

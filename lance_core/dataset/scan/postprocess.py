@@ -56,7 +56,7 @@ class Finish:
     makes: Mapping[str, Make]
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch as it was asked for."""
+        """The batch as it was requested."""
         addresses = batch.column(batch.schema.get_field_index(ADDRESS)).to_numpy()
         arrays = [self._column(batch, addresses, name) for name in self.schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -26,7 +26,7 @@ FRAGMENTS_AHEAD = 8
 
 
 def tasks_ahead(snapshot: Snapshot, plan: ScanPlan) -> Iterator[FragmentTask]:
-    """The tasks of a plan in order; the files of those that follow are being opened meanwhile."""
+    """The tasks of a plan in order; the files of those that follow are being opened in the meantime."""
     tasks = swept(snapshot, plan)
     if len(plan.tasks) < 2 or is_local(snapshot.store):
         yield from tasks

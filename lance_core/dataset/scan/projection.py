@@ -5,7 +5,7 @@
     ["id", "point.x"]            two outputs; named as asked
     {"double": "2 * x"}          an SQL expression
     None                         every stored column
-    with_row_id=True             _rowid at the end, unless it was asked for by name
+    with_row_id=True             _rowid at the end, unless it was requested by name
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def plan_projection(
 ) -> Projection:
     """The projection for what a user asked. Raises InputError: no such column, a name twice, a bad expression.
 
-    `score` names a float column that a search adds (`_distance`); it comes last unless it was asked for by name, or not at
+    `score` names a float column that a search adds (`_distance`); it comes last unless it was requested by name, or not at
     all with `autoproject` False.
     """
     arrow = schema_to_arrow(_named(schema, columns, score))

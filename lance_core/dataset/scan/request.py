@@ -1,4 +1,4 @@
-"""What a user asks of a scan, before anything is looked at.
+"""The arguments of a scan, before anything is checked.
 
 ::
 

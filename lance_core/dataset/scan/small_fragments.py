@@ -1,4 +1,4 @@
-"""Test a filter on many tiny fragments at once, so that only those with a selected row are looked at one by one.
+"""Test a filter on many tiny fragments at once, so that only those with a selected row are checked one by one.
 
 ::
 

@@ -5,7 +5,7 @@
     take_rows(snapshot, [7, 3, 3], projection)         rows counted over the whole table, deleted ones not
     take_addresses(snapshot, [1 << 32 | 5], ...)       fragment 1, physical offset 5
 
-Each fragment is asked once, for sorted unique rows; the answer is put in order afterwards.
+Each fragment is read once, for sorted unique rows; the answer is put in order afterwards.
 """
 
 from __future__ import annotations

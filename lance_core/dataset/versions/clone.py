@@ -53,7 +53,7 @@ def shallow_clone(snapshot: Snapshot, target: Target, options: Mapping[str, str]
     """
     access = snapshot.storage_options if options is None else options
     store = resolve_store(target, access)
-    # Written down first: a cleanup of the source that runs meanwhile must know.
+    # Written down first: a cleanup of the source that runs in the meantime must know.
     note_clone(snapshot.store, uri=store.uri, version=snapshot.version)
     return Snapshot(store, commit_clone(store, _clone(snapshot), snapshot.manifest), access)
 

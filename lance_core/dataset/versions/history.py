@@ -41,7 +41,7 @@ def list_history(store: Store) -> list[dict[str, Any]]:
 
 
 def _manifests(store: Store) -> Iterator[tuple[int, str, bytes]]:
-    """(version, path, bytes) of every manifest, a handful at a time; those that vanish meanwhile are left out."""
+    """(version, path, bytes) of every manifest, a handful at a time; those that vanish in the meantime are left out."""
     entries = manifest_paths(store)
     for start in range(0, len(entries), _AT_ONCE):
         some = entries[start : start + _AT_ONCE]

@@ -2,7 +2,7 @@
 
 ::
 
-    1,000 versions of 10,000 fragments      each manifest is read once and dropped again; equal fragments are looked at once
+    1,000 versions of 10,000 fragments      each manifest is read once and dropped again; equal fragments are checked once
     memory                                  the distinct files, and the few manifests that are being read
 
 Nothing is written here; `cleanup` decides what to do with what was found.
@@ -36,7 +36,7 @@ _SILENT = Transaction(0, "", ReserveFragments(0))
 
 
 class FileSet:
-    """The files that some versions need. A fragment of many versions is looked at once."""
+    """The files that some versions need. A fragment of many versions is checked once."""
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
@@ -93,7 +93,7 @@ def split_by_age(
     old = []
     for entry, opened in open_each(store, entries):
         if opened is None:
-            continue  # somebody else removed it meanwhile
+            continue  # somebody else removed it in the meantime
         if is_old(opened):
             old.append(entry)
             going.add(opened)

@@ -4,7 +4,7 @@
 
     describe_file(snapshot, "0110….lance")     its schema says a, s.x -> DataFile(fields=(0, 3), column_indices=(0, 1), …)
 
-Fields are found by name, because the ids in a file are those of whoever wrote it.
+Fields are found by name, because the ids in a file are those of its writer.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class WriteProgress:
 
 @runtime_checkable
 class FragmentProgress(Protocol):
-    """What is told of every fragment: see `lance_core.progress.FragmentWriteProgress`."""
+    """The progress of every fragment: see `lance_core.progress.FragmentWriteProgress`."""
 
     def begin(self, fragment: Fragment) -> None:
         """A fragment is about to be written."""
@@ -201,7 +201,7 @@ class _Stage:
         self._finishing = self._thread.submit(_finish, writer, base_id)
 
     def finish(self) -> None:
-        """Finish everything; the last file here and now, for nothing comes after it."""
+        """Finish everything; the last file synchronously, because nothing follows it."""
         writer, self._writer = self._writer, None
         if writer is not None:
             written = _finish(writer, self._base_id)

@@ -39,7 +39,7 @@ def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array[Any]:
 
 
 def leaf_array(leaf: Leaf, node: LeafNode) -> pa.Array[Any]:
-    """Rows of one page of a column that is a leaf by itself (2.1 and newer)."""
+    """Rows of one page of a column that is a leaf (2.1 and newer)."""
     if is_packed(node.field) and pa.types.is_struct(node.type) and not node.type.num_fields:
         # There is nothing to pack: the official library takes the page without a value for one of nulls.
         return pa.nulls(leaf.values.count, node.type)

@@ -144,7 +144,7 @@ class PagedBody:
         """
         if num_rows and self._refusal is not None:
             raise self._refusal
-        # Only now, so that rows which became pages meanwhile are not copied.
+        # Only now, so that rows which became pages in the meantime are not copied.
         for column in self._columns:
             column.own()
         for number, array in enumerate(arrays):
@@ -179,7 +179,7 @@ class PagedBody:
         return self._container.finish(columns, encode_file_descriptor(descriptor), self._version)
 
     def abandon(self) -> None:
-        """Stop encoding; the file is given up."""
+        """Stop encoding; the file is withdrawn."""
         self._ahead.abandon()
         self._sink.abort()
 

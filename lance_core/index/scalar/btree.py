@@ -78,7 +78,7 @@ class _Pages:
         self._note(self._rest)
 
     def _note(self, ordered: Any) -> None:
-        # An array that was sliced counts its nulls anew.
+        # An array that was sliced counts its nulls again.
         self._tables.append(_lookup(ordered, first_page=self._num_pages))
         self._num_pages += self._tables[-1].num_rows
 

@@ -72,7 +72,7 @@ class LabelList:
         self._type = value_type
 
     def search(self, part: Expr) -> Answer | None:
-        """The rows whose list holds what is asked for, exactly."""
+        """The rows whose list holds the requested labels, exactly."""
         return Answer(self._rows(part), is_exact=True)
 
     def _rows(self, part: Expr) -> AddressSet:

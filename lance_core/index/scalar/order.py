@@ -41,7 +41,8 @@ def _order_of_present(values: Any) -> Order:
 
 
 def _order_of_texts(values: Any) -> Order:
-    """By the sixteen bytes behind what all begin with; what these do not tell apart is told apart by its distinct values."""
+    """By the sixteen bytes behind what all begin with; what these do not tell apart is distinguished by its distinct
+    values."""
     data, starts, lengths = _text_parts(values)
     at, first = _common_start(data, starts, lengths)
     second = words_of(data, np.minimum(starts + (at + WORD), len(data) - WORD), lengths - (at + WORD))

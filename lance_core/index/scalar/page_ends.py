@@ -4,7 +4,7 @@
 
     pages of 4    [null, 1, 1, 2] [3, 5, 5, 9]     table of pages (min, max, null_count): (null, 2, 1) (3, 9, 0)
 
-Pages are handed in as they are read, whole pages at a time.
+Pages are passed in as they are read, whole pages at a time.
 """
 
 from __future__ import annotations

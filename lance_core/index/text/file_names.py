@@ -1,4 +1,4 @@
-"""Names of the files of a full text index: `part_0_invert.lance`."""
+"""Names of the files of a full-text index: `part_0_invert.lance`."""
 
 from __future__ import annotations
 

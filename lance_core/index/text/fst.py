@@ -1,4 +1,4 @@
-"""The token map of a full text index: a finite state transducer from bytes to numbers, as the `fst` crate lays it out.
+"""The token map of a full-text index: a finite state transducer from bytes to numbers, as the `fst` crate lays it out.
 
 ::
 

@@ -49,7 +49,7 @@ def _open_metadata(folder: IndexFolder) -> OpenFile:
 
 
 class Inverted:
-    """An open full text index (one segment)."""
+    """An open full-text index (one segment)."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         opened = _open_metadata(folder)

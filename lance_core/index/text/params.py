@@ -1,4 +1,4 @@
-"""How texts become tokens: the options of a full text index, as users, its files and its manifest entry have them.
+"""How texts become tokens: the options of a full-text index, as users, its files and its manifest entry have them.
 
 ::
 

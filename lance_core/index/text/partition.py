@@ -1,4 +1,4 @@
-"""An open partition: its documents in memory, posting lists read when a token is asked for.
+"""An open partition: its documents in memory, posting lists read when a token is requested.
 
 ::
 
@@ -52,7 +52,7 @@ _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, n
 
 
 class Partition:
-    """One of the parts of a full text index."""
+    """One of the parts of a full-text index."""
 
     def __init__(self, folder: IndexFolder, number: int, token_format: str) -> None:
         self._folder, self._number = folder, number

@@ -1,4 +1,4 @@
-"""Compare a full text index with the texts themselves: every document, every token, how often, where, and all lengths.
+"""Compare a full-text index with the texts themselves: every document, every token, how often, where, and all lengths.
 
 ::
 

@@ -226,7 +226,7 @@ class OpenVectorIndex:
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Every vector handed over is there once, with codes that stand for it. Raises CorruptFileError.
 
-        The first time graphs are looked at, too, before there is any batch in memory that is not there already.
+        The first time graphs are checked, too, before there is any batch in memory that is not there already.
         """
         if self._hnsw is not None and not self._graphs_are_sound:
             self._check_graphs()

@@ -109,7 +109,7 @@ class DynamoRegister:
         raise _ConditionFailed(f"{self._table}: the condition did not hold")
 
     def _client(self) -> Any:
-        # Connections do not survive a fork: a child connects anew.
+        # Connections do not survive a fork: a child connects again.
         if self._connected is None or self._connected[0] != os.getpid():
             with self._lock:
                 if self._connected is None or self._connected[0] != os.getpid():

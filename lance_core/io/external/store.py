@@ -8,7 +8,7 @@
       3  copy  …613.manifest-5f0c… -> …613.manifest                   from here on any reader sees it
       4  row   (tables/t, 2) -> …613.manifest                         and the staged file goes
 
-A writer that dies after 2 has committed: whoever reads next (a listing, or the missing manifest itself) does 3 and 4 for it.
+A writer that dies after 2 has committed: the next reader (a listing, or the missing manifest itself) does 3 and 4 for it.
 A row may name a staged file that is gone: it was added late, after its writer had given up, or a garbage collection took the
 file for abandoned. Such a row has published nothing. The next writer takes it over, and so does its own, if it is still at
 it; both by one conditional change, so that one of them wins.
@@ -298,7 +298,7 @@ class ExternalStore:
         try:
             self._register.change(*row, self._full(path), len(data))
         except NotFoundError:
-            self._inner.delete(path)  # a cleanup removed this version meanwhile
+            self._inner.delete(path)  # a cleanup removed this version in the meantime
         with contextlib.suppress(NotFoundError):
             self._inner.delete(staged)
         return True

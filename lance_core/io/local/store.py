@@ -83,7 +83,7 @@ class LocalStore:
             os.close(fd)
 
     def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Iterator[Together]:
-        """Several lists of ascending ranges, each into one piece of memory, read when it is asked for."""
+        """Several lists of ascending ranges, each into one piece of memory, read when it is requested."""
         fd = self._open(path)
         try:
             yield from read_scattered(fd, path, asked)
@@ -156,7 +156,7 @@ class LocalStore:
         raise StoreError(f"{path!r}: its folder was removed each time it was created", uri=self._root)
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
-        """Files below a folder, in no order; files that vanish meanwhile are left out."""
+        """Files below a folder, in no order; files that vanish in the meantime are left out."""
         return (entry for entry in self._walk(prefix) if not is_unfinished(entry.path))
 
     def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
@@ -193,7 +193,7 @@ class LocalStore:
                 self._drop_empty_folders(folder)
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Like `delete` of each, in this order; folders are looked at once, when all files are gone."""
+        """Like `delete` of each, in this order; folders are checked once, when all files are gone."""
         folders: dict[str, None] = {}
         for path in paths:
             with typed(path):
@@ -279,7 +279,7 @@ def _read(fd: int, path: str, item: ByteRange) -> Buffer:
 
 
 def _plausible(fd: int, item: ByteRange) -> bool:
-    # pread allocates what it is asked for before it looks: a damaged length must not become a giant allocation.
+    # pread allocates the requested length before it reads: a damaged length must not become a giant allocation.
     return item.start >= 0 and (item.size <= 1 << 20 or item.end <= os.fstat(fd).st_size)
 
 

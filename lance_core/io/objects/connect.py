@@ -5,7 +5,7 @@
     s3://bucket/a.lance, s3://bucket/b.lance, same options    -> one client, one pool of connections
     the same after a fork                                     -> None: obstore's threads stay behind in the parent
 
-A bucket has two clients: one repeats requests by itself, and one never does, for conditional puts (see `store`).
+A bucket has two clients: one repeats requests, and one never does, for conditional puts (see `store`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ClientPool:
         self._used = False
 
     def _forget_after_fork(self) -> None:
-        # The runtime is obstore's own and is not started anew: a request would wait for ever.
+        # The runtime is obstore's own and is not started again: a request would wait for ever.
         if self._used:
             self._lock, self._clients = threading.Lock(), OrderedDict()
         else:

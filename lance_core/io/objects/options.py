@@ -6,7 +6,7 @@
     gs   google_service_account=/sa.json           -> service_account=/sa.json
     az   azure_storage_connection_string=…         -> account_name, account_key, endpoint
 
-An option that obstore cannot be told raises `Unmappable`; whoever chooses the engine then takes fsspec, or says so.
+An option that obstore cannot be told raises `Unmappable`; the caller then uses fsspec, or raises it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Unmappable(InputError):
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """What a client of one cloud is made with. `credentials` is asked for keys that expire."""
+    """What a client of one cloud is made with. `credentials` is requested keys that expire."""
 
     kind: Kind
     config: dict[str, Any] = field(repr=False)
@@ -94,7 +94,7 @@ def gcs_client(options: Options) -> ClientOptions:
     endpoint = pick("google_endpoint", "gcs_endpoint")
     _set(config, "base_url", endpoint)
     if is_true(pick("skip_signature", "anon")):
-        # Its own option for this is looked at by reads only: writes would ask the machine's metadata server for a token.
+        # Its own option for this is checked by reads only: writes would ask the machine's metadata server for a token.
         config = {"service_account_key": json.dumps({**_NOBODY, "gcs_base_url": config.get("base_url", _GOOGLE)})}
     return ClientOptions("gs", config, _client(options, endpoint), endpoint=endpoint)
 

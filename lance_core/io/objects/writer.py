@@ -4,7 +4,7 @@
 
     write 3 MiB, close            one PUT
     write 80 MiB, close           create upload, 8 parts at once, complete
-    write 80 MiB, abort           the upload is given up; nobody ever sees the object
+    write 80 MiB, abort           the upload is withdrawn; nobody ever sees the object
 
 A writer holds at most the part it fills and those under way, so its memory is bounded whatever is written.
 """

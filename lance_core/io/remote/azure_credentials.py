@@ -21,7 +21,7 @@ from lance_core.errors import InputError
 from lance_core.io.options import is_true
 
 _FOR_LONG = 1 << 33
-"""Seconds since the epoch at which a token that was handed over is said to expire: nobody here can renew it."""
+"""Seconds since the epoch at which a token that was passed over is said to expire: nobody here can renew it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BearerToken:
     token: str = field(repr=False)
 
     async def get_token(self, *scopes: str, **_: Any) -> Any:
-        """The token, for whatever it is asked for."""
+        """The token, whatever its scope."""
         return import_module("azure.core.credentials").AccessToken(self.token, _FOR_LONG)
 
     async def close(self) -> None:

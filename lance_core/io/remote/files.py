@@ -4,7 +4,7 @@
 
     40 ranges of a.lance     8 threads, each opens the file once and reads 5 of them
 
-fsspec's own call for this opens the file anew for every range, one after the other, and fails at ranges from byte 0.
+fsspec's own call for this opens the file again for every range, one after the other, and fails at ranges from byte 0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_opened(fs: Any, full: str, ranges: Sequence[ByteRange]) -> list[bytes]:
 
 
 def _read(file: Any, item: ByteRange) -> bytes:
-    # The end is looked at first: some files allocate whatever they are asked for.
+    # The end is checked first: some files allocate any requested length.
     file.seek(0, 2)
     size = min(item.size, max(0, file.tell() - item.start))
     if not size:

@@ -7,7 +7,7 @@
     abfs azure_storage_account_name=a sas_token=t  -> account_name="a", sas_token="t"
 
 Options of other backends are left out; names nobody knows were refused before (`lance_core.io.options`), and those that a
-backend has but that cannot be handed to its file system are refused here: nothing that was asked for is ignored in silence.
+backend has but that cannot be handed to its file system are refused here: nothing that was requested is ignored in silence.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _whole_seconds(options: Options, *names: str) -> int | None:
 
 
 def check_provider(options: Options, *, has_keys: bool) -> None:
-    """Refuse a way to sign in to AWS that cannot be asked for by name."""
+    """Refuse a way to sign in to AWS that cannot be requested by name."""
     scheme = options.get("aws_provider_scheme")
     if scheme is None or (scheme == "token" and has_keys):
         return

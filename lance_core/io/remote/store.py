@@ -260,7 +260,7 @@ class RemoteStore:
 
     @property
     def _fs(self) -> Any:
-        # fsspec's event loop does not survive a fork: a child connects anew.
+        # fsspec's event loop does not survive a fork: a child connects again.
         if self._connected is None or self._connected[0] != os.getpid():
             with self._lock:
                 self._connected = (os.getpid(), self._connect())

@@ -4,7 +4,7 @@
 
     write 3 MiB, close            one PUT
     write 40 MiB, close           create upload, parts, complete
-    write 40 MiB, abort (or die)  the upload is given up; nobody ever sees the object
+    write 40 MiB, abort (or die)  the upload is withdrawn; nobody ever sees the object
 
 File systems that show a file while it is written (HDFS) get a temporary name first, and a rename at the end.
 """

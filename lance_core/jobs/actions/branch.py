@@ -1,4 +1,5 @@
-"""Branch: a line of its own begins at a version, or goes with its files. Once by identity, whatever moved meanwhile."""
+"""Branch: a line of its own begins at a version, or goes with its files. Once by identity, whatever moved in the
+meantime."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class RestoreJob:
             raise
         except LanceError as error:
             if not error.retryable:
-                # Kept, it would wait for a commit that can never be; the next try plans anew.
+                # Kept, it would wait for a commit that can never be; the next try plans again.
                 abort_attempt(store, staged.identity, staged.attempt)
             raise
         log.info("%s is at version %d", spec.uri, result.version)

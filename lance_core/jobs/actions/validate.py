@@ -22,7 +22,7 @@ class ValidateJob:
 
     def run(self, spec: ValidateSpec, runner: Runner | None = None) -> Report:
         """Report {"version", "num_rows", "num_fragments", "files_checked"}, with "indices_checked" (how many segments) and
-        "indices_sealed" (their uuids) where that was asked. Raises CorruptFileError, NotFoundError.
+        "indices_sealed" (their uuids) if requested. Raises CorruptFileError, NotFoundError.
         """
         snapshot = open_snapshot(spec.uri, version=spec.version, storage_options=spec.resolved_options())
         checked = check_snapshot(snapshot, deep=spec.deep)

@@ -1,4 +1,4 @@
-"""Gates: the staged rows are looked at before they are published. A refusal leaves readers and staged files as they were.
+"""Gates: the staged rows are checked before they are published. A refusal leaves readers and staged files as they were.
 
 ::
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class StagedRows:
-    """The rows that staged transactions add, as if they were small tables; nothing is read before it is asked for."""
+    """The rows that staged transactions add, as if they were small tables; nothing is read before it is requested."""
 
     refs: tuple[StagedTransaction, ...]
     parts: tuple[Snapshot, ...]

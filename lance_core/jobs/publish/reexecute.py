@@ -10,8 +10,8 @@ Everything a job needs is in the record its attempt left; it is noted once more 
 (`_lance_core/staged/{identity}/reexecute.json`), so that a commit killed in between finds what it was about to do. What hid
 secrets in that record cannot be run from it: such work is left to its own staging task.
 
-A record is data from whoever may write below the table. It is run when its SHA-256 is the one that the commit's own spec
-carries (`CommitSpec.digests`), or when `trust.is_plain` says that it can do no more than edit this table.
+A record is data from anyone who may write to the table's folder. It is run when its SHA-256 is the one that the commit's
+own spec carries (`CommitSpec.digests`), or when `trust.is_plain` says that it can do no more than edit this table.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _NOT_THE_WORK = ("uri", "storage_options", "former_identities", "asked", "on_cle
 
 
 def work_identity(spec: JobSpec) -> str:
-    """The identity of this very work: the task's, and what it is asked to do. Empty for a caller without an identity."""
+    """The identity of this very work: the task's, and its spec. Empty for a caller without an identity."""
     if not spec.identity:
         return ""
     work = {name: value for name, value in spec.to_plain(redact=True).items() if name not in _NOT_THE_WORK}

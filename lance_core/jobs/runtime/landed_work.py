@@ -58,7 +58,7 @@ def after_clear(store: Store, spec: S) -> S:
 
 
 def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
-    """A person who clears a task wants its work done anew: what an earlier run has staged and not landed is withdrawn."""
+    """A person who clears a task wants its work done again: what an earlier run has staged and not landed is withdrawn."""
     if not spec.cleared:
         return False
     started = read_started(store, staged.identity, staged.attempt)

@@ -103,7 +103,7 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
 
 
 def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
-    """Whether somebody pruned versions since the one it was planned on: no commit could judge it, so it is staged anew."""
+    """Whether somebody pruned versions since the one it was planned on: no commit could judge it, so it is staged again."""
     known = set(version_numbers(store))
     if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
         return False
@@ -139,7 +139,7 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
     """Carry out a staging spec exactly once; the reference to what waits for its commit.
 
     Raises what planning refuses (nothing was written then), what a task refused, or what the engine raised (the attempt is
-    aborted then). RetryableConflictError when the attempt was given up meanwhile.
+    aborted then). RetryableConflictError when the attempt was withdrawn in the meantime.
     """
     if not spec.identity:
         spec = spec.with_identity(random_identity())
@@ -232,7 +232,7 @@ def _close(
     source: JobSource | None,
     spooled: int,
 ) -> tuple[StagedTransaction, Sequence[str] | None]:
-    """The staged transaction, and the names of what the tasks left if they were looked at."""
+    """The staged transaction, and the names of what the tasks left if they were checked."""
     outcome = conclude(results)
     results = [result for result in results if result.partition >= spooled]
     rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
@@ -260,7 +260,7 @@ def _close(
 
 
 def _renew_quietly(store: Store, attempt: Attempt) -> None:
-    with suppress(LanceError, OSError):  # an attempt that was given up is refused when it finishes
+    with suppress(LanceError, OSError):  # an attempt that was withdrawn is refused when it finishes
         renew_lease(store, attempt)
 
 

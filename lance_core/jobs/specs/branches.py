@@ -18,7 +18,7 @@ from lance_core.jobs.specs.edits import EditSpec
 class PublishBranchSpec(EditSpec):
     """Bring the changes of a branch to the main line that it began from, as one version.
 
-    Rows that the branch added are written anew for the main line; rows that it deleted or changed are deleted there. So the
+    Rows that the branch added are written again for the main line; rows that it deleted or changed are deleted there. So the
     branch may go afterwards. The commit judges it as work that was planned on the version where the branch began.
 
     `version`: that of the branch which was checked; None is its newest. `if_moved`: what becomes of a branch that replaced

@@ -142,7 +142,7 @@ class CompactSpec(JobSpec):
     - `max_source_fragments`, `max_source_rows`, `max_source_bytes`: what one run takes on at most;
     - `max_bytes_per_group`, `max_rows_per_group`: a group of fragments, which is one task, is cut where it would read more;
     - `groups_per_commit`: that many groups are rewritten at a time and committed when they are done, so that a kill keeps
-      what is finished. The job then publishes by itself. None stages all groups as one transaction;
+      what is finished. The job then publishes. None stages all groups as one transaction;
     - `strategy`: "adjacent" merges every fragment below the target with its neighbours, as the official library plans;
       "tiered" rewrites a size tier when `tier_fanout` fragments of it have gathered, for tables that grow by small appends,
       the smallest tiers first, until `enough_fragments` or fewer are left;

@@ -34,8 +34,9 @@ def make_identity(
     """The uuid of one unit of work, as text.
 
     `uri` is the table as users know it; see `canonical_uri` for what makes no difference. `key` tells apart several writes
-    to one table from one task instance. `idempotency_key` takes the place of dag, run and task: work that is wanted once
-    for each such text, whoever asks. Parts are joined as JSON, so no two different tuples of parts can meet in one text.
+    to one table from one task instance. `idempotency_key` takes the place of dag, run and task: work that is done once
+    for each such text, whatever the task. Parts are joined as JSON, so no two different tuples of parts can meet in one
+    text.
     """
     return _uuid(_parts(canonical_uri(uri), dag_id, run_id, task_id, map_index, key, idempotency_key))
 

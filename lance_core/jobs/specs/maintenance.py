@@ -76,7 +76,7 @@ class BranchSpec(JobSpec):
 
     `version`, or the one that `tag` names; neither: the newest of `from_branch` (None: the main line). Doing it twice under
     one identity is the same as once; a branch that is there already from another version is refused by "create", and removed
-    with its files by "renew", which then begins it anew.
+    with its files by "renew", which then begins it again.
     """
 
     kind: ClassVar[str] = "branch"

@@ -1,4 +1,4 @@
-"""What a job is asked to do: frozen dataclasses, JSON in and out, standard library only (a DAG file may import this).
+"""The specs of jobs: frozen dataclasses, JSON in and out, standard library only (a DAG file may import this).
 
 ::
 
@@ -179,7 +179,8 @@ class AppendSpec(WriteSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class OverwriteSpec(WriteSpec):
-    """Replace all rows and the schema. `if_moved`: what the commit does when the table got newer versions meanwhile."""
+    """Replace all rows and the schema. `if_moved`: what the commit does when the table got newer versions in the
+    meantime."""
 
     kind: ClassVar[str] = "overwrite"
 
@@ -190,11 +191,11 @@ class OverwriteSpec(WriteSpec):
 class CommitSpec(JobSpec):
     """Publish staged transactions: those of `identities`, or all that wait when it is empty.
 
-    `gates` are looked at before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
+    `gates` are checked before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
     compactions that another writer made invalid are staged again, in this process, and then published. `partial`: members
     that cannot be committed are named in the result, and the others land.
 
-    `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Whoever may write below
+    `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Anyone who may write to
     the table may change the record of a spec, so a record is run only when its digest is this one. Without a digest only
     work that names no callable, no query, no path and no reference is staged again.
     """

@@ -5,7 +5,7 @@
     rows_per_segment None      one task, one segment over everything
     rows_per_segment 1000000   fragments 0 1 2 -> segment a, fragments 3 4 -> segment b     built side by side
 
-Rows that came meanwhile stay unindexed; a compaction of indexed fragments makes the commit build the index again.
+Rows that came in the meantime stay unindexed; a compaction of indexed fragments makes the commit build the index again.
 """
 
 from __future__ import annotations

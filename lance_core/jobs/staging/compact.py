@@ -165,7 +165,7 @@ def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransact
         part = replace(
             spec, identity=_wave_identity(spec, wave), groups=tuple(wave), part_of=spec.identity, groups_per_commit=None
         )
-        # Bound here, for the commit may ask for another try when a writer was in between.
+        # Bound here, because the commit may request another try if a writer was in between.
         commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, part=part: _stage_wave(part, runner))  # type: ignore[misc]
         log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
     return note_nothing_to_do(store, spec)

@@ -1,4 +1,5 @@
-"""Overwrite: all rows and the schema replaced by the source's; the commit is strict about a table that moved meanwhile."""
+"""Overwrite: all rows and the schema replaced by the source's; the commit is strict about a table that moved in the
+meantime."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ r"""Publish a branch: what it changed since it began, as one transaction for the
                 \                           /
     branch       v4 -- v5 -- v6 ----------
 
-    new fragments of the branch      -> their living rows, written anew below the main table     Append | Update
+    new fragments of the branch      -> their living rows, written again below the main table     Append | Update
     rows it deleted in old fragments -> deletion files of the main table                         Delete | Update
     other files for old fragments    -> refused: the branch changed columns in place
 """

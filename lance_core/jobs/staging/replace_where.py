@@ -6,7 +6,7 @@
     second pass   the table's fragments, looked through for rows that match     -> deletion files
     together      one Update; a reader sees the old day or the new one, never a gap
 
-Run it again and nothing changes. A commit of other days meanwhile does not matter.
+Run it again and nothing changes. A commit of other days in the meantime does not matter.
 """
 
 from __future__ import annotations

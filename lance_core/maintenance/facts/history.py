@@ -5,7 +5,7 @@
     versions_page(store, limit=60)   -> {"newest": 144, "versions": [{"version": 144, "kind": "append", ...}], ...}
     schema_page(store)               -> {"columns": [...], "evolution": [{"version": 12, "changes": [...]}], ...}
 
-Reads as many manifests as versions are asked for, and no data file.
+Reads as many manifests as versions are requested, and no data file.
 """
 
 from __future__ import annotations

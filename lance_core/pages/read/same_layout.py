@@ -90,7 +90,7 @@ def _chunks(layout: MiniBlockLayout, pages: AlikePages, data: Bytes) -> tuple[In
 
 
 def _within(numbers: Ints, per_page: Ints) -> Ints:
-    """Running sums that begin anew with each page."""
+    """Running sums that begin again with each page."""
     sums = np.cumsum(numbers)
     firsts = np.cumsum(per_page) - per_page
     within: Ints = sums - np.repeat(sums[firsts] - numbers[firsts], per_page)

@@ -27,7 +27,7 @@ from lance_core.index.vector.quantizers.product import Product
 from lance_core.index.vector.quantizers.scalar import Scalar
 
 MEASURED = 2e8
-"""So many numbers of rows at the ends of edges are looked at in one segment."""
+"""So many numbers of rows at the ends of edges are checked in one segment."""
 _STEP = 1 << 20
 _LOST_SHARE = 0.01
 """So many rows may be out of reach from the entry. (The official library's graphs have none.)"""

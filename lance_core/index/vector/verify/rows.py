@@ -3,7 +3,7 @@
 ::
 
     row 7 is in partition 2 with the codes [3, 250, 17]       coded again: [3, 250, 18], which is as near: they agree
-    rows 0 to 9999 are handed over, then 10000 to 19999       each time the whole index is read, some partitions at a time
+    rows 0 to 9999 are passed over, then 10000 to 19999       each time the whole index is read, some partitions at a time
 
 Held at once are the vectors handed over, ids and notes of them, and one stretch of the index.
 """
