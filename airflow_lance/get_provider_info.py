@@ -1,4 +1,4 @@
-"""What this package tells Airflow's provider manager (the entry point `apache_airflow_provider`). Imports nothing."""
+"""The description of this package for Airflow (the entry point `apache_airflow_provider`). Imports nothing."""
 
 from __future__ import annotations
 

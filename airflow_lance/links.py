@@ -1,4 +1,4 @@
-"""Links from a task to its table's page, to what its version changed, to staged work. Light: every operator imports it."""
+"""Links from a task to its table's page, to the changes of its version, to staged work. Light: every operator imports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lane of a table: an Airflow pool of one slot, so that commits of one table never race each other.
+"""The commit pool of a table: an Airflow pool with one slot, so that commits of the table do not race.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Blob columns as users meet them: fields and values to write, files to read.
+"""The public API of blob columns: fields and values to write, files to read.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a table looks like at a moment, and conditions over it: the one predicate behind sensors, triggers and `lance wait`.
+"""The state of a table at a moment, and conditions on it: the predicates of sensors, triggers and `lance wait`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Fragments as users meet them: the handle, a manifest's entry for one, and writing some for a commit of one's own.
+"""The public API of fragments: the handle, the metadata, and writing fragments for a separate commit.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Where the library's log goes, with the official library's names (`lance.log`). Loggers are called `lance_core.…`.
+"""The library's log, with the official library's names (`lance.log`). Loggers are called `lance_core.…`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Full text queries, under the names the official library has in `lance.query`.
+"""Full-text queries, under the names the official library has in `lance.query`.
 
 ::
 

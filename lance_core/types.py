@@ -1,4 +1,4 @@
-"""What may be written to a table, by the official library's names (`lance.types`)."""
+"""The types of data that can be written to a table, by the official library's names (`lance.types`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of operators on their way into a job spec: what was given, numbers out of templates, one of several words."""
+"""Arguments of operators on their way into a job spec: explicit values, numbers from templates, choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks of a DAG hand their results to which, and who commits what; looked at while a DAG is parsed.
+"""Which tasks of a DAG pass their results to which, and which task commits; analysed while a DAG is parsed.
 
 ::
 

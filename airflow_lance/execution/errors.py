@@ -1,4 +1,4 @@
-"""The library's errors as Airflow understands them: retry what may heal, stop at once where a retry cannot help.
+"""Translate errors for Airflow: retry if a retry can help, else fail at once.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One look at a table for sensors and triggers; a table that is not there yet is a fact, not an error."""
+"""Read the state of a table for sensors and triggers; a table that does not exist yet is a state, not an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of an operator are checked when its DAG is parsed, as far as no template stands for them.
+"""Arguments of an operator are checked when its DAG is parsed, unless they contain a template.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Partition keys: what an asset event says it is about, and which keys a range has.
+"""Partition keys: the keys of an asset event, and the keys of a range.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Whether Airflow's Spark provider and pyspark are there, said before anything is started."""
+"""Check that Airflow's Spark provider and pyspark are installed, before anything is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of a submit, and what of it a driver may have.
+"""The environment of a submit, and the part that a driver may receive.
 
 A standalone cluster in cluster mode is handed the whole environment of the process that submits: its master keeps it, with
 what it writes down to recover, and gives it to the driver. So `spark-submit` is started there through a small program that

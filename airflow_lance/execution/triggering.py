@@ -1,4 +1,4 @@
-"""Which version of a table set off a run: inputs stay those of the event, also in a retry a day later."""
+"""The version of a table that triggered a run: inputs stay those of the event, also in a retry a day later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a button may ask for: the actions, their arguments and the types of these. Standard library only.
+"""The requests of the pages' buttons: the actions, their arguments and the types of these. Standard library only.
 
 ::
 

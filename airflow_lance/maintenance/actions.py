@@ -1,4 +1,4 @@
-"""The DAG behind the buttons of the pages: one task that does one thing to one table, as the run's configuration says.
+"""The DAG behind the buttons of the pages: one task that runs one action on one table, according to the run's configuration.
 
 ::
 

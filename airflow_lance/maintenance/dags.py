@@ -1,4 +1,4 @@
-"""DAGs made from a policy file: one that looks after all tables, on a schedule.
+"""DAGs made from a policy file: one that maintains all tables on a schedule.
 
 ::
 

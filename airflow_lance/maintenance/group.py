@@ -1,4 +1,4 @@
-"""A task group that looks after the tables of a policy.
+"""A task group that maintains the tables of a policy.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The tasks of a maintenance run: plan, look after one table, and raise the alarms.
+"""The tasks of a maintenance run: plan, maintain one table, and raise the alarms.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What every staging operator shares: find the table, know who asks, run the job somewhere, hand on a small reference.
+"""Shared by staging operators: find the table, identify the work, run the job, return a small reference.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Begin, renew or remove a branch of a table: takes effect at once."""
+"""Create, renew or remove a branch of a table: takes effect at once."""
 
 from __future__ import annotations
 

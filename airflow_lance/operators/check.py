@@ -1,4 +1,4 @@
-"""Hold a version of a table against gates: the task fails, without a retry, at the first that does not pass."""
+"""Check a version of a table: the task fails without a retry at the first check that does not pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publish what was staged: one short task per table, the only one that changes what readers see.
+"""Publish staged transactions: one short task per table, the only one whose changes readers see.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Tell which partitions of a range a table lacks: what a backfill is mapped over."""
+"""Return the partitions of a range that a table does not have, so that a backfill can be mapped over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extend indices over rows that came after they were built: staged now, published by the commit task."""
+"""Extend indices to rows that were added after the build: staged now, published by the commit task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every operator on a table shares: the table's uri, the connection, the options of its store."""
+"""Shared by all operators on a table: the table's uri, the connection, the options of its store."""
 
 from __future__ import annotations
 

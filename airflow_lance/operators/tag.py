@@ -1,4 +1,4 @@
-"""Name a version of a table: takes effect at once."""
+"""Tag a version of a table: takes effect at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give columns new values in rows of a table: staged now, published by the commit task."""
+"""Set columns to new values in rows of a table: staged now, published by the commit task."""
 
 from __future__ import annotations
 

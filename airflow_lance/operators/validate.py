@@ -1,4 +1,4 @@
-"""Check that a table is whole: every file opened, every count compared."""
+"""Validate a table: open every file, compare every count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operators share that take effect at once, in the worker's process: nothing is staged, no commit task follows.
+"""Shared by operators that take effect at once in the worker's process, without staging and without a commit task.
 
 ::
 

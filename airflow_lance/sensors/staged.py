@@ -1,4 +1,4 @@
-"""Waits until what was staged on a table has been committed or aborted.
+"""Waits until all staged transactions of a table have been committed or aborted.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Waits for a tag, as other people set it when a version is fit for use.
+"""Waits for a tag, for example one that marks a version as ready for use.
 
 ::
 

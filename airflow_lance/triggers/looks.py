@@ -1,4 +1,4 @@
-"""Looks at tables from the triggerer: a bounded pool of threads for each store, a time limit, one look for many triggers.
+"""Checks of tables in the triggerer: a bounded thread pool for each store, a time limit, one check for many triggers.
 
 ::
 

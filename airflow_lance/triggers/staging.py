@@ -1,4 +1,4 @@
-"""Waits in the triggerer until a job that runs elsewhere has staged its work, or failed. It asks the table, not Spark.
+"""Waits in the triggerer until a job that runs elsewhere has staged its work, or failed. It reads the table, not Spark.
 
 ::
 

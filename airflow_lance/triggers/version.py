@@ -1,4 +1,4 @@
-"""Watches a table for new versions: an asset watcher, or a wait of one's own.
+"""Watches a table for new versions: as an asset watcher, or in a task.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What leaves the API server: plain data without secrets, and without the names of DAGs that the user may not read.
+"""Responses of the API server: plain data without secrets, and without the names of DAGs that the user may not read.
 
 A dict with a `dag_id` is a mention of a task or a run: it gets a `link` (relative to Airflow's root) and `hidden`.
 """

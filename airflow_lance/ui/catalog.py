@@ -1,4 +1,4 @@
-"""Which tables the pages know: those below the base uris of the deployment's `lance` connections and of its policy.
+"""The tables that the pages show: those below the base uris of the deployment's `lance` connections and of its policy.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Keep secrets out of every answer: known values, credentials inside uris, and values under names that promise a secret.
+"""Remove secrets from every response: known values, credentials inside uris, and values whose names suggest a secret.
 
 ::
 

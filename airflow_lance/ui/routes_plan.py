@@ -1,4 +1,4 @@
-"""What the policy would do now, what it did, and what became of the work of a task."""
+"""The plan and history of the policy, and the results of the work of a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET me` and `GET tables`: who asks, and every table with its health."""
+"""`GET me` and `GET tables`: the user, and every table with its health."""
 
 from __future__ import annotations
 

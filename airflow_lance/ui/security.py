@@ -1,4 +1,4 @@
-"""Who may see and do what, by Airflow's own rights. A mounted app has none of its own, so every route depends on these.
+"""Permissions of the pages, by Airflow's own rules. A mounted app has no permissions, so every route depends on these.
 
 ::
 

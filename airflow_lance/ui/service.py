@@ -1,4 +1,4 @@
-"""What the routes share: the sources and tables of the deployment, the policy, and the caches of facts about them.
+"""Shared by all routes: the sources and tables of the deployment, the policy, and the caches of facts about them.
 
 ::
 

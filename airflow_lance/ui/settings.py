@@ -1,4 +1,4 @@
-"""What a deployment says about the pages in its section `[lance]`.
+"""The settings of the pages in the section `[lance]`.
 
 ::
 

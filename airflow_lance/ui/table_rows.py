@@ -1,4 +1,4 @@
-"""The list of tables as plain data: a row for each, and what they come to together."""
+"""The list of tables as plain data: a row for each, and their totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lance schemas and pyarrow schemas: the same columns in two languages.
+"""Lance schemas and pyarrow schemas: conversion in both directions.
 
 ``schema_from_arrow`` and ``schema_to_arrow`` translate, ``check_compatible`` says whether data fits a table,
 ``cast_batch`` brings a batch into the exact types of a schema. Nothing here reads or writes files.

@@ -1,4 +1,4 @@
-"""Values for blob columns: bytes, or somebody else's object (a range of it).
+"""Values for blob columns: bytes, or an external object (or a range of it).
 
     blob_array([b"abc", None, Blob.from_uri("s3://b/x", position=10, size=5)])
     storage   struct<data, uri, position, size>    {abc, -, -, -}   null   {-, s3://b/x, 10, 5}

@@ -1,4 +1,4 @@
-"""Bring a batch into the exact types of a schema; only steps that cannot change a value are taken.
+"""Cast a batch to the exact types of a schema, only by conversions that cannot change a value.
 
 string_view -> string        struct<y, x> -> struct<x, y>        dictionary(ordered) -> dictionary
 a missing nullable field of a struct -> nulls                    utf8 -> arrow.json

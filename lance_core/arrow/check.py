@@ -1,4 +1,4 @@
-"""Does data fit a table? Columns are matched by name; order does not matter; nullable columns may be left out.
+"""Check data against the schema of a table. Columns are matched by name in any order; nullable columns may be missing.
 
 table  a: int64 (id 0), b: string (id 1)
 data   b: string                            -> the table's field b (id 1); a will read as null

@@ -1,4 +1,4 @@
-"""Arrays and types whose kind the caller has looked at, under the names of their kinds. Nothing is checked or converted."""
+"""Typed casts for arrays and types whose kind the caller has checked. Nothing is checked or converted."""
 
 from __future__ import annotations
 

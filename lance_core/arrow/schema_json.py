@@ -1,4 +1,4 @@
-"""A pyarrow schema as JSON data, in the words of the official library, and back.
+"""A pyarrow schema as JSON data, in the layout of the official library, and back.
 
 ::
 

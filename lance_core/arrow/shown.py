@@ -1,4 +1,4 @@
-"""A value of a table in a message or a report, also one that Python has no object for.
+"""Format a value of a table for a message or a report, also one without a Python object.
 
 ::
 

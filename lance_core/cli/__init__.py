@@ -1,1 +1,1 @@
-"""The `lance` command: what a person, or a script with `--json`, asks of a table."""
+"""The `lance` command: work with tables from a shell, or from a script with `--json`."""

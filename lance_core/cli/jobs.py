@@ -1,4 +1,4 @@
-"""`lance job`: carry out a job spec in this process, as Airflow and Spark do. `lance commit`: publish what waits.
+"""`lance job`: run a job spec in this process, as Airflow and Spark do. `lance commit`: publish staged transactions.
 
 ::
 

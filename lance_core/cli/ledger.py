@@ -1,4 +1,4 @@
-"""`lance ledger`: what the table remembers of work that has landed."""
+"""`lance ledger`: the table's records of landed work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lance maintain POLICY`: plan what the policy asks for now, show it with its price, and carry it out when asked to."""
+"""`lance maintain POLICY`: plan the steps that the policy requires now, show their cost, and execute them on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that show what is in a table: info, versions, log, schema, head, count, fragments, files, indices, tags."""
+"""Commands that show the contents of a table: info, versions, log, schema, head, count, fragments, files, indices, tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lance staged`: what was staged and waits for its commit, what is at work, and what a dead attempt left."""
+"""`lance staged`: transactions that wait for their commit, running attempts, and files of dead attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What codecs take and give: decoded values as blocks, encoded values as pieces.
+"""Inputs and outputs of codecs: decoded values as blocks, encoded values as pieces.
 
 A *block* is a run of decoded values without nulls (nulls are levels, which belong to the page). A *piece list* names
 where one value buffer of many chunks is inside one larger buffer, so that a codec decodes all chunks of a read in one

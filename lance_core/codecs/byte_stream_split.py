@@ -1,4 +1,4 @@
-"""Byte stream split: all first bytes, then all second bytes, and so on; a general compressor around it finds more.
+"""Byte stream split: all first bytes, then all second bytes, and so on; a general compressor then finds more redundancy.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Whether a dictionary pays: the distinct values are counted with a bound, so that a "no" is found early.
+"""Decide whether a dictionary is worthwhile: distinct values are counted up to a limit, so that a "no" is found early.
 
 ::
 

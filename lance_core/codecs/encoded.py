@@ -1,4 +1,4 @@
-"""What encoders give back: the description, and where the bytes are.
+"""Results of encoders: the description, and where the bytes are.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a column's writer may choose from: the storage version's limits and the field's `lance-encoding:*` metadata.
+"""The options of a column's writer: the storage version's limits and the field's `lance-encoding:*` metadata.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What the writer's rules look at, computed once for a block.
+"""Statistics for the writer's rules, computed once per block.
 
 ::
 

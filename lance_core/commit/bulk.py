@@ -1,4 +1,4 @@
-"""Many small objects at once: removed together, or written together where one content stands under many names.
+"""Many small objects at once: removed together, or written together if they share one content.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Whose work a transaction is: identities as transaction properties. Pure.
+"""Identities of a transaction's work, stored as transaction properties. Pure.
 
 ::
 

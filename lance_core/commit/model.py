@@ -1,4 +1,4 @@
-"""What staging hands to commit: small plain values that travel through XCom. Standard library only.
+"""Values that staging passes to commit: small and plain, because they travel through XCom. Standard library only.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Every file name of a table, and what a name says about its file. Pure: no store, no bytes.
+"""Every file name of a table, and the meaning of a name. Pure: no store, no bytes.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What each record under `_lance_core/` holds, as frozen dataclasses, and the typed way from JSON to them. Pure.
+"""The contents of each record under `_lance_core/` as frozen dataclasses, with typed decoding from JSON. Pure.
 
 ::
 

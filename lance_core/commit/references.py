@@ -1,4 +1,4 @@
-"""Which files a transaction brings and a manifest holds on to. Pure.
+"""The files that a transaction adds and that a manifest references. Pure.
 
 ::
 

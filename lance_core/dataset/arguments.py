@@ -1,4 +1,4 @@
-"""Keyword arguments written out once: a TypedDict says their names and types to editors, type checkers and `help()`.
+"""Keyword arguments written out once: a TypedDict shows their names and types to editors, type checkers and `help()`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What verbs return as plain dicts: the keys and their types, for editors and type checkers.
+"""The plain dicts that methods return: keys and types for editors and type checkers.
 
 ::
 

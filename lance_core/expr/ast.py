@@ -1,4 +1,4 @@
-"""A filter as data: small frozen nodes, standard library only. Nothing here knows SQL text, Arrow or files.
+"""A filter as data: small frozen nodes, standard library only. Without SQL text, Arrow or files.
 
 ::
 

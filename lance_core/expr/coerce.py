@@ -1,4 +1,4 @@
-"""Make the two sides of an operation one type, the way SQL means it and without losing a digit.
+"""Convert the two sides of an operation to one type by the rules of SQL, without losing a digit.
 
 ::
 

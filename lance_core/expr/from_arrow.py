@@ -1,4 +1,4 @@
-"""pyarrow expressions as filters: kept whole, evaluated by pyarrow, only their columns are found out.
+"""pyarrow expressions as filters: kept as they are and evaluated by pyarrow; only their columns are determined.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Paths into JSON documents: what `json_extract` and its like look up.
+"""Paths into JSON documents, as in `json_extract`.
 
 ::
 

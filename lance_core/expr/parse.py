@@ -1,4 +1,4 @@
-"""SQL text to `ast`: sqlglot reads the grammar, we translate its tree by a table and resolve every name against a schema.
+"""SQL text to `ast`: sqlglot parses the grammar; its tree is translated by a table and names are resolved by a schema.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a file of some version cannot hold, although a schema can say it: refused when the first rows come.
+"""Columns that files of a version cannot hold although a schema can express them: refused with the first rows.
 
     struct<a: struct<>, b>         2.1 and on    a struct without fields has no levels: readers lose what is beside it
     fixed_size_list<struct<list>>  2.2           such levels can be written, but the official reader does not take them

@@ -1,1 +1,1 @@
-"""The format's nouns as frozen dataclasses, standard library only: no bytes, no IO, no numpy."""
+"""The entities of the format as frozen dataclasses, standard library only: no bytes, no IO, no numpy."""

@@ -1,4 +1,4 @@
-"""Compressive encodings of files 2.1 and newer: how one stream of values was made into bytes.
+"""Compressive encodings of files 2.1 and newer: how one stream of values is encoded.
 
 Each dataclass mirrors one arm of `lance.encodings21.CompressiveEncoding`; encodings nest. Bits are bits per value before
 this encoding. (Spec: file format, "compressive encodings"; the byte layouts are in `lance_core.codecs`.)

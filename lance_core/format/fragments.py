@@ -1,4 +1,4 @@
-"""The fragments of a manifest as a sequence that decodes an entry when somebody looks at it.
+"""The fragments of a manifest as a sequence that decodes entries lazily.
 
 A table may have 100,000 fragments while a commit touches two of them. Entries that came from bytes stay bytes; editing makes
 a new list that shares everything it does not change, and writing hands untouched entries on as they were read.

@@ -1,4 +1,4 @@
-"""What a manifest says about an index: one entry per index segment (`lance.table.IndexMetadata`)."""
+"""The manifest's metadata of an index: one entry per index segment (`lance.table.IndexMetadata`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a manifest says about an index beyond its name: one noun for each kind of details message.
+"""The manifest's details of an index: one dataclass for each kind of details message.
 
     ZoneMapDetails(rows_per_zone=8192, use_seeds=True, has_null_bitmap=True)
     PlainDetails("BTreeIndexDetails")                     kinds whose details are empty

@@ -1,4 +1,4 @@
-"""A manifest: everything there is to know about one version of a table (`lance.table.Manifest`)."""
+"""A manifest: the complete description of one version of a table (`lance.table.Manifest`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fields of a table's schema must not say about each other.
+"""Consistency rules for the fields of a table's schema.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Storage versions and the three ways each of them is written down.
+"""Storage versions and their three notations.
 
 A version has a name in the manifest (`data_format.version`), a (major, minor) pair in each DataFile entry, and a pair in
 the file's own footer. The three disagree for historical reasons (spec: file format, "versioning"):

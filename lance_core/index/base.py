@@ -1,4 +1,4 @@
-"""What every index kind answers, in the same order: whom it serves, how it is trained, how it is opened, how it is searched.
+"""The protocol of index kinds: the types they support, how they are trained, opened and searched.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Checksums of the files of an index segment, so that one flipped bit is found and not trusted.
+"""Checksums of the files of an index segment, so that a flipped bit is detected.
 
 ::
 

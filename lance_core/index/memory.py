@@ -1,4 +1,4 @@
-"""How much memory building an index may use: an option of the build, else a variable of the environment, else 1 GiB.
+"""The memory limit of an index build: an option of the build, else an environment variable, else 1 GiB.
 
 ::
 

@@ -1,4 +1,4 @@
-"""An index over what is at a path inside JSON documents: the files are those of another kind, built on the extracted values.
+"""An index over the values at a path in JSON documents: an index of another kind, built over the extracted values.
 
 ::
 

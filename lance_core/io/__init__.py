@@ -1,1 +1,1 @@
-"""Stores: where bytes live. Everything above asks a `Store`; nothing here knows what the bytes mean."""
+"""Stores of bytes. All other packages use a `Store`; this package does not interpret the bytes."""

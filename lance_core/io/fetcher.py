@@ -1,4 +1,4 @@
-"""Run many readers at once: gather what they ask, join neighbours, fetch over one pool, hand the buffers back.
+"""Run many readers at once: collect their ranges, join neighbours, fetch through one pool, return the buffers.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What the name of a manifest says about its version. Pure, and below every room that names or meets one.
+"""The version in the name of a manifest. Pure, and below every package that uses such names.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Names of storage options: the official library's, mapped to what each backend's file system takes.
+"""Names of storage options: the official library's, mapped to the options of each backend's file system.
 
 ::
 

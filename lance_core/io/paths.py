@@ -1,4 +1,4 @@
-"""Paths inside a store: relative, forward slashes, never out of the root.
+"""Paths inside a store: relative, with forward slashes, never outside the root.
 
 ::
 

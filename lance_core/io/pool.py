@@ -1,4 +1,4 @@
-"""Thread pools: born on first use, one of each kind per process, born again in a child after a fork.
+"""Thread pools: created on first use, one of each kind per process, created again in a child after a fork.
 
 ::
 

@@ -1,4 +1,4 @@
-"""From what a user writes to a store.
+"""Resolve the uri of a table to a store.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Whose credentials go where: the account, bucket or host of a uri, and which uris a caller allows beside it. Pure.
+"""The scope of credentials: the account, bucket or host of a uri, and the other uris that a caller allows. Pure.
 
 ::
 

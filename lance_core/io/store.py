@@ -1,4 +1,4 @@
-"""The store protocol: the few things a table asks of the place where it lives.
+"""The store protocol: the operations that a table needs from its store.
 
 A store is rooted at a uri; `path` is always relative to that root, with forward slashes, and never escapes it (`..`,
 absolute paths and drive letters are refused with InputError before any IO). All calls are synchronous and thread-safe;

@@ -1,4 +1,4 @@
-"""Stores around stores: count, slow down, break. For tests, and for showing what a read costs.
+"""Wrappers of stores that count, delay or fail calls. For tests, and to show the cost of a read.
 
 ::
 

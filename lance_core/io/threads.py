@@ -1,4 +1,4 @@
-"""Threads to work in, also when Python gives no more of them.
+"""Worker threads, with a fallback if Python can start no more of them.
 
 Python ends its thread pools when the main thread has ended, while other threads may go on for hours (a daemon whose main
 thread was only there to start it). A pool of this module is `concurrent.futures.ThreadPoolExecutor` until then; after that

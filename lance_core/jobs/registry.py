@@ -1,4 +1,4 @@
-"""Which jobs there are: one row per kind. Names are text, so that reading a spec in a DAG file imports nothing heavy.
+"""The table of jobs: one row per kind. Names are text, so that reading a spec in a DAG file imports nothing heavy.
 
 A new job is one file with a spec class and a `Job` class, and one row here.
 """

@@ -1,4 +1,4 @@
-"""The two doors of this room: `run_job` for any spec, `run_json` for a spec that arrived as text."""
+"""The entry points of jobs: `run_job` for any spec, `run_json` for a spec in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hot loops over arrays: arrays in, arrays out, no words of the format. `jit` alone imports numba, when a kernel runs."""
+"""Hot loops over arrays, without knowledge of the format. `jit` alone imports numba, when a kernel runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Byte strings moved about: runs copied to new places, strings picked by number.
+"""Move byte strings: copy runs to new positions, select strings by number.
 
 ::
 

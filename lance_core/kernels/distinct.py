@@ -1,4 +1,4 @@
-"""Numbering distinct values in order of first appearance, with a bound after which it gives up.
+"""Numbering distinct values in order of first appearance, up to a limit.
 
 ::
 

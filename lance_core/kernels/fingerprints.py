@@ -1,4 +1,4 @@
-"""Documents as numbers that can be compared: each occurrence of a token adds what token and place make of it.
+"""Documents as numbers that can be compared: each occurrence of a token adds a hash of token and position.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a question to a text index needs, with numpy alone: lists of a few thousand documents (see `plain`)."""
+"""Kernels of full-text queries with numpy alone: lists of a few thousand documents (see `plain`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of many whole numbers, or of many byte strings by their first bytes: sorts of numbers that carry their place.
+"""The order of many whole numbers, or of many byte strings by their first bytes: sorts of numbers with their positions.
 
 ::
 

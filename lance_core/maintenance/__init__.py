@@ -1,1 +1,1 @@
-"""Tables that look after themselves: observe, plan within a budget, act, and leave evidence."""
+"""Automatic maintenance: observe tables, plan within a budget, act, and record evidence."""

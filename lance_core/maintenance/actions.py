@@ -1,4 +1,4 @@
-"""One thing done to one table because a person asked for it: what a button does, in a worker.
+"""One action on one table, requested by a user: what a button does, in a worker.
 
 ::
 

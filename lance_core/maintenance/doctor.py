@@ -1,4 +1,4 @@
-"""Why is a table slow, large, conflicting or expensive? Findings with their size, their cost, and the command that helps.
+"""Find out why a table is slow, large, conflicting or expensive: findings with size, cost and cure.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The doctor's questions, in two groups: those that a manifest and listings answer, and those that read every file.
+"""The doctor's checks in two groups: those that need only a manifest and listings, and those that read every file.
 
 Each check yields findings above a bound that healthy tables keep. A new check is one function and one entry below.
 """

@@ -1,4 +1,4 @@
-"""Erasure: the rows that a filter selects go from every line and version of a table; a report says what still holds them.
+"""Erasure: remove the rows that a filter selects from every branch and version; a report lists what still holds them.
 
 ::
 

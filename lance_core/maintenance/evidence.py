@@ -1,4 +1,4 @@
-"""Evidence: a row for each step in a Lance table, `{base_uri}/_maintenance`, which anything can query.
+"""Evidence: a row for each step in the Lance table `{base_uri}/_maintenance`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One literal table from layout to page reader, and the door through which every page is read.
+"""One literal table from layout to page reader, and the entry point for reading pages.
 
 Reading (sans-IO; drive with `fetch.run_fetch` or `io.drive`)::
 

@@ -1,4 +1,4 @@
-"""Which rows of a page a read wants: sorted, disjoint, half-open ranges.
+"""The rows of a page that a read selects: sorted, disjoint, half-open ranges.
 
 ::
 

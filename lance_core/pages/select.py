@@ -1,4 +1,4 @@
-"""Rows out of decoded levels and values: which entries, and which value slots, belong to the rows asked for.
+"""Rows out of decoded levels and values: the entries and value slots of the requested rows.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Deletion vectors: which physical rows of a fragment are gone, in memory and in the two forms of deletion files.
+"""Deletion vectors: the deleted physical rows of a fragment, in memory and in the two forms of deletion files.
 
     "array"     an Arrow IPC file with one non-null uint32 column "row_id", body compressed with zstd
     "bitmap"    3a300000 01000000 ...    a portable 32-bit roaring bitmap

@@ -1,4 +1,4 @@
-"""Where a stable row id is now: an index from ids to row addresses over the fragments of one version.
+"""The current address of a stable row id: an index from ids to row addresses over the fragments of one version.
 
     fragment 0   ids 0 1 2 3, row 2 deleted      ->    [0, 2) at 0:0, [3, 4) at 0:3
     fragment 4   ids 2                           ->    [2, 3) at 4:0

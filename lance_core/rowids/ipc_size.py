@@ -1,4 +1,4 @@
-"""How much memory the compressed buffers of an Arrow file claim, before anything is decompressed.
+"""The memory that the compressed buffers of an Arrow file claim, computed before anything is decompressed.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Sets of row addresses, grouped by fragment: what an index answers and what a scan is restricted to.
+"""Sets of row addresses, grouped by fragment: the answer of an index and the restriction of a scan.
 
     {0: {1, 5}, 3: all}      rows 1 and 5 of fragment 0, and the whole of fragment 3
 

@@ -1,4 +1,4 @@
-"""In which version each row of a fragment was created, or last updated: runs of equal versions.
+"""The version in which each row of a fragment was created or last updated: runs of equal versions.
 
     VersionRun(10, version=1), VersionRun(5, version=4)       rows 0-9 are of version 1, rows 10-14 of version 4
 

@@ -1,4 +1,4 @@
-"""`collect()` that can be stopped: it runs in a thread of its own while the caller waits, ticks, and hears signals.
+"""`collect()` that can be stopped: it runs in a thread while the caller waits, reports progress, and handles signals.
 
 A signal's exception raised inside PySpark's own call is of no use: its clean-up asks the JVM something on the connection
 that is busy with the job, and waits until the job ends. So the caller's thread never is inside that call; when it is

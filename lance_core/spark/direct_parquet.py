@@ -1,4 +1,4 @@
-"""Parquet files that executors read by themselves, with Arrow: rows of theirs need not pass through the JVM.
+"""Parquet files that executors read directly with Arrow, so that their rows do not pass through the JVM.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Spark's pushed filters -> SQL for a Lance scan; what cannot mean exactly the same in both stays with Spark.
+"""Spark's pushed filters -> SQL for a Lance scan; a filter without exactly the same meaning stays with Spark.
 
 ::
 

@@ -1,4 +1,4 @@
-"""This process, with a small Spark of its own for what only Spark can do: a commit that fills in Spark's columns.
+"""This process, with a local Spark session for work that only Spark can do: a commit that fills in Spark's columns.
 
 ::
 

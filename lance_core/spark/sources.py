@@ -1,4 +1,4 @@
-"""A `SourceSpec` -> a DataFrame. Whatever Spark says about a bad source becomes an InputError that names it."""
+"""A `SourceSpec` -> a DataFrame. Spark's error about a bad source becomes an InputError that names it."""
 
 from __future__ import annotations
 

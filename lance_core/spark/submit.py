@@ -1,4 +1,4 @@
-"""The body of the spark-submit entry (`main.py`): parse, run, report through the registry, end with a telling status."""
+"""The body of the spark-submit entry (`main.py`): parse, run, report through the registry, exit with a meaningful status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's types and Arrow's: what a DataFrame's column will arrive as in a Python worker, and back.
+"""Spark's types and Arrow's: the Arrow type of a DataFrame's column in a Python worker, and back.
 
 ::
 

@@ -1,1 +1,1 @@
-"""What an edit of a table means: operations, the manifest they lead to, and how concurrent edits are judged. No IO."""
+"""The semantics of edits: operations, the manifests that they produce, and the conflicts of concurrent edits. No IO."""

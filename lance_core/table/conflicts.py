@@ -1,4 +1,4 @@
-"""Which rule judges which pair of operations: one grid, a row for mine, a column for theirs.
+"""The conflict rule for each pair of operations: one grid, a row for mine, a column for theirs.
 
     mine Delete, theirs Rewrite -> column Rw of row Delete -> o -> overlap
 

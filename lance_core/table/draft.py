@@ -1,4 +1,4 @@
-"""The next manifest while it is being made: a transaction applied to the newest version.
+"""The next manifest during its construction: a transaction applied to the newest version.
 
     previous (version 4, next fragment id 7) + Append([fragment id 0, fragment id 0])
         -> version 5 with fragments 7 and 8, max_fragment_id 8

@@ -1,4 +1,4 @@
-"""Small changes of one fragment or one index entry, each a function from noun to noun.
+"""Small changes of one fragment or one index entry, each a pure function.
 
 with_file(fragment with files a(1, 2) b(3), c(3))   ->   files a(1, 2) c(3)
 """

@@ -1,4 +1,4 @@
-"""Feature flags: what a reader and a writer must know to touch a version of a table.
+"""Feature flags: the features that a reader or a writer must support to use a version of a table.
 
     reader word 3 = 1 | 2       has deletion files, has stable row ids
 

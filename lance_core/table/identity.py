@@ -1,4 +1,4 @@
-"""Who a row is: stable ids and the versions that made it, for fragments that enter a table.
+"""The identity of rows: stable ids and the versions that wrote them, for fragments that enter a table.
 
     a new fragment of 10 rows at next_row_id 30, landing as version 4
         row_ids = Range(30, 40)     created_at = last_updated_at = 10 x version 4

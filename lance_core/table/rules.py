@@ -1,4 +1,4 @@
-"""The named rules by which a pair of operations is judged; `lance_core.table.conflicts` says which pair gets which.
+"""The named conflict rules; `lance_core.table.conflicts` assigns one to each pair of operations.
 
 Each takes my operation, theirs, and what is known beyond the two:
 

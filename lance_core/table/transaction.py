@@ -1,4 +1,4 @@
-"""A transaction: one operation, the version it was planned on, and who it is.
+"""A transaction: one operation, the version on which it was planned, and its uuid.
 
     Transaction(read_version=4, uuid="3f0c...", operation=Append(fragments=(...)))      -> _transactions/4-3f0c....txn
 

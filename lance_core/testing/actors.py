@@ -1,4 +1,4 @@
-"""What actors do, in the words of the product: the same calls that operators and the command line make."""
+"""The work of actors: the same calls that operators and the command line make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks and random numbers of actors: the world's time, and names that are the same in every run of a schedule.
+"""Clocks and random numbers of actors: simulated time, and names that are the same in every run of a schedule.
 
 While it is installed, `time`, `secrets`, `uuid.uuid4` and `random.uniform` give actors what the world says; every other
 thread gets the real thing. Sleeping makes the world's time pass and never waits.

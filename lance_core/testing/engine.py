@@ -1,4 +1,4 @@
-"""Runs actors by a schedule: one has the turn, the others wait; each store call may pass it on.
+"""Runs actors by a schedule: one runs, the others wait; each store call may switch to another actor.
 
 By default the first actor in line that has not ended goes on until it ends. Deviations say where that is different. A run is
 the same whenever it is repeated: only one thread is ever awake, and clocks and names are the world's.

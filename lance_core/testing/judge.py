@@ -1,4 +1,4 @@
-"""What must hold when all is over: exact rows, nothing broken, nothing left, everything once.
+"""The invariants at the end of a run: exact rows, no missing files, no leftovers, everything once.
 
 The looks are made by a bystander: its reads are no steps, and it needs no clock.
 """

@@ -1,4 +1,4 @@
-"""A writer outside this project: it knows the format and the official library's rules, and nothing of our records.
+"""A writer outside this project: it knows the format and the official library's rules, but does not know our records.
 
 ::
 

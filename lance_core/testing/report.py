@@ -1,4 +1,4 @@
-"""A counterexample as a person reads it: who did what, in which order, and what came of it."""
+"""A readable counterexample: the calls of each actor in order, and their results."""
 
 from __future__ import annotations
 

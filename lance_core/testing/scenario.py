@@ -1,4 +1,4 @@
-"""A scenario: a table, its work, and the actors that meet there; and how a schedule of it is carried out.
+"""A scenario: a table, its work and its actors; and how its schedules are run.
 
 ::
 

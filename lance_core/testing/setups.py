@@ -1,4 +1,4 @@
-"""Who meets whom: the table, what is staged on it, and the actors. Small, because the schedules do the rest."""
+"""Set-ups of scenarios: the table, its staged transactions, and the actors. Small, because the schedules do the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command: run the commit protocol on every schedule, print what goes wrong, keep it as a seed.
+"""The command: run the commit protocol on every schedule, print failures, keep them as seeds.
 
 ::
 

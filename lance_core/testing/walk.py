@@ -1,4 +1,4 @@
-"""Schedules by chance, with every kind of fault; and what is left of one when all that is not needed is taken out."""
+"""Random schedules with every kind of fault; and shrinking a failing schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world that actors share: objects, a clock, and a store whose every call asks the scheduler first.
+"""The world that actors share: objects, a clock, and a store that calls the scheduler before each operation.
 
 An actor is a thread that runs only when it has the turn (see `engine`). The store and the clocks find out by the thread who
 calls; threads that are no actors see the real clock.

@@ -1,1 +1,1 @@
-"""Nouns to bytes and back: the only room that knows protobuf."""
+"""Encode and decode dataclasses: the only package that uses protobuf."""

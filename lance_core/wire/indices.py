@@ -1,4 +1,4 @@
-"""Index sections on the wire (`lance.table.IndexSection`): what a manifest says about each index segment.
+"""Index sections on the wire (`lance.table.IndexSection`): the manifest's metadata of each index segment.
 
 0a 12 0a 10 <16 bytes>     one IndexMetadata, its uuid ...
 2a 12 3a 30 ..             fragment_bitmap: portable roaring; absent means "coverage unknown"

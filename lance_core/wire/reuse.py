@@ -1,4 +1,4 @@
-"""The reuse index on the wire (`FragmentReuseIndexDetails`), and what it does to the coverage of the other indices.
+"""The reuse index on the wire (`FragmentReuseIndexDetails`), and its effect on the coverage of the other indices.
 
 A compaction may leave indices as they are and write down instead which fragments became which. Until the indices catch
 up, their bitmaps are read through that list, as the official library does when it loads a version:

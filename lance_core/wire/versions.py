@@ -1,4 +1,4 @@
-"""What `versions()` tells of each version, when many manifests are read one after the other.
+"""The facts that `versions()` returns for each version, read from many manifests in sequence.
 
 A version's fragments are those of the version before but for a few, and so are its bytes:
 

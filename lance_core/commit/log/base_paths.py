@@ -1,4 +1,4 @@
-"""Base paths: other places where files of a table are, named by its manifest; and which of them are opened.
+"""Base paths: further roots of a table's files, listed in its manifest; and the rule for which of them are opened.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Requests of a commit that may go beside others, on a store where each of them is a wait.
+"""Requests of a commit that may run in parallel with others, on a store with a high latency.
 
 ::
 

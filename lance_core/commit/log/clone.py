@@ -1,4 +1,4 @@
-"""Begin a table as a copy of another one's version: the one commit that has no version before it.
+"""Create a table as a clone of a version of another table: the only commit without a previous version.
 
 ::
 

@@ -1,4 +1,4 @@
-"""How a commit went, and what it asks of its caller on the way."""
+"""The result of a commit, and the callbacks of its caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion files: which rows of a fragment are gone, as bytes, as arrays, on a store.
+"""Deletion files: the deleted rows of a fragment, as bytes, as arrays, on a store.
 
 ::
 

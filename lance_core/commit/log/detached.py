@@ -1,4 +1,4 @@
-"""A version beside the history: published under a random number with bit 63 set, and found by nobody who is not told it.
+"""A detached version: published under a random number with bit 63 set, and found only by its number.
 
 ::
 

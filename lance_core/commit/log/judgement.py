@@ -1,4 +1,4 @@
-"""What a commit says of a version that others published in the meantime: the refusals, and what counts as nothing.
+"""How a commit judges versions that others published in the meantime: conflicts, and versions without an effect.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Is a version that was just put an ancestor of the newest? A number that another library pruned may be free again.
+"""Check that a version that was just put is an ancestor of the newest. A removed number may be free again.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A complete look at the log: every version after a given one, none of them vanished while it was read.
+"""A complete listing of the log: every version after a given one, without versions that were removed while it was read.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The commit loop: judge what came in between, fit the transaction onto it, publish, or try again.
+"""The commit loop: judge the versions in between, rebase the transaction, publish it, or try again.
 
 ::
 

@@ -1,4 +1,4 @@
-"""From manifest names that count up to names that count down, so that a listing begins with the newest version.
+"""Rename manifests to the V2 naming scheme, whose numbers descend, so that a listing begins with the newest version.
 
 ::
 

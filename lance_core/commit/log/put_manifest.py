@@ -1,4 +1,4 @@
-"""The one moment that publishes: putting a manifest where there is none.
+"""The step that publishes: put a manifest if it is absent.
 
 ::
 

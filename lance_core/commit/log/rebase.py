@@ -1,4 +1,4 @@
-"""Fitting a planned transaction onto what came in between. The only room that does IO for it.
+"""Rebase a planned transaction onto newer versions. Only this module does IO for it.
 
 ::
 

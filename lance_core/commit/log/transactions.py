@@ -1,4 +1,4 @@
-"""The transaction of a version: inline in its manifest file, else in a file of its own.
+"""The transaction of a version: inline in its manifest file, else in a separate file.
 
 ::
 

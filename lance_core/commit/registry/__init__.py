@@ -1,1 +1,1 @@
-"""Who is at work and what has landed: attempts, claims, ledger."""
+"""Records of running and of landed work: attempts, claims, ledger."""

@@ -1,4 +1,4 @@
-"""The registry's records: which attempts there are, and which one of an identity counts.
+"""The registry's records: the attempts of each identity, and the valid one.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Commits at work: which files, transactions and identities a commit is about, so that what it leaves can be found by name.
+"""Running commits: the files, transactions and identities of a commit, so that its leftovers can be found by name.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The one key that decides about an attempt: publish it, or give it up. Written only if absent; the first writer wins.
+"""The key that decides about an attempt: publish or withdraw. It is written by put-if-absent, so the first writer wins.
 
 ::
 

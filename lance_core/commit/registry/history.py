@@ -1,4 +1,4 @@
-"""Before versions are pruned, everything that landed in them gets its ledger record, and the table's incarnation its own."""
+"""Before versions are removed, every identity that landed in them and the incarnation get their records."""
 
 from __future__ import annotations
 

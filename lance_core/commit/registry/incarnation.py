@@ -1,4 +1,4 @@
-"""Which table it is: one that was made again at a uri is another, whatever its versions are called.
+"""The incarnation of a table: a table that was created again at a uri is another one, even with equal version numbers.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Has this identity landed? The ledger says where to look, the log decides, and where both are silent nobody guesses.
+"""Find out whether an identity has landed. The ledger shows where to search, the log decides, nothing is guessed.
 
 ::
 

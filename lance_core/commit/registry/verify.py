@@ -1,4 +1,4 @@
-"""Looking at all records of a table: which are damaged, which ledger records the log contradicts; and putting them aside.
+"""Verify all records of a table: find damaged ones, and ledger records that the log contradicts; and set them aside.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Fragments that were written for one schema, spoken of in the field ids of another. Pure.
+"""Convert fragments that were written for one schema to the field ids of another. Pure.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a commit asks of its caller on the way."""
+"""Callbacks of a commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a commit: what has landed needs no records any more. Best effort: garbage collection does the same."""
+"""The end of a commit: remove the records of landed work. Best effort: garbage collection does the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a commit of staged transactions fails in ways of its own."""
+"""Errors that only a commit of staged transactions raises."""
 
 from __future__ import annotations
 

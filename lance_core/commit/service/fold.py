@@ -1,4 +1,4 @@
-"""Many staged transactions as few versions as the format allows. Pure.
+"""Fold many staged transactions into as few versions as the format allows. Pure.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Appends, deletes and updates of rows, staged side by side, as one transaction on the newest version.
+"""Combine concurrently staged appends, deletes and updates into one transaction on the newest version.
 
 ::
 

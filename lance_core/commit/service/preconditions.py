@@ -1,4 +1,4 @@
-"""What has to hold before anything of a commit is published."""
+"""Conditions that must hold before a commit publishes anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit call has done so far, and its result."""
+"""Counts of a running commit call, and its result."""
 
 from __future__ import annotations
 

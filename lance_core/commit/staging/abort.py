@@ -1,4 +1,4 @@
-"""Taking a staged attempt back at somebody's word: its files go, by name, and only when no version needs them."""
+"""Abort a staged attempt on request: its files are removed by name, and only if no version needs them."""
 
 from __future__ import annotations
 

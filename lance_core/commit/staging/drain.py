@@ -1,4 +1,4 @@
-"""What a commit takes up and what it leaves: loading staged transactions, clearing away those that have landed.
+"""Load the staged transactions of a commit, and clear those that have landed.
 
 ::
 

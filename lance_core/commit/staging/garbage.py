@@ -1,4 +1,4 @@
-"""Collecting what dead attempts and dead commits left behind, at once and by name.
+"""Collect the files and records of dead attempts and dead commits, at once and by name.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One attempt of an identity in the place of another: the same work, done again."""
+"""Replace one attempt of an identity by another that did the same work again."""
 
 from __future__ import annotations
 

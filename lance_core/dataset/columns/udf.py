@@ -1,4 +1,4 @@
-"""Functions that compute columns, and the file that remembers what they have computed.
+"""Functions that compute columns, and the checkpoint file of their results.
 
 ::
 

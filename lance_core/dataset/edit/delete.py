@@ -1,4 +1,4 @@
-"""Delete rows: new deletion files, no data file is touched; a fragment whose last row goes is dropped.
+"""Delete rows: write new deletion files, without changing data files; a fragment without live rows is dropped.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Which rows of a table have the keys of a source: what a merge begins with.
+"""Find the rows of a table that have the keys of a source: the first step of a merge.
 
 ::
 

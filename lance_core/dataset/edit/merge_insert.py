@@ -1,4 +1,4 @@
-"""Merge rows into a table by key: update what matches, insert what does not, delete what the source lacks.
+"""Merge rows into a table by key: update matched rows, insert unmatched ones, delete rows that the source does not have.
 
 ::
 

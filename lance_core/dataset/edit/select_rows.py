@@ -1,4 +1,4 @@
-"""Which rows a filter selects, as offsets: what delete, update and replace ask before they change anything.
+"""The rows that a filter selects, as offsets: the first step of delete, update and replace.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Update rows: they are deleted where they were and written again, with new values, into new fragments.
+"""Update rows: delete the old ones and write them with new values into new fragments.
 
 ::
 

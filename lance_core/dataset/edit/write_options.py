@@ -1,4 +1,4 @@
-"""The arguments of every verb that writes rows, written out once: `write_dataset`, `insert`, `write_fragments`."""
+"""The arguments of every method that writes rows, written out once: `write_dataset`, `insert`, `write_fragments`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict

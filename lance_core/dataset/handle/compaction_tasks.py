@@ -1,4 +1,4 @@
-"""A compaction in pieces: plan, execute each task anywhere, commit the results. The official library's names.
+"""A distributed compaction: plan, execute each task anywhere, commit the results. With the official library's names.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The verbs of a handle that change the table: each commits and moves the handle to the version it made.
+"""The methods of a handle that change the table: each commits and moves the handle to the version it committed.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a fragment's handle can make of it: another description of the fragment, for a commit of one's own.
+"""Edits through a fragment's handle: they return the metadata of the changed fragment, for a separate commit.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The verbs about indices, with the official names, and what they tell.
+"""The methods for indices, with the official names and results.
 
 ::
 

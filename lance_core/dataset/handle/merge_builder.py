@@ -1,4 +1,4 @@
-"""`LanceDataset.merge_insert(on)`: say what happens to which rows, then execute.
+"""`LanceDataset.merge_insert(on)`: set the action for each group of rows, then execute.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The verbs of a handle that change key/value maps: configuration and metadata.
+"""The methods of a handle that change key/value maps: configuration and metadata.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The operations and transactions for a commit of one's own, by the official library's names and arguments.
+"""Operations and transactions for a separate commit, with the official library's names and arguments.
 
 ::
 

@@ -1,4 +1,4 @@
-"""`LanceDataset.optimize`: keep a table in shape.
+"""`LanceDataset.optimize`: compaction and index maintenance.
 
 ::
 

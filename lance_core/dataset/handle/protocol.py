@@ -1,4 +1,4 @@
-"""What the builders and tasks need of a handle: the version it stands on, and a way to move it."""
+"""The protocol of handles for builders and tasks: the current version, and a way to change it."""
 
 from __future__ import annotations
 

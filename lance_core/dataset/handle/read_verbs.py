@@ -1,4 +1,4 @@
-"""Further verbs of a handle: blobs, changes, SQL, files, columns joined from elsewhere.
+"""Further methods of a handle: blobs, changes, SQL, files, columns joined from elsewhere.
 
 ::
 

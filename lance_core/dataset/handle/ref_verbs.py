@@ -1,4 +1,4 @@
-"""The verbs of a handle about references and copies: tags, branches, clones.
+"""The methods of a handle for references and copies: tags, branches, clones.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A scan described step by step, with the official names; `LanceDataset.scanner` takes all of it at once.
+"""A builder for scans, with the official names; `LanceDataset.scanner` takes all arguments at once.
 
 ::
 

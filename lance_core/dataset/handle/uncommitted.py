@@ -1,4 +1,4 @@
-"""Every verb of a handle, staged: it writes what it would write, publishes nothing, and returns the transaction.
+"""The staging form of every write method: it writes the files, publishes nothing, and returns the transaction.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The arguments of every verb that makes vector indices, written out once."""
+"""The arguments of every method that builds vector indices, written out once."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict

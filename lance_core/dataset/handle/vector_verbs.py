@@ -1,4 +1,4 @@
-"""The verbs about vector indices, with the official names.
+"""The methods for vector indices, with the official names.
 
 ::
 

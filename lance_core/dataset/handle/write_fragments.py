@@ -1,4 +1,4 @@
-"""`write_fragments`: fragments for a commit of one's own, as the official library's `lance.fragment.write_fragments`.
+"""`write_fragments`: fragments for a separate commit, like the official library's `lance.fragment.write_fragments`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The fragment reuse index: where rows went in compactions that left the indices as they were.
+"""The fragment reuse index: the new addresses of rows after compactions that did not remap the indices.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What the manifests of old releases do not say of a vector index: its kind and its metric are in its files.
+"""The kind and metric of a vector index of an old release, which are in its files instead of the manifest.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Let indices answer what they can of a filter, before anything is read.
+"""Use indices to answer parts of a filter before any row is read.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Compare indices with the rows they are about, and seal those that have no checksums.
+"""Compare indices with the rows they cover, and seal those without checksums.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Indices in parts: each executor builds a segment over some fragments, one commit publishes them all.
+"""Distributed index builds: each executor builds a segment over some fragments, one commit publishes them all.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Vector segments merged, and built again with the model they have: after their rows moved, over rows that came later.
+"""Merge vector segments, and rebuild them with their model: after their rows moved, or to cover rows that were added later.
 
 ::
 

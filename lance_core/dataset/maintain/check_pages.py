@@ -1,4 +1,4 @@
-"""Read every page of a version and say what is wrong: what files hold against what they, and the manifest, say they hold.
+"""Read every page of a version and report errors: compare the contents of files with their metadata and the manifest.
 
 ::
 

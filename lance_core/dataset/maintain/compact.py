@@ -1,4 +1,4 @@
-"""Compaction: the living rows of small or much deleted fragments, written again into fewer fragments.
+"""Compaction: rewrite the live rows of small fragments, or fragments with many deleted rows, into fewer fragments.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A compaction that copies pages: for groups of fragments in which nothing has to be decoded.
+"""A compaction that copies pages: for groups of fragments that need no decoding.
 
 ::
 

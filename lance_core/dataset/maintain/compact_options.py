@@ -1,4 +1,4 @@
-"""What a compaction may and should do: options given by a caller, above those in the table's configuration.
+"""Options of a compaction: those of the caller override those in the table's configuration.
 
 ::
 

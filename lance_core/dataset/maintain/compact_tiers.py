@@ -1,4 +1,4 @@
-"""Plan a size-tiered compaction without IO: a tier is rewritten when enough fragments of its kind have gathered.
+"""Plan a size-tiered compaction without IO: a tier is rewritten when it has enough fragments.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One look at a table: what CLI, health page, sensors and triggers all show and test.
+"""The facts about a table that the command line, pages, sensors and triggers show and test.
 
 ::
 

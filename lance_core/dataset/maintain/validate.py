@@ -1,4 +1,4 @@
-"""Check that a version is whole: what the manifest says agrees with itself and with the files.
+"""Validate a version: check that the manifest is consistent with itself and with the files.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Does a vector index find the vectors that are in the table?
+"""Check that a vector index finds the vectors of the table.
 
 ::
 

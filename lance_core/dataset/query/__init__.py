@@ -1,1 +1,1 @@
-"""What a user asks: scanner, vector search, full-text search, SQL, change feed."""
+"""Queries: scanner, vector search, full-text search, SQL, change feed."""

@@ -1,4 +1,4 @@
-"""Who wrote these rows: the versions that the rows a filter selects come from, and the tasks that asked for them.
+"""Blame: the versions that wrote the rows that a filter selects, and the tasks that requested them.
 
 ::
 

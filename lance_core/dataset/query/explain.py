@@ -1,4 +1,4 @@
-"""A scan's plan in words.
+"""Explain the plan of a scan.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The searches a scan may ask for: rows nearest to a vector, rows whose texts fit words.
+"""The searches of a scan: nearest vectors, or full-text queries.
 
 ::
 

@@ -1,4 +1,4 @@
-"""How the rows of a scanner are found: a plain scan, or a search. Two plans behind one protocol.
+"""Plans that find the rows of a scanner: a plain scan, or a search. Two plans behind one protocol.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A DuckDB that sees what is registered with it, and nothing else: no files, no network, no extensions, no settings.
+"""A DuckDB connection that only sees registered tables: no files, no network, no extensions, no settings.
 
 ::
 

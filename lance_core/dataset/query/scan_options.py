@@ -1,4 +1,4 @@
-"""The arguments of every verb that scans, written out once.
+"""The arguments of every method that scans, written out once.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Several columns as one text: words counted over all of them, lengths added up (BM25F).
+"""Search several columns as one text (BM25F): word counts and lengths are summed over all columns.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A column of texts as something to search: the partitions of its index, and the rows that no segment covers.
+"""A searchable column of strings: the partitions of its index, and the rows that no segment covers.
 
 ::
 

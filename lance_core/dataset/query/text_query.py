@@ -1,4 +1,4 @@
-"""A scan with `full_text_query=`: rows ranked by how well their texts fit, the best first, with their `_score`.
+"""A scan with `full_text_query=`: rows ranked by their score, the best first, with their `_score`.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Full text search of a table: queries put together, rows that may not be seen left out, the best taken.
+"""Full-text search of a table: combine queries, exclude rows that may not be returned, select the best.
 
 ::
 

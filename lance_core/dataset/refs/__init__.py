@@ -1,1 +1,1 @@
-"""Names for versions: tags, branches, and the clones that read our files."""
+"""Tags, branches, and the clones that read the table's files."""

@@ -1,4 +1,4 @@
-"""Branches: tables of their own below `tree/`, which begin as a clone of a version; one small JSON file names each.
+"""Branches: separate tables below `tree/`, which begin as a clone of a version; each has a small JSON file.
 
 ::
 

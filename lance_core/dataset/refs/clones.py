@@ -1,4 +1,4 @@
-"""The lines of a table: the main one, its branches, and the clones elsewhere that read its files.
+"""The lines of a table: the main branch, other branches, and external clones that read its files.
 
 ::
 

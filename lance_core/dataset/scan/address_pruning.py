@@ -1,4 +1,4 @@
-"""Fragments that tests on row addresses leave over: an address says which fragment it is in.
+"""Prune fragments by tests on row addresses, because an address contains its fragment.
 
 ::
 

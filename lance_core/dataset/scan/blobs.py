@@ -1,4 +1,4 @@
-"""Blobs as files: opened by row, read by range, nothing loaded that was not asked for.
+"""Blobs as files: opened by row, read by range, loaded only on request.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Carry out a scan: fragments in order, batches in order, memory bounded by a window of rows.
+"""Execute a scan: fragments in order, batches in order, memory bounded by a window of rows.
 
 ::
 

@@ -1,4 +1,4 @@
-"""How far the user lets indices be trusted.
+"""The user's policy for indices without checksums.
 
 ::
 

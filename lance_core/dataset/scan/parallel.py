@@ -1,4 +1,4 @@
-"""The same work on many fragments: one after the other on this machine, many at a time where each waits for a far store.
+"""Run the same work on many fragments: one after the other on local files, in parallel on a remote store.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What is done to the batches of a scan once they are read, by the addresses of their rows.
+"""Postprocess the batches of a scan by the addresses of their rows.
 
 ::
 

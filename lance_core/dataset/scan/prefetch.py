@@ -1,4 +1,4 @@
-"""Open the files of the next fragments while the present one is read: on a remote store opening is mostly waiting.
+"""Open the files of the next fragments while the current one is read: on a remote store opening is mostly waiting.
 
 ::
 

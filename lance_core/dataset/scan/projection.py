@@ -1,4 +1,4 @@
-"""What a scan gives back: each output column as an expression over stored and system columns.
+"""The output of a scan: each column as an expression over stored and system columns.
 
 ::
 

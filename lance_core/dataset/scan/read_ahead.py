@@ -1,4 +1,4 @@
-"""Read the rows of the next fragments while those of the present one are used: on a remote store reading is mostly waiting.
+"""Read the rows of the next fragments while those of the current one are used: on a remote store reading is mostly waiting.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Cut a stream of batches again: into batches of exactly so many rows, or of about so many bytes at most.
+"""Rebatch a stream: into batches of exactly so many rows, or of about so many bytes at most.
 
 ::
 

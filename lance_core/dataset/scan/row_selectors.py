@@ -1,4 +1,4 @@
-"""Which rows are meant: by position, by id, or by address; exactly one of the three.
+"""Select rows by position, by id, or by address: exactly one of the three.
 
 ::
 

@@ -1,4 +1,4 @@
-"""From rows a search picked to its result: columns read, the filter tested on what was picked, the score beside them.
+"""Build the result of a search: read the columns of its rows, apply the filter, add the score.
 
 ::
 

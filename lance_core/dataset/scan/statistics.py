@@ -1,4 +1,4 @@
-"""What a scan cost: `scan_stats_callback` is called with it when the scan is over.
+"""The cost of a scan: passed to `scan_stats_callback` when the scan ends.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Take rows by position, by id, or by address, in the order asked, repeats included.
+"""Take rows by position, by id, or by address, in the requested order, including repetitions.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Put the columns of a fragment together from several data files, nulls where no file has a field.
+"""Assemble the columns of a fragment from several data files, nulls where no file has a field.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The deleted rows of a fragment, remembered: deletion files never change.
+"""A cache of the deleted rows of fragments, because deletion files never change.
 
 ::
 

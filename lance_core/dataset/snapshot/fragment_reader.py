@@ -1,4 +1,4 @@
-"""Read a fragment: its data files side by side, rows picked, system columns computed.
+"""Read a fragment: join its data files, select rows, compute system columns.
 
 ::
 

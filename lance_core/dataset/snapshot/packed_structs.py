@@ -1,4 +1,4 @@
-"""Packed structs: the fields of one are stored together, so a file that holds one of them holds all, and is requested all.
+"""Packed structs: the fields of one are stored together, so a file with one of them has all of them, and all are read.
 
 ::
 

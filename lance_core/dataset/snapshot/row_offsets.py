@@ -1,4 +1,4 @@
-"""Rows of a fragment: which are deleted, which of the living are meant, and what their system columns say.
+"""Rows of a fragment: the deleted ones, the selected live ones, and their system columns.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A snapshot: one manifest opened on a store. Everything a reader asks of a table's version starts here.
+"""A snapshot: one manifest opened on a store. Every read of a version starts here.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The hook after a commit: a table whose configuration asks for it is cleaned up every so many versions.
+"""The hook after a commit: cleans up every n-th version if the table's configuration requests it.
 
 ::
 

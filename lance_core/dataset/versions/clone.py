@@ -1,4 +1,4 @@
-"""Begin a table or a branch from a version of another: clones.
+"""Clone a version of a table as a new table or branch.
 
 ::
 

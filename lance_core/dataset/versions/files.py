@@ -1,4 +1,4 @@
-"""The files of a table: those that are there, and those that its versions need.
+"""The files of a table: existing ones, and those that its versions need.
 
 ::
 

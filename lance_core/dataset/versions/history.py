@@ -1,4 +1,4 @@
-"""The versions of a table as people and the official library list them.
+"""The versions of a table in the form of the official library.
 
 ::
 

@@ -1,4 +1,4 @@
-"""One pass over the manifests of a line: which are old, which files those need that stay, and those that go.
+"""One pass over the manifests of a branch: the old ones, and the files that kept and removed versions need.
 
 ::
 

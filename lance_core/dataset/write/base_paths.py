@@ -1,4 +1,4 @@
-"""Where new data files go: the table's own place, or other ones that the manifest registers as base paths.
+"""The roots for new data files: that of the table, or registered base paths.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Describe a data file that is below the table already: which of the table's fields it holds, and in which columns.
+"""Describe a data file that is already in the table's folder: which of the table's fields it holds, and in which columns.
 
 ::
 

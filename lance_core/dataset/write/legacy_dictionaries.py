@@ -1,4 +1,4 @@
-"""One dictionary for a new legacy (0.1) table: what its files agree on.
+"""One dictionary for a new legacy (0.1) table: the one that all files share.
 
     file 1  [a, b]      file 2  [a, b, c]      the table  [a, b, c]
 

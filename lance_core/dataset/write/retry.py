@@ -1,4 +1,4 @@
-"""Plan, commit, and plan again when somebody else was faster: what delete, update and merge share.
+"""Plan, commit, and plan again after a conflict: shared by delete, update and merge.
 
 ::
 

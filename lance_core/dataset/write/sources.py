@@ -1,4 +1,4 @@
-"""What a user may hand in as data, as one schema and a stream of record batches.
+"""Convert user data to one schema and a stream of record batches.
 
 ::
 

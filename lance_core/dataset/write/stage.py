@@ -1,4 +1,4 @@
-"""Write rows as fragments that nobody sees yet: what `write_dataset`, jobs and Spark executors all call.
+"""Write rows as fragments that no reader sees yet: called by `write_dataset`, jobs and Spark executors.
 
 ::
 

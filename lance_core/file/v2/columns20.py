@@ -1,4 +1,4 @@
-"""Reading fields of 2.0 files: structs and lists have columns of their own, so a field is read from the outside in.
+"""Reading fields of 2.0 files: structs and lists have separate columns, so a field is read from the outside in.
 
 list<struct<x>>    column 0 (list): rows [3, 5) -> items [10, 17)
                    column 1 (struct header): nothing to read

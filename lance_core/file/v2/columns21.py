@@ -1,4 +1,4 @@
-"""Reading fields of files 2.1 and newer: which page readers a window of rows needs, and what becomes of their leaves.
+"""Reading fields of files 2.1 and newer: the page readers of a window of rows, and the assembly of their leaves.
 
 window rows [900000, 1100000)    column 0: page 0 rows [900000, 1048576), page 1 rows [0, 51424)
                                  two jobs, two arrays: a flat column stays in as many chunks as it has pages

@@ -1,4 +1,4 @@
-"""The body of a 2.x file being written: rows wait per column until a page's worth has come together.
+"""The body of a 2.x file being written: rows are buffered per column until they fill a page.
 
     column a   8 MiB waiting -> encode -> page 0 written      column b   3 MiB waiting
 

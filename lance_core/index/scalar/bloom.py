@@ -1,4 +1,4 @@
-"""Bloom filter: for each stretch of rows 32 KiB of bits that say which values are certainly not in it.
+"""Bloom filter: 32 KiB of bits for each zone of rows, which exclude values that are certainly not in it.
 
 ::
 

@@ -1,4 +1,4 @@
-"""May a page or a zone hold rows that satisfy a test, judged by its smallest and largest value and its count of nulls?
+"""Decide by minimum, maximum and null count whether a page or a zone may hold rows that satisfy a test.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Letters become small, then lose their marks: what n-gram indices do to a text first.
+"""Lower-case letters and remove their marks: the first step of n-gram indices.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Are the pages of a B-tree in order, and does their table tell of each what its first and last values are?
+"""Check that the pages of a B-tree are sorted and match the bounds in their table.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What kind of test a part of a filter is: which kinds of index it is worth asking.
+"""Classify the parts of a filter by the kinds of index that can answer them.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The sets of rows that an index file has, many at once: kept as they are in the file, and read there.
+"""The sets of rows that an index file has, many at once: kept in their encoded form and read from it.
 
 ::
 

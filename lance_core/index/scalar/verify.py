@@ -1,4 +1,4 @@
-"""Does an index say of every row what the row's value is? What the kinds share when they are compared with their column.
+"""Verify that an index matches the value of every row: shared by all kinds that are compared with their column.
 
 ::
 

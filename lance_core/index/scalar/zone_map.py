@@ -1,4 +1,4 @@
-"""Zone map: bounds and null counts of stretches of rows.
+"""Zone map: bounds and null counts of zones of rows.
 
 ::
 

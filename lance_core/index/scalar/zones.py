@@ -1,4 +1,4 @@
-"""Zones: stretches of a fragment's rows that one summary stands for; shared by zone maps and bloom filters.
+"""Zones: ranges of a fragment's rows with one summary each; shared by zone maps and bloom filters.
 
 ::
 

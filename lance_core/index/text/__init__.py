@@ -1,1 +1,1 @@
-"""Full text indices: words, the documents that have them, and how well each fits."""
+"""Full-text indices: words, the documents that contain them, and their scores."""

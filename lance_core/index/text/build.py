@@ -1,4 +1,4 @@
-"""Build a full-text index: count the tokens of all documents, turn the counts around, write one partition after the other.
+"""Build a full-text index: count the tokens of all documents, invert the counts, write one partition after the other.
 
 ::
 

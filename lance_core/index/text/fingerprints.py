@@ -1,4 +1,4 @@
-"""What a full-text index says of each of its documents, and what the texts say, as numbers that are compared in whole.
+"""Fingerprints of documents, from a full-text index and from the texts themselves, which are compared as a whole.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Capitals to small letters, letters with marks to plain ASCII, as the official tokenizer makes them.
+"""Fold upper case to lower case and letters with marks to ASCII, as the official tokenizer does.
 
 ::
 

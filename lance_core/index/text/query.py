@@ -1,4 +1,4 @@
-"""What a full-text search asks for, under the official names.
+"""Full-text queries, with the official names.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Words that are left out of an index, by language, as the official tokenizer leaves them out.
+"""Stop words by language, as in the official tokenizer.
 
 ::
 

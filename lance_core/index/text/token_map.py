@@ -1,4 +1,4 @@
-"""The tokens of a partition: text to number, looked up in the stored map, listed only when asked for all.
+"""The tokens of a partition: text to number, looked up in the stored map, listed only on request.
 
 ::
 

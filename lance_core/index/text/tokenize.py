@@ -1,4 +1,4 @@
-"""Texts to tokens: cut, then left out when too long, lower case, stemmed, stop words left out, folded to ASCII.
+"""Tokenize texts: split, drop long tokens, lower-case, stem, remove stop words, fold to ASCII.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Rows that no index covers, cut and counted in memory so that they are searched as a partition is."""
+"""Rows that no index covers: tokenized and counted in memory, then searched like a partition."""
 
 from __future__ import annotations
 

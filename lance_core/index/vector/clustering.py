@@ -1,4 +1,4 @@
-"""k-means in numpy and our kernels: distances of many rows to many centroids are one matrix product.
+"""k-means in numpy and compiled kernels: distances of many rows to many centroids are one matrix product.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a vector index is to be built with: the official names and defaults, checked.
+"""The parameters of a vector index build: the official names and defaults, validated.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What every way of storing vectors answers: how rows become codes, what their file says, how far codes are from a query.
+"""The protocol of quantizers: encode rows, describe the file, and measure distances of codes to a query.
 
 ::
 

@@ -1,4 +1,4 @@
-"""An open segment of a vector index: the nearest partitions are looked into, their codes say how far rows are.
+"""An open segment of a vector index: it probes the nearest partitions and estimates distances from their codes.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Write one segment of a vector index: rows come in batches, leave grouped by partition.
+"""Write one segment of a vector index: rows arrive in batches and are written grouped by partition.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A manifest register in a DynamoDB table; the only file that imports botocore (extra `dynamodb`).
+"""A manifest store in a DynamoDB table; the only file that imports botocore (extra `dynamodb`).
 
 ::
 

@@ -1,4 +1,4 @@
-"""A manifest register in any database that SQLAlchemy reaches; the only file that imports it (extra `sql`).
+"""A manifest store in any database that SQLAlchemy supports; the only file that imports it (extra `sql`).
 
 ::
 

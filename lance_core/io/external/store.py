@@ -1,4 +1,4 @@
-"""A store whose manifests are published through a register elsewhere: for places that cannot write only-if-absent.
+"""A store whose manifests are published through an external manifest store, because it has no put-if-absent.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Streaming files while the commit that will name them is being prepared: both wait for the disk at once.
+"""Sync streamed files while the commit that refers to them is prepared, so that both wait for the disk at once.
 
 ::
 

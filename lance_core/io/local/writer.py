@@ -1,4 +1,4 @@
-"""A local file being written: under a temporary name, then published by a rename or by links, durably if asked.
+"""A local file being written: under a temporary name, then published by a rename or by links, durably on request.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Keys of AWS that stand in a profile of `~/.aws`: static ones are read here, others through botocore where it is installed.
+"""AWS credentials of a profile in `~/.aws`: static keys are read here, others through botocore where it is installed.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Clients of obstore, made once per bucket and way to sign in, shared by all stores of a process.
+"""Clients of obstore, created once per bucket and credentials, shared by all stores of a process.
 
 ::
 

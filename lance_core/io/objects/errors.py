@@ -1,4 +1,4 @@
-"""What obstore raises, as our errors: typed, without secrets and without the parts of a message that only its authors need.
+"""Translate errors of obstore: typed, without secrets and without internal details.
 
 ::
 

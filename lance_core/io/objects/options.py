@@ -1,4 +1,4 @@
-"""From the official library's storage option names to what an obstore client is made with. Pure, but for a profile's file.
+"""Translate the official library's storage options to those of an obstore client. Pure, except for reading a profile.
 
 ::
 

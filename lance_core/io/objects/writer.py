@@ -1,4 +1,4 @@
-"""Streaming a new object: one request when it is small, otherwise parts that are sent side by side.
+"""Streaming a new object: one request when it is small, otherwise parts that are sent in parallel.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What object stores raise, as our errors: typed, without secrets, and repeated where repeating helps.
+"""Translate errors of object stores: typed, without secrets, and retried if a retry can help.
 
 ::
 

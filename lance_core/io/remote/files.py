@@ -1,4 +1,4 @@
-"""Ranges of a file on a file system that has files to open (HDFS), where object stores have requests.
+"""Range reads on a file system with open files (HDFS) instead of requests.
 
 ::
 

@@ -1,4 +1,4 @@
-"""From the official library's storage option names to what each fsspec file system is constructed with. Pure.
+"""From the official library's storage option names to the arguments of each fsspec file system. Pure.
 
 ::
 

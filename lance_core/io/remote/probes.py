@@ -1,4 +1,4 @@
-"""What was found out about a bucket, once per process: whether its conditional put is real, and its region.
+"""Facts about a bucket, determined once per process: whether its conditional put is real, and its region.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Branch: a line of its own begins at a version, or goes with its files. Once by identity, whatever moved in the
+"""Branch: create a branch from a version, or remove one with its files. Once by identity, whatever moved in the
 meantime."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cleanup: old versions go, and the files only they need. Staged work, tags and the memory of what has landed stay.
+"""Cleanup: remove old versions and the files that only they need. Staged work, tags and landing records stay.
 
 Running it twice, or killing it, does no harm: the next one finishes what it began.
 """

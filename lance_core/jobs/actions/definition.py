@@ -1,4 +1,4 @@
-"""Jobs that change a table's definition: columns, indices, configuration, the table itself. Twice is the same as once.
+"""Jobs that change a table's definition: columns, indices, configuration, the table itself. Each is idempotent.
 
 Each looks first whether its work is there already, so a retry after a kill finds it done and makes no version.
 """

@@ -1,4 +1,4 @@
-"""Garbage: files and records of attempts and commits that died, found by name and removed at once."""
+"""Garbage collection: find the files and records of dead attempts and commits by name, and remove them at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query: rows of a version become a file, a table, or, when they are few, the job's result.
+"""Query: write rows of a version to a file or a table, or return them as the job's result.
 
 A file appears whole or not at all: it is written beside its place and then put there. A second run replaces it.
 """

@@ -1,4 +1,4 @@
-"""Restore: an old version becomes the newest again, as a new version, exactly once by identity.
+"""Restore: commit an old version as the newest one, exactly once by identity.
 
 It is staged and committed in one go, because there is nothing to compute; strict: nobody's commits are overruled unseen.
 """

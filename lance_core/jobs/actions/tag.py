@@ -1,4 +1,4 @@
-"""Tag: a name for a version is created, moved or forgotten. Once by identity: a retry undoes nobody's work."""
+"""Tag: create, move or remove a name for a version. Once by identity: a retry does not undo the work of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check: the gates of a commit, held against all rows of a version that is there."""
+"""Check: apply the gates of a commit to all rows of an existing version."""
 
 from __future__ import annotations
 

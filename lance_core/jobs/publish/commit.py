@@ -1,4 +1,4 @@
-"""Commit: staged transactions become versions. The commit service does it; this file finds what a spec means.
+"""Commit: publish staged transactions through the commit service; this file resolves what a spec refers to.
 
 ::
 

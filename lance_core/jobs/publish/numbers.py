@@ -1,4 +1,4 @@
-"""What a publication changed, as a person would count it: rows by what became of them, bytes that came and went.
+"""The changes of a publication: inserted, updated, deleted and rewritten rows, added and removed bytes.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Staging again what other writers made invalid, while the commit holds the table's commit pool.
+"""Re-execute staged work that other writers made invalid, while the commit holds the table's commit pool.
 
 ::
 

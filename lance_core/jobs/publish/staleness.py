@@ -1,4 +1,4 @@
-"""Staged work that came too early: a version of others brought rows that it should have known.
+"""Detect stale staged work: another writer has since added rows that it should have known.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Which specs can do no more than edit the table they are for: the only ones that are run from a record nobody vouches for.
+"""The specs that can only edit their own table: the only ones that are run from a record without a known digest.
 
 ::
 

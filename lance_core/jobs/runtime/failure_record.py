@@ -1,4 +1,4 @@
-"""Why a job's last try failed, left where the orchestrator looks for its result: the table's staged registry.
+"""Why a job's last try failed, recorded where the orchestrator reads its result: in the table's staged registry.
 
 ::
 

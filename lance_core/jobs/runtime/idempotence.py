@@ -1,4 +1,4 @@
-"""Exactly once for verbs that stage nothing: a reference file that says who wrote it, and the ledger behind it.
+"""Exactly once for actions that stage nothing: a reference file that records its writer, and the ledger.
 
 ::
 

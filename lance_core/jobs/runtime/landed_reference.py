@@ -1,4 +1,4 @@
-"""A reference for work whose staged records are gone because it landed; a commit answers "already landed" to it."""
+"""A reference to work whose staged records were removed because it landed; a commit answers "already landed" to it."""
 
 from __future__ import annotations
 

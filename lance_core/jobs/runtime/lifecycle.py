@@ -1,4 +1,4 @@
-"""The life of a staging job on the driver: look first, plan, begin, run, reconcile, finish; or abort.
+"""The life of a staging job on the driver: check earlier tries, plan, begin, run, reconcile, finish; or abort.
 
 ::
 

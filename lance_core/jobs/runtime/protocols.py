@@ -1,4 +1,4 @@
-"""What every job is made of: plan -> run -> stage | abort, with the table's version fixed at plan time.
+"""The protocols of jobs: plan -> run -> stage | abort, with the table's version fixed at plan time.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A source's rows put aside: each once, in files of the attempt, for tasks that must all see them. They go before staging.
+"""Spool the rows of a source once into files of the attempt, for all tasks. The files are removed before staging.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Rows that must satisfy a filter on their way into a table: the first that does not ends the job.
+"""Check that all rows of a source satisfy a filter: the first that does not fails the job.
 
 ::
 

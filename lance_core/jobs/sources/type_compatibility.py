@@ -1,4 +1,4 @@
-"""May a column of one Arrow type be written into a column of another? Answered from the types alone, before any row is read.
+"""Check whether a column of one Arrow type may be written into a column of another, by the types alone.
 
 The rules are SQL's store assignment, narrowed where a silent change of meaning could hide:
 

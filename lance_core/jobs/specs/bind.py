@@ -1,4 +1,4 @@
-"""Values put into a filter as literals, so that what fills them in cannot change the filter. Standard library only.
+"""Values put into a filter as literals, so that they cannot change the filter's meaning. Standard library only.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Specs of jobs that change rows or fragments that are there: delete, update, replace_where,
+"""Specs of jobs that change existing rows or fragments: delete, update, replace_where,
 add_columns, compact. Standard library only.
 
 ::

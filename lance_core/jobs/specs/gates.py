@@ -1,4 +1,4 @@
-"""What staged rows must be like before readers see them. Standard library only.
+"""Conditions on staged rows that must hold before readers see them. Standard library only.
 
 ::
 

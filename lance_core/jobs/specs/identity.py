@@ -1,4 +1,4 @@
-"""Who asks for a write: one uuid per unit of orchestrated work, the same on every retry.
+"""The identity of a write: one uuid per unit of orchestrated work, the same on every retry.
 
 A retry, a cleared task, a zombie that wakes up and a restarted scheduler all compute the same uuid, so the commit can see
 that the work has landed already. The try number, a job id or a clock never enter it. Standard library only.

@@ -1,4 +1,4 @@
-"""Specs of jobs on indices: build one, and extend those there are over rows that came later. Standard library only.
+"""Specs of jobs on indices: build one, and extend existing ones to rows that were added later. Standard library only.
 
 ::
 

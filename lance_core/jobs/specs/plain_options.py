@@ -1,4 +1,4 @@
-"""Which storage options are known to be no secrets, and where a spec may hold some. Standard library only.
+"""The storage options that are known not to be secrets, and where a spec may contain options. Standard library only.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A storage option's value that never shows in a log, or only the place where it is kept.
+"""The value of a storage option that is never logged, or a reference to where it is kept.
 
 In JSON a literal is a string; a reference is a small object and is resolved on the machine that runs the job::
 

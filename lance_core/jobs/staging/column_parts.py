@@ -1,4 +1,4 @@
-"""What columns a spec adds, and one task's part of it: a data file beside the others of a fragment, put on record when done.
+"""The columns that a spec adds, and one task's part: an additional data file of a fragment, recorded when it is finished.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a compaction would do: the groups, the bytes in and out, the memory a task needs, why the rest is left alone.
+"""The report of a planned compaction: groups, bytes in and out, memory of a task, and why other fragments stay.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Delete: the rows a filter selects, as one Delete; the fragments are looked through in parallel.
+"""Delete: the rows a filter selects, as one Delete; the fragments are searched in parallel.
 
 A commit in between that touched other rows is merged when this one lands; one that touched the same rows, or moved them,
 makes the commit stage this again.

@@ -1,4 +1,4 @@
-"""What jobs share that edit rows of a table: tasks over neighbouring fragments, and one operation out of many.
+"""Shared by jobs that edit rows of a table: tasks over neighbouring fragments, and one operation out of many.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Optimize indices: what no segment covers yet becomes covered, an index per task, as one CreateIndex.
+"""Optimize indices: cover unindexed rows, one index per task, as one CreateIndex.
 
 When every index covers every fragment nothing is written: the identity is noted as landed at the version that was found.
 """

@@ -1,4 +1,4 @@
-r"""Publish a branch: what it changed since it began, as one transaction for the main line.
+r"""Publish a branch: its changes since it was created, as one transaction for the main line.
 
 ::
 

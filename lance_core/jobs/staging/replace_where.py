@@ -1,4 +1,4 @@
-"""Replace where: the rows a filter selects go, the source's come, as one Update: the backfill of a day.
+"""Replace where: replace the rows that a filter selects by those of the source, as one Update: the backfill of a day.
 
 ::
 

@@ -1,4 +1,4 @@
-"""New columns whose SQL is an engine's own (Spark): the engine evaluates, this library reads before it and writes after it.
+"""New columns in Spark's SQL: Spark evaluates the expressions, this library reads the input and writes the result.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What append and overwrite share: the work that writes fragments, and how results become an operation.
+"""Shared by append and overwrite: write fragments, and turn the results into an operation.
 
 One task, on any worker::
 

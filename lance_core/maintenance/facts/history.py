@@ -1,4 +1,4 @@
-"""The versions of a table, newest first: what each did, who wrote it, which writers met; and how the schema came about.
+"""The versions of a table, newest first: the operation and writer of each, conflicts, and the changes of the schema.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The bytes below a table by kind: what the newest version needs, what only older ones need, staged, stranded, metadata.
+"""The bytes below a table by kind: needed by the newest version, only by older ones, staged, unreferenced, metadata.
 
 One listing of every folder and a look at each manifest; no data file is read. What a listing shows beyond `MAX_FILES` is
 counted no more, and `truncated` says so.

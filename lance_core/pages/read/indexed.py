@@ -1,4 +1,4 @@
-"""Reading values that are kept once and pointed at (2.3, unstable): what a sparse page of few long values holds.
+"""Reading values that are stored once and referenced by index (2.3, unstable): for sparse pages of few long values.
 
 ::
 

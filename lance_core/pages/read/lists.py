@@ -1,4 +1,4 @@
-"""Some rows of mini-block pages with lists: many pages of one column in one question and one pass over their levels.
+"""Some rows of mini-block pages with lists: many pages of one column in one request and one pass over their levels.
 
 ::
 

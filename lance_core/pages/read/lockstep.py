@@ -1,4 +1,4 @@
-"""Several readers as one: they run in step, and their requests of one step are one request.
+"""Run several readers in lockstep, and join their requests of each step.
 
 ::
 

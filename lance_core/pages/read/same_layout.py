@@ -1,4 +1,4 @@
-"""Pages of many small files that are described alike, decoded in one call: the work of one page instead of thousands.
+"""Pages of many small files with the same layout, decoded in one call: the work of one page instead of thousands.
 
 ::
 

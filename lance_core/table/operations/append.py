@@ -1,4 +1,4 @@
-"""Append: new fragments at the end; nothing that was there changes."""
+"""Append: new fragments at the end, without other changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every operation answers: its name, what it touches, what it does to a draft; and nouns that two of them share."""
+"""The protocol of operations: name, touched parts, changes to a draft; and dataclasses that several operations share."""
 
 from __future__ import annotations
 

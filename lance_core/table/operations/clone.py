@@ -1,4 +1,4 @@
-"""Clone: a table begins as a view of another one (shallow: its files stay where they are)."""
+"""Clone: a new table as a view of another one (shallow: its files stay where they are)."""
 
 from __future__ import annotations
 

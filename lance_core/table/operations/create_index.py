@@ -1,4 +1,4 @@
-"""CreateIndex: index segments appear, others go away; the data stays as it is."""
+"""CreateIndex: adds and removes index segments, without changing data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DataOverlay: cells that override those of base files. Recognised in a log; not carried out here (unstable)."""
+"""DataOverlay: cells that override those of base files. Recognised in a log, but not supported for writing (unstable)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delete: fragments get new deletion files, or go away when no row is left."""
+"""Delete: fragments get new deletion files, or are removed if no row is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overwrite: a new schema and new fragments; also how a table begins."""
+"""Overwrite: a new schema and new fragments; also creates a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateBases: more places where files of the table may live."""
+"""UpdateBases: registers more base paths for files of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UpdateMemWalState: bookkeeping of a write-ahead log in memory. Recognised in a log; not carried out here."""
+"""UpdateMemWalState: bookkeeping of a write-ahead log in memory. Recognised in a log, but not supported for writing."""
 
 from __future__ import annotations
 

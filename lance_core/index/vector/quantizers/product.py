@@ -1,4 +1,4 @@
-"""Product quantization: a vector is cut into sub-vectors, each told by the number of the nearest of 256 (or 16) centroids.
+"""Product quantization: a vector is cut into sub-vectors, each encoded as the nearest of 256 (or 16) centroids.
 
 ::
 

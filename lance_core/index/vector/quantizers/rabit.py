@@ -1,4 +1,4 @@
-"""RaBitQ: what is left of a vector after its centroid is rotated at random, then told by a sign and some bits a number.
+"""RaBitQ: the residual of a vector is rotated at random, then encoded as a sign and some bits per number.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Do codes stand for vectors? Each way of storing says how far codes are apart from what they should be.
+"""Verify codes: each quantizer measures how far codes deviate from their vectors.
 
 ::
 

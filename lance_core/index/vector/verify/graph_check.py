@@ -1,4 +1,4 @@
-"""Is a graph what was built? Its levels are one in the other, its entry on top, and edges are as long as they say.
+"""Verify a graph: its levels are nested, its entry point is on the top level, and its edges have the stored lengths.
 
 ::
 

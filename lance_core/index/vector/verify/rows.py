@@ -1,4 +1,4 @@
-"""Compare a vector index with its vectors: every row there once, its codes those of its vector, its partition near.
+"""Compare a vector index with its vectors: every row occurs once, with the codes of its vector, in a near partition.
 
 ::
 
