@@ -21,7 +21,7 @@ _STORE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$")
 
 
 def asset_uri(table_uri: str) -> str:
-    """The asset uri of a table. ValueError for a relative path, which names no place."""
+    """The asset uri of a table. ValueError for a relative path, which has no location."""
     if table_uri.startswith("lance://"):
         return table_uri.rstrip("/")
     match = _STORE.match(table_uri)
@@ -40,7 +40,7 @@ def table_uri(uri: str) -> str:
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
-    """Airflow's hook into asset creation: refuse what names no table, drop what does not belong to a name."""
+    """Airflow's hook into asset creation: refuse uris without a table, drop other parts."""
     if not uri.netloc:
         raise ValueError(
             "uri format lance:// must name a store: lance://s3/bucket/table.lance or lance://file/path/table.lance"

@@ -6,7 +6,7 @@
     python -m airflow_lance.pools s3://lake/flights.lance                          creates it, or checks it
     python -m airflow_lance.pools --dags [--create]                             the pools that DAGs name; which are missing
     airflow lance pools [--create]                                                 the same, from Airflow 3.2 on
-    airflow pools set lance_flights_3f9a1c 1 "lane of s3://lake/flights.lance"     the same with Airflow's own command
+    airflow pools set lance_flights_3f9a1c 1 "commits of s3://lake/flights.lance"     the same with Airflow's own command
 
 Tasks may not touch the metadata database, so a pool is made by an operator of the deployment: by the commands above, or
 by calling `ensure_pool` from a script that can reach the database. A missing pool leaves its tasks in state `scheduled`;

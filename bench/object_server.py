@@ -10,7 +10,7 @@
     POST /-/copy                        {"from": "b/t/", "to": "b/u/"}, every object, without a request for each
     POST /-/forget                      the requests so far are forgotten
 
-Buckets exist as soon as they are named; signatures are not looked at. Conditional puts are real: one loop answers one
+Buckets exist as soon as they are named; signatures are not checked. Conditional puts are real: one loop answers one
 request at a time. A fault with `"after": true` does what was asked and then fails, as a lost reply does. One with
 `"skip": 3` lets three matching requests pass first, one with `"times": -1` never ends, and status 0 closes the connection.
 """

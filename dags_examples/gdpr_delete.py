@@ -3,9 +3,9 @@
 ::
 
     forget.delete -> forget.commit      no reader sees the rows any more; the files still hold them
-    rewrite.compact -> rewrite.commit   the fragments that held them are written anew, without them
+    rewrite.compact -> rewrite.commit   the fragments that held them are rewritten without them
     clean                               older versions go, and the files only they needed
-    prove                               every version and every byte of the table is looked at; fails if anything is found
+    prove                               every version and every byte of the table is checked; fails if anything is found
 
 The person is given when the run is triggered: `airflow dags trigger lance_gdpr_delete --conf '{"tail_number": "N14228"}'`.
 The place comes from the environment: GDPR_TABLE. Needs the pool `lance_gdpr` with one slot. Tagged versions are kept by a

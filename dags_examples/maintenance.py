@@ -1,4 +1,4 @@
-"""Upkeep by policy: every table below a folder is looked after when it needs it, within a budget.
+"""Maintenance by policy: every table below a folder is maintained when necessary, within a budget.
 
 ::
 

@@ -150,7 +150,7 @@ class AirflowStack:
             self._spawn(*component)
         self._until(self._is_healthy, what="Airflow to become healthy", timeout=600)
         for name, slots in self._pools.items():
-            self.call("POST", "pools", {"name": name, "slots": slots, "description": "lane of a Lance table"})
+            self.call("POST", "pools", {"name": name, "slots": slots, "description": "commits of a Lance table"})
 
     def _spawn(self, component: str, *arguments: str) -> None:
         log = (self.home / "logs" / f"{component}.log").open("wb")

@@ -251,7 +251,7 @@ class PartitionsPresent(Condition):
         return self.column, self.key_format
 
     def missing(self, facts: TableFacts) -> list[str]:
-        """The keys that the table has too few rows of, in the order asked for."""
+        """The keys that the table has too few rows of, in the requested order."""
         return [key for key in self.keys if facts.value_counts.get(key, 0) < self.rows]
 
     def is_met(self, facts: TableFacts) -> bool:

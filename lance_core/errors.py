@@ -13,7 +13,7 @@
     │   ├── CommitConflictError        another commit came first
     │   │   ├── RetryableConflictError     retryable: plan again on the newest version, then commit again
     │   │   └── IncompatibleConflictError  a retry cannot help
-    │   ├── CommitStateUnknownError    it may or may not have landed; settle it by looking, never by retrying
+    │   ├── CommitStateUnknownError    unknown whether it landed; check it, never just retry
     │   └── GateFailedError            a gate refused the staged data; readers saw nothing
     ├── StoreError                     retryable: the store failed (network, throttling)
     │   ├── AlreadyExistsError         put_if_absent found the object there
@@ -115,7 +115,7 @@ class IncompatibleConflictError(CommitConflictError):
 
 
 class CommitStateUnknownError(CommitError):
-    """The commit may or may not have landed. Never retry blindly; look it up first."""
+    """It is unknown whether the commit landed. Never retry blindly; check it first."""
 
 
 class GateFailedError(CommitError):

@@ -40,7 +40,7 @@ os.execve({binary!r}, [{binary!r}, *sys.argv[1:]], passed_on)
 
 def client_environment(options: str, runs_here: bool) -> dict[str, str]:
     """What the driver's process needs: our options, this interpreter, and the spark-submit that is beside it."""
-    # Only where executors run on this machine may they be told its interpreter; elsewhere the cluster knows its own.
+    # Only where executors run on this machine may they get its interpreter; elsewhere the cluster knows its own.
     pythons = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if runs_here else ("PYSPARK_DRIVER_PYTHON",)
     chosen = {name: os.environ.get(name, sys.executable) for name in pythons}
     return {"PATH": _path(), **({VARIABLE: options} if options else {}), **chosen}

@@ -4,7 +4,7 @@
 
     plan                 -> XCom [[step, ...], ...], a list for each table; "alarms" and "cost" under keys of their own
     look_after [0..n]    one mapped task per table; its steps run in order, each independently
-    alarms               fails when a table was not looked after, or could not be observed, for too long
+    alarms               fails when a table was not maintained, or could not be observed, for too long
 """
 
 from __future__ import annotations

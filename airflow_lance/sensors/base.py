@@ -1,4 +1,4 @@
-"""Shared by all sensors of a table: one condition of `lance_core.conditions`, looked at by poking or in the triggerer.
+"""Shared by all sensors of a table: one condition of `lance_core.conditions`, checked by poking or in the triggerer.
 
 ::
 

@@ -180,7 +180,7 @@ class Pages:
 
     async def table(self, number: str) -> tuple[TableRef, Source]:
         """A table by its id. PageError "not_found" for an id that is none of a known table."""
-        # Most often it is known, and then no connection that hangs is asked.
+        # Most often it is known, and then no hanging connection is used.
         for found in [entry.value for entry in self._found.entries()]:
             for ref in found.tables:
                 if ref.id == number and found.source is not None:

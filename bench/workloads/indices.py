@@ -1,4 +1,4 @@
-"""Scalar indices on 5,000,000 rows: built, and asked for one row, warm; the same look-up without an index.
+"""Scalar indices on 5,000,000 rows: built, and queried for one row, warm; the same look-up without an index.
 
 Each library has a copy of the table (written by pylance) and builds its own index on it.
 """

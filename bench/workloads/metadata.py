@@ -1,7 +1,7 @@
 """The log at scale: many fragments, many versions, many staged appends; work on metadata, hardly any on data.
 
 The 10,000 fragments are real: 100 rows and a data file each. Those of the large manifest are one data file named again and
-again under new fragment ids, as both libraries allow: only the manifest is looked at.
+again under new fragment ids, as both libraries allow: only the manifest is read.
 Rates mean nothing here; the ratios do.
 """
 
@@ -69,7 +69,7 @@ def _repeated(uri: str, count: int) -> None:
 
 
 class _Copies:
-    """A table of each contender's own, made anew before each timed call that changes it.
+    """A separate table for each contender, created again before each timed call that changes it.
 
     Data and manifests are linked; the small files that a commit removes are real ones, for freeing a file takes its time.
     """
@@ -207,7 +207,7 @@ def _staged_appends(folder: Path, count: int) -> Iterator[Case]:
 
 
 def _many_staged(folder: Path, count: int, fragments: int) -> Iterator[Case]:
-    """The commit task on a larger table: what it holds the table's lane for."""
+    """The commit task on a larger table: the time in the table's commit pool."""
     source = folder / "staged_many.lance"
     lance.write_dataset(_rows(count=fragments * 10), str(source), max_rows_per_file=10, max_rows_per_group=10)
     yield from _exactly_once(source, folder, count, f"a version of {fragments} fragments")

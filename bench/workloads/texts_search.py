@@ -20,7 +20,7 @@ LIBRARIES: Mapping[str, Any] = {"lance_core": lance_core, "pylance": lance}
 
 
 def cases(folder: Path, scale: float) -> Iterator[Case]:
-    """Built once each, then asked for rare and common words."""
+    """Built once each, then searched for rare and common words."""
     count = int(1_000_000 * scale)
     uris = {name: str(folder / f"{name}.lance") for name in LIBRARIES}
     rng = np.random.default_rng(5)

@@ -126,7 +126,7 @@ def _flat_chunks(block: FixedBlock, options: EncodingOptions) -> EncodedChunks:
 
 
 def _compressed(block: FixedBlock, options: EncodingOptions) -> EncodedChunks | None:
-    """Plain values or byte planes behind the general compressor that the user asked for; None if that does not pay."""
+    """Plain values or byte planes behind the general compressor that the user requested; None if that does not pay."""
     compression = _wanted(options)
     if compression is None or block.bits == 1 or not block.count:
         return None

@@ -57,7 +57,7 @@ class Codecs:
 
     Every `decode` takes any number of chunks and returns their values joined in one block. Bytes that break the rules
     give CorruptFileError; an encoding (or a form of it) that is not implemented gives UnsupportedEncodingError. Blocks
-    may be views of the buffers handed in: do not write into them.
+    may be views of the buffers passed in: do not write into them.
     """
 
     table: Mapping[type, Codec]

@@ -23,7 +23,7 @@ from lance_core.io.pool import in_work_pool, num_work_threads, work_pool
 from lance_core.pages.encoded import EncodedPage
 
 _SMALL = 64 << 10
-"""So few bytes are encoded sooner than handed over."""
+"""So few bytes are encoded directly instead of passed to a thread."""
 
 Encode = Callable[[int, Sequence[Any]], list[EncodedPage]]
 Write = Callable[[int, Sequence[EncodedPage], int], None]

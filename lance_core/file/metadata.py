@@ -53,7 +53,7 @@ def fetch_tail(file_size: int) -> Fetch[Tail]:
 
 @dataclass
 class FileMetadata:
-    """The tables of an open 2.x file. Column metadata is decoded when first asked for and kept."""
+    """The tables of an open 2.x file. Column metadata is decoded on first use and kept."""
 
     footer: Footer
     file_size: int
@@ -133,7 +133,7 @@ def load_metadata(tail: Tail, *, file_size: int) -> Fetch[FileMetadata]:
 
 
 def _table(data: Buffer, offset: int, count: int, file_size: int) -> Ranges:
-    """Start and end of each entry. They stay numbers: of a wide file's thousands few are ever looked at."""
+    """Start and end of each entry. They stay numbers: of a wide file's thousands few are ever read."""
     stored = np.frombuffer(data, "<u8", 2 * count, offset).reshape(count, 2)
     limit = np.uint64(max(0, file_size - FOOTER.size - TABLE_ENTRY_SIZE))
     wrong = (stored[:, 0] > limit) | (stored[:, 1] > limit) | (stored.sum(axis=1, dtype=np.uint64) > limit)

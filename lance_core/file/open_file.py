@@ -2,7 +2,7 @@
 
 opened.num_rows, opened.schema, opened.version
 opened.read(schema, ranges=[(0, 10)], batch_size=8192)     batches in order
-opened.take(schema, [7, 3, 3])                             one batch, in the order asked for
+opened.take(schema, [7, 3, 3])                             one batch, in the requested order
 """
 
 from __future__ import annotations

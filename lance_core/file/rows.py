@@ -39,7 +39,7 @@ def _first(selection: RowSelection) -> list[tuple[int, int]]:
 
 
 def select_indices(indices: npt.ArrayLike, num_rows: int) -> tuple[RowSelection, Ints | None]:
-    """The selection of the distinct indices, and how to gather its rows into the order asked for (None: as they are)."""
+    """The selection of the distinct indices, and how to gather its rows into the requested order (None: as they are)."""
     wanted = np.asarray(indices, np.int64)
     if wanted.ndim != 1:
         raise InputError("row indices must be a flat list of integers")

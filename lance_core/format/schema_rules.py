@@ -6,7 +6,7 @@
     contradiction([id 0 "a" int64, id 1 "b" below 0])    "field 1 ('b') is below field 0 ('a'), which is of type int64"
 
 Ids and the names of columns say which values are meant: one that occurs twice says nothing. Names may differ by their case
-alone, and children of one struct may share a name, as the official library has it: children are told apart by their ids.
+alone, and children of one struct may share a name, as the official library has it: children are distinguished by their ids.
 """
 
 from __future__ import annotations

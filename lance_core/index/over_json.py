@@ -3,7 +3,7 @@
 ::
 
     docs {"a": 3} {"a": 5} {}     path "a"     values 3, 5, null: int64     a B-tree over them
-    json_get_int(docs, 'a') > 3   is asked of it as   value > 3
+    json_get_int(docs, 'a') > 3   becomes   value > 3
 
 Values are int64, float64, bool or string, whichever the documents hold; an index answers the `json_get_…` of that type and
 no other, since the others convert. Kinds under it come from the registry, which hands them in. (Spec: FORMAT E.1, E.3.)

@@ -24,7 +24,7 @@ _NUM_IO_THREADS = 64
 
 
 class _LazyPool:
-    """One executor, made when first asked for."""
+    """One executor, made on first use."""
 
     def __init__(self, name: str, num_threads: Callable[[], int]) -> None:
         self._name = name

@@ -7,7 +7,7 @@
     level 0   0 - 1 - 2 - ... - 9     every row, up to 2 m neighbours each
 
 A walk keeps the best `ef` nodes seen in order of distance and always looks next at the neighbours of the best one that
-was not looked at yet; it ends when there is none.
+was not visited yet; it ends when there is none.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def rabit_apart(
             if not (np.isfinite(add) and np.isfinite(scale)):
                 worst = np.float32(np.inf)
             elif kind and scale == 0 and square <= np.float32(1.3e-7):
-                # The official library gives so short a rest no levels: its length alone is told.
+                # The official library gives so short a rest no levels: only its length is stored.
                 worst = max(worst, abs(add - base) / known)
             else:
                 if kind and low > high:

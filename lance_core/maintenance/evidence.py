@@ -104,7 +104,7 @@ def spent_today(rows: Iterable[Evidence], now: float) -> Cost:
 
 
 def last_upkeep(rows: Iterable[Evidence]) -> dict[str, float]:
-    """When each table was last looked after with success, by uri."""
+    """When each table was last maintained successfully, by uri."""
     found: dict[str, float] = {}
     for row in rows:
         if row.outcome in (DONE, NOTHING):

@@ -91,7 +91,7 @@ def plan_maintenance(
     """Return what to do now.
 
     `spent` is what today's steps cost so far; `last_upkeep` says by uri when a step last succeeded or found nothing to do on
-    a table, in seconds since the epoch. A table that was not looked after for too long is an alarm, even if no step is due.
+    a table, in seconds since the epoch. A table that was not maintained for too long is an alarm, even if no step is due.
     """
     rates = rates or Rates()
     due: list[Step] = []

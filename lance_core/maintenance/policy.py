@@ -35,7 +35,7 @@ class ServiceLevels:
     - `max_deleted_share`, `max_unindexed_share`: deleted rows, and rows that an index does not cover, as shares of all;
     - `max_versions`, `keep_versions`, `keep_seconds`: cleanup is due above `max_versions`, and keeps the newest versions
       and those that are younger;
-    - `max_seconds_since_upkeep`: a table that was not looked after for longer is an alarm;
+    - `max_seconds_since_upkeep`: a table that was not maintained for longer is an alarm;
     - `target_rows_per_fragment`, `tier_fanout`: of compactions.
     """
 

@@ -34,7 +34,7 @@ OptionsOf = Callable[[str | None], Options]
 
 
 def no_options(conn_id: str | None) -> Options:
-    """Storage options where no connection is asked: none."""
+    """Storage options without a connection: none."""
     return {}
 
 

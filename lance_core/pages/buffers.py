@@ -37,7 +37,7 @@ def part(page: Page, number: int, start: int = 0, end: int | None = None) -> Byt
 
 
 def request(ranges: Sequence[ByteRange]) -> Request:
-    """Fetch ranges as uint8 arrays (views); empty ones are not asked for. Yields nothing when all are empty."""
+    """Fetch ranges as uint8 arrays (views); empty ones are not requested. Yields nothing when all are empty."""
     wanted = [item for item in ranges if item.size > 0]
     buffers = (yield wanted) if wanted else []
     answers = iter(buffers)

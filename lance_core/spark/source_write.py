@@ -55,7 +55,7 @@ class _Planner:
         self._schema = schema
 
     def open_source(self, spec: Any) -> _Written:
-        """The rows that Spark will hand over."""
+        """The rows that Spark will pass."""
         return _Written(self._schema)
 
     def open_tasks(self, num_tasks: int) -> Any:  # pragma: no cover - a write has rows

@@ -41,7 +41,7 @@ _TO_ARROW: Mapping[str, Any] = {
 
 
 def arrow_schema(schema: Any) -> pa.Schema:
-    """The Arrow schema of a Spark `StructType`. SchemaMismatchError names a column whose type Spark cannot hand over."""
+    """The Arrow schema of a Spark `StructType`. SchemaMismatchError names a column whose type Spark cannot pass."""
     return pa.schema([_arrow_field(field, field.name) for field in schema.fields])
 
 

@@ -19,7 +19,7 @@ def build(
 ) -> Manifest:
     """The manifest that `transaction` makes of `previous` (None: the table is born).
 
-    `source` is the manifest a Restore brings back or a Clone begins from. Raises InputError when the operation speaks of
+    `source` is the manifest a Restore brings back or a Clone begins from. Raises InputError when the operation refers to
     something the table does not have; UnsupportedFeatureError for operations this library does not carry out.
     """
     draft = ManifestDraft(previous, options=options or TableOptions(), source=source)

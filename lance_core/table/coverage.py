@@ -22,7 +22,7 @@ _ADDRESS_BASED = {"ZoneMapIndexDetails": 0, "BloomFilterIndexDetails": 0, "BTree
 
 
 def is_address_based(index: IndexMetadata) -> bool:
-    """Whether it speaks of row addresses whatever the table does."""
+    """Whether it refers to row addresses whatever the table does."""
     if index.details is None or index.details.kind not in _ADDRESS_BASED:
         return False
     return (index.index_version or 0) >= _ADDRESS_BASED[index.details.kind]
@@ -98,7 +98,7 @@ def after_rewrite(
 ) -> IndexMetadata:
     """The entry after the rows of `old_ids` moved into `new_ids`.
 
-    A segment follows when its addresses were translated, or when it speaks of stable ids. With stable ids, one that speaks
+    A segment follows when its addresses were translated, or when it refers to stable ids. With stable ids, one that speaks
     of addresses and was not translated loses the old fragments; without, only its live fragments count. When translating is
     deferred, segments that cover all of the old fragments follow: they are read through the reuse index from then on.
     """

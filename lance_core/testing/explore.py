@@ -97,7 +97,8 @@ def _at_the_first(number: int, verdict: Verdict) -> bool:
 
 
 def explore(theatre: Theatre, *, bounds: Bounds, stop: Callable[[int, Verdict], bool] = _at_the_first) -> Found:
-    """Breadth first: the shortest counterexample comes first. `stop` is asked at each problem whether that is enough."""
+    """Breadth first: the shortest counterexample comes first. `stop` is called at each problem to decide whether that is
+    enough."""
     search = _Search(theatre, bounds)
     found = Found()
     for verdict in search.runs():

@@ -55,7 +55,7 @@ class Scenario:
     setup: Callable[[], Stage]
     faults: tuple[str, ...] = (CRASH, LOST, LATE)
     prunes: bool = False
-    """Whether history goes: only then may it be that nobody can tell what landed."""
+    """Whether history goes: only then may it be unknown what landed."""
 
 
 BROKEN, ROWS, TWICE, BLOCKED, ERRED, LITTER = "broken", "rows", "twice", "blocked", "erred", "litter"
@@ -182,7 +182,7 @@ class Theatre:
                 verdict.problems.append(Problem(ROWS, f"{work.name} was reported as landed, and has not"))
 
     def _finish(self, work: Work, verdict: Verdict) -> bool | None:
-        """Commit until it is settled, as the refusals say. None: nobody can tell, and the refusal says so."""
+        """Commit until it is settled, as the refusals say. None: it is unknown, and the error says so."""
         for cure in (_nothing, work.stage, _give_up_and(work)):
             if cure is not _nothing and work.identity in _reported(verdict.run):
                 return False

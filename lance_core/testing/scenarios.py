@@ -44,7 +44,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario("overlapping-commits", "two commit tasks that share a member", setups.overlapping_commits, _PLAIN),
         Scenario("two-replacements", "two replacements of one day", setups.two_replacements, _PLAIN),
         Scenario("two-merges", "two merges that insert one key", setups.two_merges, _PLAIN),
-        Scenario("replacement-and-append", "a replaced day gets a row meanwhile", setups.replacement_and_append, _PLAIN),
+        Scenario("replacement-and-append", "a replaced day gets a row in between", setups.replacement_and_append, _PLAIN),
         Scenario(
             "outside-prune", "another library appends and prunes during a commit", setups.outside_prune, _PLAIN, prunes=True
         ),

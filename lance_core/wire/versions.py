@@ -29,7 +29,8 @@ _FIELD, _FRAGMENT = 0x0A, 0x12
 
 
 class VersionReader:
-    """Reads manifest files in any order; neighbours in time are the fastest. `count` tells of one fragment some numbers."""
+    """Reads manifest files in any order; neighbours in time are the fastest. `count` returns some numbers of one
+    fragment."""
 
     def __init__(self, count: Callable[[Fragment], Counts], *, width: int) -> None:
         self._count = count

@@ -79,7 +79,7 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
     try:
         expected = build(mine, theirs, timestamp_ns=0, writer_version=_ANYBODY)
     except LanceError:
-        return False  # it speaks of what is not in mine
+        return False  # it refers to what is not in mine
     return _named(expected) == _named(child.manifest)
 
 

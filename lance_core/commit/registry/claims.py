@@ -6,7 +6,7 @@
 
 Whether a commit may publish an attempt is decided by the attempt's fence, not here, and no lease of a claim is trusted; but
 claims of releases before this one (without `format`) come from commits that know no fence: those count until their lease is
-over. A claim goes with the end of its commit, or later by `collect_garbage`, when all its identities are settled.
+over. A claim is removed at the end of its commit, or later by `collect_garbage`, when all its identities are settled.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def find_landed_many(
 ) -> dict[str, int | None]:
     """`find_landed` for many identities, each with the version it was staged on; the log is read once.
 
-    With `unknown`, those of which nobody can tell are put there instead of being raised.
+    With `unknown`, those whose outcome is unknown are put there instead of being raised.
     """
     known = landings_of(store, list(since))
     present = version_numbers(store)  # behind the ledger: a record of a version younger than the listing would look void

@@ -18,7 +18,7 @@ def abort_attempt(
     """Remove an attempt: every file whose name carries it, and its records. Returns the paths of the files removed.
 
     Doing it again is harmless. Raises IncompatibleConflictError when the attempt has landed, and CommitStateUnknownError
-    when nobody can tell; nothing is removed then. When a commit was about to publish it, a version that changes no row
+    when it is unknown; nothing is removed then. When a commit was about to publish it, a version that changes no row
     makes that commit lose first. `own_commit` names the caller's own commit, which does not count. `certain=True` is a
     person's word that it has not landed, where the log cannot tell.
     """

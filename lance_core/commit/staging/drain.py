@@ -75,7 +75,7 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
 
 
 def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | None:
-    # Whether it still counts and is whole is asked behind its fence; before that, an answer would be worth nothing.
+    # Whether it still counts and is whole is checked after its fence; before that, a check would be worthless.
     try:
         transaction = read_transaction_file(store, ref.transaction_path) if ref.transaction_path else None
         if transaction is not None:

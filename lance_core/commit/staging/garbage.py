@@ -194,7 +194,7 @@ def _is_withdrawn(found: _Found, key: Key) -> bool:
 
 
 def _is_unknown(store: Store, identities: Sequence[str]) -> bool:
-    """Whether of one of these nobody can tell if it landed: then the claim of a former release is the only witness."""
+    """Whether it is unknown for one of these if it landed: then the claim of a former release is the only witness."""
     staged = {item: registry.find_finished(store, item) for item in identities}
     unknown: dict[str, CommitStateUnknownError] = {}
     since = {item: ref.read_version for item, ref in staged.items() if ref is not None}

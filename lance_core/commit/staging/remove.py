@@ -65,7 +65,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What became of it: `files` that went; `refusals` of attempts that have landed or of which nobody can tell; `left`:
+    """What became of it: `files` that went; `refusals` of attempts that have landed or whose outcome is unknown; `left`:
     attempts that were not touched because a put may still be on its way."""
 
     files: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def remove_attempt(
 ) -> Removal:
     """`remove_attempts` of one, whose refusal is raised.
 
-    IncompatibleConflictError: it has landed. CommitStateUnknownError: nobody can tell, or a commit of a release before this
+    IncompatibleConflictError: it has landed. CommitStateUnknownError: it is unknown, or a commit of a release before this
     one is at it.
     """
     removal = remove_attempts(
@@ -227,7 +227,7 @@ class _Removing:
             return
         properties = dict(withdrawal_property(*key) for key in keys)
         transaction = Transaction(latest, str(uuids.uuid4()), ReserveFragments(0), properties=properties)
-        # Under a claim of its own: when this is killed, the transaction's file goes with what the claim names.
+        # Under a claim of its own: when this is killed, the transaction's file is removed with the files of the claim.
         claim = put_claim(self._store, uuids=[transaction.uuid], attempts=dict(keys), commit=naming.new_attempt())
         version = commit_transaction(self._store, transaction, attempt=claim.commit).version
         drop_claim(self._store, claim)

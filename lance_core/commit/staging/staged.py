@@ -258,7 +258,7 @@ def _given_up(store: Store, attempt: Attempt) -> RetryableConflictError:
 
 
 def _remove_own(store: Store, attempt: Attempt) -> None:
-    """The caller's attempt is over; where nobody can tell whether it landed nothing is touched."""
+    """The caller's attempt is over; if it is unknown whether it landed, nothing is changed."""
     with suppress(CommitStateUnknownError):
         remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF, landed_too=True)
 

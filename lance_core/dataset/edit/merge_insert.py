@@ -45,7 +45,7 @@ from lance_core.table.transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What to do. `matched` is "keep", "update", "delete" or "fail"; `condition` (of an update) speaks of `source.x` and
+    """What to do. `matched` is "keep", "update", "delete" or "fail"; `condition` (of an update) refers to `source.x` and
     `target.x`; `delete_missing` is True, or a filter, for rows of the table that the source does not match. `version` of the
     files written (None: the table's own); `target_bases` and `target_all` as for `write_dataset`."""
 

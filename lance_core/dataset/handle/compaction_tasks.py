@@ -214,7 +214,7 @@ def _require_disjoint(rewrites: Sequence[RewriteResult]) -> None:
 
 
 def _require_living(snapshot: Snapshot, rewrites: Sequence[RewriteResult]) -> None:
-    """Refuse early what the log would refuse: ids are reserved and indices built before it is asked."""
+    """Refuse early what the log would refuse: ids are reserved and indices built before it is called."""
     newest = load_manifest(snapshot.store)
     living = {fragment.id for fragment in newest.fragments}
     gone = sorted({old.id for result in rewrites for old in result.original_fragments} - living)

@@ -123,7 +123,7 @@ class VectorVerbs:
     ) -> IndexMetadata:
         """Write one segment over some fragments with a trained model; published by nobody until it is committed.
 
-        `attempt` marks the segment's files, so that an aborted attempt's can be told and removed.
+        `attempt` marks the segment's files, so that an aborted attempt's can be identified and removed.
         """
         from lance_core.dataset.indexing.vector_build import VectorRequest, build_vector_segment
 

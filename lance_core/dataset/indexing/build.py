@@ -50,7 +50,7 @@ class IndexRequest:
 def parse_index_request(
     schema: Schema, column: str, index_type: str, name: str | None, parameters: Mapping[str, Any]
 ) -> IndexRequest:
-    """Check what a user asked for. Raises InputError: no such column, kind, option, or a type the kind cannot index."""
+    """Check the user's arguments. Raises InputError: no such column, kind, option, or a type the kind cannot index."""
     kind = kind_by_name(index_type) if isinstance(index_type, str) else None
     if kind is None:
         known = ", ".join(kind.name for kind in KINDS)

@@ -101,7 +101,7 @@ def _size(index: IndexMetadata) -> int | None:
 
 
 def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Figures about one index: what it covers, what it does not, and what its kind tells of each segment."""
+    """Figures about one index: what it covers, what it does not, and the statistics of each segment by its kind."""
     segments = tuple(with_details(snapshot, index) for index in segments_named(snapshot, name))
     rows = FragmentList.of(snapshot.manifest.fragments).rows_by_id
     covered = [{fragment for fragment in index.fragment_bitmap or () if fragment in rows} for index in segments]

@@ -110,7 +110,7 @@ def reuse_details(snapshot: Snapshot) -> ReuseDetails | None:
 
 
 def moves_of(snapshot: Snapshot) -> Moves | None:
-    """Where rows went; None when nobody can tell. Raises CorruptFileError."""
+    """Where rows went; None if it is unknown. Raises CorruptFileError."""
     kept = snapshot.remember("moves", dict[str, Moves | None])
     if "all" not in kept:
         details = reuse_details(snapshot)

@@ -74,7 +74,7 @@ def parse_vector_request(
     pq_codebook: Any = None,
     **parameters: Any,
 ) -> VectorRequest:
-    """Check what a user asked for. Raises InputError; TypeError for an option nobody knows."""
+    """Check the user's arguments. Raises InputError; TypeError for an option nobody knows."""
     element, dimension = vector_type(snapshot.manifest.schema, column)
     centroids = None if ivf_centroids is None else _numbers(ivf_centroids, "ivf_centroids")
     codebook = None if pq_codebook is None else _numbers(pq_codebook, "pq_codebook")

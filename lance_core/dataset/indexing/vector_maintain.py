@@ -75,7 +75,7 @@ def rebuild_vectors(
 
 
 def _parameters_of(index: IndexMetadata) -> VectorParameters:
-    """What the manifest tells of an index whose files cannot be read."""
+    """The manifest's description of an index whose files cannot be read."""
     details = decode_details(index.details) if index.details is not None else None
     assert isinstance(details, VectorDetails)
     quantizer = details.quantizer

@@ -241,7 +241,7 @@ def search_segment(
 
 
 def vector_statistics(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
-    """What a segment tells of itself; nothing when it is of a version this release does not read."""
+    """The description of a segment; nothing when it is of a version this release does not read."""
     return {} if _unusable(index, deferred=False) else open_vector_segment(snapshot, index, DEFAULT_POLICY).statistics()
 
 

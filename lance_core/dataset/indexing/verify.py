@@ -163,7 +163,7 @@ def _tell(index: IndexMetadata, seconds: float) -> None:
 def warn_skipped(snapshot: Snapshot, index: IndexMetadata, error: Exception, trust: IndexPolicy) -> None:
     """Warn that a segment cannot be searched; CorruptFileError when strict. The warning is the caller's caller's.
 
-    A layout that is not known here is no damage: a log line tells of it.
+    A layout that is not known here is no damage: it is only logged.
     """
     if trust.strict:
         raise CorruptFileError(

@@ -163,7 +163,7 @@ def rewrite_group(
 
 
 def target_version(snapshot: Snapshot, options: CompactionOptions) -> FileVersion:
-    """The version files are written in: the table's own, or the one asked for. InputError across the legacy format."""
+    """The version of new files: that of the table, or the requested one. InputError across the legacy format."""
     own = snapshot.manifest.file_version
     if options.data_storage_version is None:
         return own

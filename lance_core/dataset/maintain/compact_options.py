@@ -87,7 +87,7 @@ CompactionChoice = Mapping[str, Any] | CompactionOptions | None
 
 
 def choose_options(given: CompactionChoice, config: Mapping[str, str]) -> CompactionOptions:
-    """What a caller asked for (None counts as not asked), else what the table's configuration says, else the defaults.
+    """The caller's options (None counts as absent), else what the table's configuration says, else the defaults.
 
     Raises InputError for a name nobody knows, and for values that make no sense.
     """

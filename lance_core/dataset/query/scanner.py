@@ -79,7 +79,7 @@ def ordered_table(snapshot: Snapshot, request: ScanRequest) -> pa.Table:
 
 
 def blob_frame(snapshot: Snapshot, request: ScanRequest, blob_mode: str, **kwargs: Any) -> Any:
-    """A scan's result as a pandas frame with blobs the way asked for. InputError for a way there is not."""
+    """A scan's result as a pandas frame with blobs in the requested form. InputError for an unknown form."""
     if blob_mode not in BLOB_MODES:
         raise InputError(f"unknown blob_mode {blob_mode!r}", cure=f"Use one of {', '.join(BLOB_MODES)}.")
     plain = replace(request, blob_handling=BLOB_MODES[blob_mode], scan_stats_callback=None)

@@ -27,7 +27,7 @@ from lance_core.format.index_details import Metric
 from lance_core.index.vector.distances import distances, smallest, working_type
 
 BATCH_BYTES = 16 << 20
-"""Vectors looked at in one go."""
+"""Vectors compared at once."""
 
 
 def vector_plan(snapshot: Snapshot, column: str, fragments: Sequence[Fragment], filter: Expr | None = None) -> ScanPlan:

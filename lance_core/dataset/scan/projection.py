@@ -104,7 +104,7 @@ def plan_projection(
 
 
 def _named(schema: Schema, columns: Columns, score: str | None) -> Schema:
-    """The part of the schema that a list of names speaks of; all of it otherwise."""
+    """The part of the schema that a list of names refers to; all of it otherwise."""
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
         return schema
     stored = (name for name in columns if schema.has_column(name) or (name not in SYSTEM_COLUMNS and name != score))

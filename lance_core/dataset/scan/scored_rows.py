@@ -41,7 +41,7 @@ class SearchOptions:
 
 
 class RowSearch(Protocol):
-    """A scan whose rows a search picks: what `LanceScanner` hands over to."""
+    """A scan whose rows a search picks: used by `LanceScanner`."""
 
     @property
     def schema(self) -> pa.Schema:

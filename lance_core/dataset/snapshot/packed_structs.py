@@ -2,7 +2,7 @@
 
 ::
 
-    the table  p struct (packed)  x, y        file  p in one column      asked for: p.y
+    the table  p struct (packed)  x, y        file  p in one column      requested: p.y
     -> read p with x and y, as the file's own schema lists them; p.x is dropped afterwards
 
 A field that the file packed and the table no longer has is read too, under a name that nobody asks for.

@@ -107,7 +107,7 @@ def _lookup(ordered: Any, *, first_page: int) -> pa.Table:
 
 
 class BTree:
-    """An open B-tree: the table of pages is in memory, pages are read when asked for."""
+    """An open B-tree: the table of pages is in memory, pages are read on request."""
 
     streams: ClassVar[bool] = False
 

@@ -134,7 +134,7 @@ def _parts_of(texts: Any) -> Iterator[tuple[int, int]]:
 
 
 class NGram:
-    """An open n-gram index: tokens are in memory, posting lists are read when asked for."""
+    """An open n-gram index: tokens are in memory, posting lists are read on request."""
 
     streams: ClassVar[bool] = False
 

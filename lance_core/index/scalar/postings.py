@@ -125,7 +125,7 @@ def key_starts(ordered: Any) -> Any:
 
 
 class Postings:
-    """The open file: keys are in memory, sets are read when asked for."""
+    """The open file: keys are in memory, sets are read on request."""
 
     def __init__(self, folder: IndexFolder, path: tuple[str, ...]) -> None:
         self._folder = folder

@@ -50,7 +50,7 @@ def require_same_values(stored: Any, values: Any) -> None:
 
 
 class NullCheck:
-    """Of the rows handed in, a stored set (None: there is none) must hold those that are null and no others."""
+    """Of the given rows, a stored set (None: there is none) must hold those that are null and no others."""
 
     def __init__(self, stored: AddressSet | None) -> None:
         self._stored = stored

@@ -2,7 +2,7 @@
 
 ::
 
-    partition.list_of("run")     Posting(documents=[0, 7], counts=[1, 3])         places only when asked for
+    partition.list_of("run")     Posting(documents=[0, 7], counts=[1, 3])         places only on request
     partition.ids[documents]     row addresses, or stable row ids
 """
 

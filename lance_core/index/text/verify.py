@@ -6,7 +6,7 @@
     texts     row 7: "fox fox"                                       they agree
 
 Each document comes down to its length and its mark (see `marks`); those of the texts must be those of the lists. Documents
-of rows that are gone still count in scores; of those the lists must add up to the length that is told.
+of rows that are gone still count in scores; of those the lists must add up to the stored length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lance_core.wire.index import decode_details
 
 
 def require_documents(told: Told, texts: TextMarks, batches: Iterable[pa.RecordBatch]) -> None:
-    """Raises CorruptFileError unless each row (value, id) is one document of what is told, or none when it has no tokens."""
+    """Raises CorruptFileError unless each row (value, id) is one of the stored documents, or none when it has no tokens."""
     for batch in slices(batches):
         lengths, marks = texts.of(batch)
         ids = batch.column(ID).to_numpy()
@@ -55,7 +55,8 @@ def _places(ascending: Any, wanted: Any) -> tuple[Any, Any]:
 
 
 def require_options(params: TextParams, stored: bytes, details: IndexDetails | None) -> None:
-    """How texts are cut must be told by the index's file as by the manifest, which has all but a user's own stop words."""
+    """The tokenizer must be described alike by the index's file and by the manifest, which has all but a user's own stop
+    words."""
     told = decode_details(details) if details is not None else None
     if not isinstance(told, InvertedDetails) or told.base_tokenizer is None:
         return

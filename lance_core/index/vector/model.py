@@ -157,7 +157,7 @@ def _train_quantizer(
 def open_quantizer(
     told: Mapping[str, Any], buffer: bytes | None, metric: Metric, element: np.dtype[Any], *, where: str
 ) -> Quantizer:
-    """The quantizer that a storage file's metadata speaks of. Raises CorruptFileError."""
+    """The quantizer that a storage file's metadata refers to. Raises CorruptFileError."""
     facts = dict(told)
     if "nbits" in facts:
         return product.from_storage(facts, buffer or b"", metric, where=where)

@@ -137,7 +137,7 @@ class OpenVectorIndex:
     ) -> tuple[Ids, Floats]:
         """The nearest `k` rows that are allowed, not nearer than `low` and nearer than `high`.
 
-        More partitions than `min_probes` are looked into while rows lack.
+        More partitions than `min_probes` are probed while rows are missing.
         """
         if len(q) != self.centroids.shape[1]:
             raise InputError(f"the query vector has dimension {len(q)}, the index {self.centroids.shape[1]}")
@@ -224,7 +224,7 @@ class OpenVectorIndex:
         return out
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Every vector handed over is there once, with codes that stand for it. Raises CorruptFileError.
+        """Every given vector occurs once, with its codes. Raises CorruptFileError.
 
         The first time graphs are checked, too, before there is any batch in memory that is not there already.
         """

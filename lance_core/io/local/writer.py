@@ -74,7 +74,7 @@ class Syncs:
             self._pending.append(io_pool().submit(sync_folder, folder))
 
     def wait(self) -> None:
-        """Until all are on the disk. OSError when one could not be written: now, and whenever it is asked again."""
+        """Until all are on the disk. OSError when one could not be written: now, and on each later call."""
         with self._lock:
             for future in self._pending:
                 try:

@@ -3,7 +3,7 @@
 ::
 
     [default]                              aws_access_key_id=AK   -> access_key_id=AK, region of ~/.aws/config
-    [work] sso_session, role_arn, …        -> botocore signs in, and is asked again before the keys expire
+    [work] sso_session, role_arn, …        -> botocore signs in, and is called again before the keys expire
 
 A machine without such files, or whose environment names keys, a web identity or a container, is left to obstore's own chain.
 """
@@ -92,7 +92,7 @@ def _through_botocore(name: str | None) -> Callable[[], Any]:
         raise InputError(f"AWS profile {name or 'default'!r} has no credentials")
 
     def provide() -> Mapping[str, Any]:
-        # botocore renews what is about to expire whenever it is asked.
+        # botocore renews expiring credentials on each call.
         keys = credentials.get_frozen_credentials()
         return {
             "access_key_id": keys.access_key,

@@ -6,7 +6,7 @@
     gs   google_service_account=/sa.json           -> service_account=/sa.json
     az   azure_storage_connection_string=…         -> account_name, account_key, endpoint
 
-An option that obstore cannot be told raises `Unmappable`; the caller then uses fsspec, or raises it.
+An option that obstore does not support raises `Unmappable`; the caller then uses fsspec, or raises it.
 """
 
 from __future__ import annotations

@@ -65,6 +65,6 @@ class ObjectWriter:
 
 
 def _give_up(upload: Any) -> None:
-    # Leaving the block by an error is how a writer of obstore is told to end its upload without an object.
+    # Leaving the block by an error is how a writer of obstore is made to end its upload without an object.
     with contextlib.suppress(Exception):
         upload.__exit__(StoreError, StoreError("given up"), None)

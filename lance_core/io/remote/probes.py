@@ -35,7 +35,7 @@ class Probes:
         return found
 
     def remembered(self, place: tuple[str, ...], find_out: Callable[[], str | None]) -> str | None:
-        """What was found out about a place in words, asked for once; None is not remembered."""
+        """What was found out about a place as text, determined once; None is not cached."""
         found = self._texts.get(place)
         if found is None:
             found = find_out()

@@ -351,7 +351,7 @@ def _bucket(backend: _Backend, scheme: str, netloc: str, arguments: dict[str, An
 
 
 def _name_node(scheme: str, netloc: str) -> dict[str, Any]:
-    """Who is asked: the host of the uri, else the one that Hadoop's own configuration names."""
+    """The server: the host of the uri, else the one that Hadoop's own configuration names."""
     try:
         parts = urlsplit(f"//{netloc}")
         host, port, user = parts.hostname, parts.port, parts.username

@@ -2,7 +2,7 @@
 
 ::
 
-    identities ["5d2c…", "77ab…"]  ->  the attempts that count for them, and what their own specs asked for:
+    identities ["5d2c…", "77ab…"]  ->  the attempts that count for them, and what their own specs request:
                                        if_moved of an overwrite, storage version and row ids of a table to be created
 
 Errors keep their kind: `retryable` on the class says whether the same commit may simply be made again.
@@ -152,7 +152,7 @@ def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
 
 
 def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
-    """Nobody asked for this identity by its name, so a record that must not be run is not in the others' way."""
+    """This identity was not requested by name, so a record that must not be run is not in the others' way."""
     if item.ref.operation != _INTERRUPTED or can_reexecute(spec, item.ref.identity, item.spec):
         return True
     log.warning("a commit died while it was about to re-execute %s; clear its staging task", item.ref.identity)

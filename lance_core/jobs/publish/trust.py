@@ -17,7 +17,7 @@ _MAX_DEPTH = 16
 
 
 def is_plain(record: Mapping[str, Any]) -> bool:
-    """Whether a spec names no callable, no engine's query, no path, and no reference to a variable or a file."""
+    """Whether a spec has no callable, no engine's query, no path, and no reference to a variable or a file."""
     allowed = _PLAIN.get(str(record.get("kind")))
     return allowed is not None and allowed(record) and not has_references(record)
 

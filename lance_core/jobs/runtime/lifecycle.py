@@ -76,7 +76,7 @@ def work_of(spec: JobSpec) -> dict[str, Any]:
 
 
 def find_done(store: Store, spec: JobSpec) -> Done | None:
-    """Whether this spec's identity has landed or is staged and whole. CommitStateUnknownError when nobody can tell.
+    """Whether this spec's identity has landed or is staged and whole. CommitStateUnknownError when it is unknown.
 
     IncompatibleConflictError when it landed with other work, or when its rows were restored away: see `landed_work`.
     """
@@ -211,7 +211,7 @@ def close_attempt(
     """
     with Ticker(_RENEW_SECONDS, lambda: _renew_quietly(store, attempt)):
         staged, notes = _close(store, attempt, results, conclude, properties, source, spooled)
-    # Only now: of 100,000 tasks this takes a while. What is left when the driver dies here goes with garbage collection.
+    # Only now: of 100,000 tasks this takes a while. What is left when the driver dies here is removed by garbage collection.
     clear_progress(store, attempt.attempt, notes)
     log.info(
         "staged %s: %d rows, %d fragments, %d bytes",

@@ -56,7 +56,7 @@ class ProgressReport:
         self.update(0, 0, 0, now=True)
 
     def finish(self, rows: int, fragments: int, size: int) -> None:
-        """Leave the last numbers behind. The report before goes with all others, when the attempt is over."""
+        """Leave the last numbers behind. The previous report is removed with all others, when the attempt ends."""
         self._last = None
         self.update(rows, fragments, size, now=True)
 

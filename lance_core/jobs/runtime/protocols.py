@@ -135,7 +135,7 @@ class StagedOperation:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """More tasks of a plan, run after its main ones. Their results must be told apart by their partition numbers.
+    """More tasks of a plan, run after its main ones. Their results must be distinguished by their partition numbers.
 
     `make` gets the results so far; it returns where the tasks come from and what they do, or None for nothing to do.
     """
@@ -160,7 +160,8 @@ JobResult = StagedTransaction | CommitResult | Report
 
 @dataclass(frozen=True)
 class Plan:
-    """What a job decided, bound to the version it looked at. `make_work` gets the attempt, whose id every file name has.
+    """What a job decided, bound to the version it was planned on. `make_work` gets the attempt, whose id every file name
+    has.
 
     `spools`: the main tasks only put the source's rows aside for the passes behind them; their files go before anything is
     staged, and their counts are compared with the source's alone.

@@ -1,6 +1,6 @@
 """Turns a source's batches into batches of the table's schema: vectors, units, widths and nullability restored.
 
-Spark and file readers know fewer types than a table; what they hand over is put back::
+Spark and file readers know fewer types than a table; their output is converted back::
 
     source  id: int64, vector: list<double>            table  id: int32 not null, vector: fixed_size_list<float>[4]
     batch   1, [0.5, 1, 1.5, 2]                   ->   1, [0.5, 1, 1.5, 2]

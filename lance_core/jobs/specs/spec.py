@@ -197,7 +197,7 @@ class CommitSpec(JobSpec):
 
     `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Anyone who may write to
     the table may change the record of a spec, so a record is run only when its digest is this one. Without a digest only
-    work that names no callable, no query, no path and no reference is staged again.
+    work without a callable, query, path or reference is staged again.
     """
 
     kind: ClassVar[str] = "commit"

@@ -50,7 +50,7 @@ class Columns:
     source_on: str | None = None
 
     def on_table(self, snapshot: Snapshot, rows: pa.Table | None) -> NewColumns:
-        """Fields and computation for a version. FilterError, InputError when they do not go with its columns."""
+        """Fields and computation for a version. FilterError, InputError when they cannot be combined with its columns."""
         if rows is not None:
             return joined_columns(snapshot.arrow_schema, rows, self.on, self.source_on)
         if self.function is None:

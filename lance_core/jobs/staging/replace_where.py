@@ -3,7 +3,7 @@
 ::
 
     main pass     the source's rows, each of which must satisfy the predicate   -> new fragments
-    second pass   the table's fragments, looked through for rows that match     -> deletion files
+    second pass   the table's fragments, searched for matching rows     -> deletion files
     together      one Update; a reader sees the old day or the new one, never a gap
 
 Run it again and nothing changes. A commit of other days in the meantime does not matter.

@@ -77,7 +77,7 @@ def _kind(entry: StoreEntry, newest: frozenset[str], older: frozenset[str], atte
 def _collectable(
     store: Store, keep_seconds: float, keep_versions: int, storage_options: Mapping[str, str] | None
 ) -> int | None:
-    """Bytes that a cleanup by the service levels would free; None when nobody can tell."""
+    """Bytes that a cleanup by the service levels would free; None if it is unknown."""
 
     try:
         plan = plan_cleanup(

@@ -5,7 +5,7 @@
     row 1,500, chunks of 1,024 values    chunk 1, value 476
     chunk    04 00 | def bytes | value bytes | pad | def | values          -> Leaf of one row
 
-What is in the chunk is checked as in `chunks.read_headers`; what other rows of it say is not looked at.
+What is in the chunk is checked as in `chunks.read_headers`; what other rows of it say is not checked.
 """
 
 from __future__ import annotations

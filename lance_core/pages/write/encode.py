@@ -5,7 +5,7 @@
     nothing but nulls, or nothing visible      constant page without a value
     one value everywhere (2.2)                 constant page
     few distinct values                        mini-block with a dictionary
-    widest value >= 256 bytes, or asked for    full-zip
+    widest value >= 256 bytes, or requested   full-zip
     else                                       mini-block; full-zip when a chunk's levels would not fit their words
 
 Levels of a page with lists stay below 16 KiB of packed bits, as the official writer keeps them: the counts in a chunk

@@ -1,7 +1,7 @@
 """Writing mini-block pages: values in chunks, each with its share of the levels. The bytes are drawn in `chunks`.
 
 A chunk's levels are those from its first value to just before the next chunk's; entries that own no slot go with what
-follows them, and what trails the last value goes with the last chunk.
+follows them, and what trails the last value belongs to the last chunk.
 """
 
 from __future__ import annotations

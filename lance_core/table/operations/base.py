@@ -21,7 +21,7 @@ class Operation(Protocol):
         """Which parts of the table it changes."""
 
     def apply(self, draft: ManifestDraft) -> None:
-        """Change the draft. Raises InputError when the table does not have what the operation speaks of."""
+        """Change the draft. Raises InputError when the table does not have what the operation refers to."""
 
 
 @dataclass(frozen=True, slots=True)

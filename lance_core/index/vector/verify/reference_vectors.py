@@ -1,4 +1,4 @@
-"""Vectors handed over to be compared with an index, as they are in the batches: found by row id, gathered a few at a time.
+"""Vectors passed in to be compared with an index, as they are in the batches: found by row id, gathered a few at a time.
 
 ::
 

@@ -5,7 +5,7 @@
     row 7 is in partition 2 with the codes [3, 250, 17]       coded again: [3, 250, 18], which is as near: they agree
     rows 0 to 9999 are passed over, then 10000 to 19999       each time the whole index is read, some partitions at a time
 
-Held at once are the vectors handed over, ids and notes of them, and one stretch of the index.
+Held at once are the given vectors, ids and notes of them, and one stretch of the index.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NEAR_WORK = 4e11
 def require_agreement(
     metric: Metric, quantizer: Quantizer, centroids: Floats, parts: Iterable[Codes], batches: Iterable[pa.RecordBatch]
 ) -> None:
-    """Raises CorruptFileError unless the codes of the vectors handed over (value, id) are in the partitions, each once."""
+    """Raises CorruptFileError unless the codes of the given vectors (value, id) are in the partitions, each once."""
     handed = ReferenceVectors(batches, metric)
     if handed.num_rows:
         _Comparison(metric, quantizer, centroids, handed).run(parts)
