@@ -84,7 +84,7 @@ REFUSED = {
     "nulls of an empty struct": ("2.2", some("struct"), "nulls would be lost"),
     "nulls of an empty struct in 2.0": ("2.0", some("struct"), "2.0 files cannot hold"),
     "nulls of a packed struct in 2.0": ("2.0", Shape("struct", (INT,), nulls=1.0, metadata=PACKED), "2.0 files cannot hold"),
-    "a packed empty struct": ("2.2", Shape("struct", metadata=PACKED), "reads as null"),
+    "a packed empty struct": ("2.2", Shape("struct", metadata=PACKED), "read as null"),
     "lists of structs in fixed lists": ("2.2", fixed(Shape("struct", (Shape("list", (INT,)),)), 2), "nested"),
     "fixed lists of structs in lists": ("2.2", Shape("list", (fixed(Shape("struct", (INT,)), 2),)), "nested"),
     "fixed lists of structs beside others": ("2.2", Shape("struct", (fixed(Shape("struct", (INT,)), 2), INT)), "beside"),

@@ -170,7 +170,7 @@ class KilledRuns:
             settle_by_looking(CASE, uri)
         else:
             # Another library removed the history between staging and commit: the staging task is to be cleared as well.
-            assert "cannot be read any more" in logs, kill
+            assert "can no longer be read" in logs, kill
             self.figures.staged_again.append(kill.name)
 
     def _clear_a_failure_of_airflow(self, kill: Kill) -> None:

@@ -82,7 +82,7 @@ def test_spark_evaluates_and_the_commit_fills_in(spark: Any, uri: str) -> None:
         ({"a": "nope + 1"}, "Spark rejected the expressions of a: .*nope"),
         ({"a": "id +"}, "Spark rejected the expressions of a"),
         ({"a": "explode(array(1, 2))"}, "more rows than they received"),
-        ({"a": "sum(id)"}, "Spark refuses"),
+        ({"a": "sum(id)"}, "Spark rejected"),
     ],
 )
 def test_what_spark_or_we_refuse(spark: Any, uri: str, columns: dict[str, str], message: str) -> None:
