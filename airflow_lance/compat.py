@@ -85,7 +85,7 @@ def configured(name: str) -> str:
 
 
 def api_base_url() -> str:
-    """Where the API server says that it is: `[api] base_url`; empty when nobody said so."""
+    """The address of the API server: `[api] base_url`; empty if not configured."""
     return str(_conf().get("api", "base_url", fallback="") or "")
 
 

@@ -37,7 +37,7 @@ class Touched:
 
 
 def is_wanted() -> bool:
-    """Whether somebody listens: Airflow's openlineage provider is installed."""
+    """Whether Airflow's openlineage provider is installed."""
     try:
         import_module("airflow.providers.openlineage.extractors.base")
     except ImportError:
@@ -48,7 +48,7 @@ def is_wanted() -> bool:
 def described(item: Touched, *, options: Mapping[str, Any], task: Any = None) -> Touched:
     """The table with the columns of its version, and where the task's arguments say that they come from.
 
-    Lineage is no reason for a task to fail: what cannot be found out is left out, and the log says so.
+    Lineage never fails a task: unknown facts are omitted and logged.
     """
     if not is_wanted():
         return item

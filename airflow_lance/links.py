@@ -10,7 +10,7 @@ from airflow_lance.compat import BaseOperatorLink, api_base_url
 
 
 def table_id(conn_id: str, uri: str) -> str:
-    """Return the id of a table, as it stands in links to its page."""
+    """Return the id of a table in links to its page."""
     return hashlib.sha256(f"{conn_id}\n{uri.rstrip('/')}".encode()).hexdigest()[:16]
 
 

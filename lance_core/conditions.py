@@ -72,7 +72,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Something to wait for. Subclasses say when it is met and explain themselves to a person."""
+    """A condition. Subclasses decide when it is met and describe its state."""
 
     kind: ClassVar[str] = ""
 

@@ -101,7 +101,7 @@ class CommitError(LanceError):
 
 
 class CommitConflictError(CommitError, OSError):
-    """Another commit came first and this one was not made; its kind says whether planning again helps."""
+    """Another commit landed first and this one did not; the subclass decides whether planning again can help."""
 
 
 class RetryableConflictError(CommitConflictError):
@@ -129,7 +129,7 @@ class StoreError(LanceError, OSError):
 
 
 class AlreadyExistsError(StoreError, FileExistsError, ValueError):
-    """`put_if_absent` found something at the path: somebody else won."""
+    """`put_if_absent` found an existing object: another writer was first."""
 
     retryable = False
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def default_execution() -> Any:
-    """What the deployment says, else spark-submit."""
+    """The deployment's setting, else spark-submit."""
     return configured("default_execution") or "spark-submit"
 
 
@@ -32,7 +32,7 @@ def whole(value: int | str | None) -> Any:
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that were given, for the spec's own defaults to stand for the rest."""
+    """The fields that were given, so that the spec's defaults apply to the rest."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -51,12 +51,12 @@ def former_identities_of(context: Context, *, uri: str, key: str = "", idempoten
 
 
 def with_asker(spec: JobSpec, context: Context, *, retries: int | None = 0) -> JobSpec:
-    """The spec with who asks for it. The table's history keeps it."""
+    """The spec with the requesting task. The table's history keeps it."""
     return replace(spec, asked=asker_of(context, retries=retries))
 
 
 def asker_of(context: Context, *, retries: int | None = 0) -> dict[str, Any]:
-    """Who asks: dag, run, task, map index, try, host, log, clear."""
+    """The requesting task: dag, run, task, map index, try, host, log, clear."""
     ti = context["ti"]
     asked = {
         **_instance(context),

@@ -37,7 +37,7 @@ def commits_later(task: Any) -> bool:
 
 
 def has_commit_after(task: Any) -> bool:
-    """Whether a commit task comes after a task in its DAG."""
+    """Whether a commit task is downstream of a task in its DAG."""
     return any(getattr(operator_class(other), "commits_others", False) for other in task.get_flat_relatives(upstream=False))
 
 

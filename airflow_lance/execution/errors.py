@@ -33,7 +33,7 @@ _NEEDED = frozenset(
 
 @contextmanager
 def as_airflow_errors(uri: str = "", *, on_missing: OnMissing = "fail") -> Iterator[None]:
-    """Run library calls inside; errors that a retry cannot mend leave as AirflowFailException."""
+    """Run library calls inside; errors that a retry cannot fix are raised as AirflowFailException."""
     try:
         yield
     except SourceMissingError as error:

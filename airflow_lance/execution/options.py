@@ -73,7 +73,7 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def private_file(name: str, *, folder: str | None = None) -> Iterator[Path]:
-    """An empty file that only this user can read, in a folder of its own (below `folder` if given), removed afterwards."""
+    """An empty file that only this user can read, in a separate folder (below `folder` if given), removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="lance-", dir=folder) as place:
         path = Path(place) / name
         path.touch(mode=0o600)

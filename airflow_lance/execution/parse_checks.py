@@ -16,7 +16,7 @@ _NAMES_OF_FUNCTIONS = ("callable", "function")
 
 
 def check_arguments(task: Any) -> None:
-    """Make the spec of a task with a stand-in for each template. InputError names the argument that is wrong."""
+    """Make the spec of a task with a placeholder for each template. InputError names the wrong argument."""
     if any(_is_late(getattr(task, name, None)) for name in task.template_fields):
         return
     stand_in = copy.copy(task)

@@ -52,7 +52,7 @@ def publish(
 
 
 def event_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What the asset event of a publication says."""
+    """The content of the asset event of a publication."""
     return {
         **{name: value for name, value in result.items() if name not in ("seconds", "conflicts_rebased", "re_executed")},
         "transaction_uuids": list(result["identities"]),

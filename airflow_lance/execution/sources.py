@@ -35,7 +35,7 @@ _SUFFIXES: Mapping[str, Mapping[str, Any]] = {
 
 
 def plain_source(source: Any) -> dict[str, Any]:
-    """A source as plain data, without the fields that say nothing. InputError for what is no source."""
+    """A source as plain data, without empty fields. InputError for an invalid source."""
     if isinstance(source, Mapping):
         return _with_text_paths(source)
     if is_dataclass(source) and not isinstance(source, type):
@@ -66,7 +66,7 @@ def _of_paths(paths: Sequence[Any]) -> dict[str, Any]:
 
 
 def path_text(path: Any) -> str:
-    """A path as text: of a text, a `Path`, or an `ObjectStoragePath` without a connection of its own."""
+    """A path as text: of a text, a `Path`, or an `ObjectStoragePath` without its own connection."""
     if _is_object_path(path):
         if getattr(path, "conn_id", None):
             raise InputError(

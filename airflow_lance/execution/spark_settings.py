@@ -66,12 +66,12 @@ class SparkSettings:
 
     @property
     def binary(self) -> str:
-        """The name of the program that submits, as the arguments or else the connection say."""
+        """The name of the program that submits, from the arguments, else from the connection."""
         return str(self.arguments.get("spark_binary") or self._connection.extra_dejson.get("spark-binary") or "spark-submit")
 
     @cached_property
     def deploy_mode(self) -> str:
-        """client or cluster, as the arguments or else the connection say."""
+        """client or cluster, from the arguments, else from the connection."""
         return str(self.arguments.get("deploy_mode") or self._connection.extra_dejson.get("deploy-mode") or "client")
 
     @cached_property

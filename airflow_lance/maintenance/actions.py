@@ -25,7 +25,7 @@ from airflow_lance.maintenance.action_arguments import check_arguments
 
 
 class LanceActionOperator(BaseOperator):
-    """Do what the run's configuration asks for.
+    """Run the action of the run's configuration.
 
     :param lance_conn_ids: the connections whose tables may be named.
     """
@@ -37,7 +37,7 @@ class LanceActionOperator(BaseOperator):
         self.lance_conn_ids = list(lance_conn_ids)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return what was done. AirflowFailException for a configuration that asks for anything else."""
+        """Return what was done. AirflowFailException for any other configuration."""
         from airflow_lance.execution.arguments import asker_of, identity_of
         from lance_core.jobs.specs.secret import reveal_all
         from lance_core.maintenance.actions import act

@@ -79,7 +79,8 @@ class LanceMaintenancePlanOperator(_PolicyOperator):
         self.tables = None if tables is None else list(tables)
 
     def execute(self, context: Context) -> list[list[dict[str, Any]]]:
-        """Return the steps, a list for each table; XComs `alarms` and `cost` beside it. Evidence says what is not done."""
+        """Return the steps, a list for each table; XComs `alarms` and `cost` beside it. The evidence has the steps that are
+        not done."""
         from lance_core.maintenance.api import note_skipped, plan_now
 
         with as_airflow_errors("maintenance"):

@@ -47,7 +47,7 @@ _EXECUTIONS: tuple[str, ...] = ("spark-submit", "spark-connect", "local")
 
 
 class LanceStageOperator(LanceTableOperator):
-    """Base of the operators that stage work. Subclasses say what the job is (`make_spec`).
+    """Base of the operators that stage work. Subclasses define the job (`make_spec`).
 
     :param commit: who publishes the work: "now", this task, right after it was staged; "later", a commit task of the same
         DAG; "elsewhere", another DAG or the command line. None is "later" inside a `LanceTransaction` and where a
@@ -161,7 +161,7 @@ class LanceStageOperator(LanceTableOperator):
         """The job's description, without storage options. InputError when an argument is wrong."""
 
     def resolve_template_files(self) -> None:
-        """Airflow calls this once the DAG is complete: the moment to check the arguments, and that somebody commits."""
+        """Airflow calls this once the DAG is complete: the time to check the arguments, and that a task commits."""
         super().resolve_template_files()
         check_arguments(self)
         self.require_committer()
@@ -177,7 +177,7 @@ class LanceStageOperator(LanceTableOperator):
             )
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Stage the work once, however often this task is tried, and publish it unless somebody else does."""
+        """Stage the work once, however often this task is tried, and publish it unless another task does."""
         from airflow_lance.execution.callables import check_callables
 
         with as_airflow_errors(self.uri, on_missing=self.on_missing):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LanceBranchOperator(LanceVerbOperator):
-    """Create or delete a branch, once however often the task is tried. The result has the branch's own uri, which other
+    """Create or delete a branch at most once per task instance. The result has the branch's own uri, which other
     operators take like a table's. Arguments of `LanceVerbOperator`, and
 
     :param branch: the name. (templated)

@@ -17,7 +17,7 @@ class LanceBuildIndexOperator(LanceStageOperator):
     :param column: the column to index. (templated)
     :param index_type: "BTREE", "BITMAP", "ZONEMAP", ... (templated)
     :param index_name: the index's name; None is `{column}_idx`. (templated)
-    :param replace: take the place of an index of that name, else one that is there is an error.
+    :param replace: replace an index of that name, else one that is there is an error.
     :param parameters: what that kind of index takes. (templated)
     :param rows_per_segment: one segment, and one task, for fragments with about so many rows; None makes one segment of
         all. (templated)

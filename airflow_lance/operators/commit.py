@@ -29,8 +29,8 @@ class LanceCommitOperator(LanceTableOperator):
     """Commit staged transactions of one table.
 
     :param staged: the XComs of staging tasks: one, a list, or the list that a mapped task gives; None entries (skipped
-        tasks) are left out. (templated)
-    :param uri: the table; may be left out, because the staged references name it. (templated)
+        tasks) are ignored. (templated)
+    :param uri: the table; may be omitted, because the staged references contain it. (templated)
     :param max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
     :param gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
         `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},

@@ -15,7 +15,7 @@ class LanceCreateTableOperator(LanceVerbOperator):
     """Create an empty table of a schema. Arguments of `LanceVerbOperator`, and
 
     :param schema: the columns as Spark DDL, such as `"id BIGINT, name STRING"`. (templated)
-    :param if_exists: what to do when a table is there already.
+    :param if_exists: what to do if the table already exists.
     :param data_storage_version: the file version; None is the default.
     :param enable_stable_row_ids: keep row ids stable when rows move.
     """

@@ -15,11 +15,11 @@ from airflow_lance.sensors.partitions import check_range, partitions_present
 
 
 class LanceMissingPartitionsOperator(LanceTableOperator):
-    """The result is the list of missing keys, in order; nothing is changed. A table that is not there lacks all of them.
+    """The result is the list of missing keys, in order; nothing is changed. A table that does not exist has none of them.
 
     Arguments of `LanceTableOperator`, and
 
-    :param column: the column that says which partition a row belongs to. (templated)
+    :param column: the partition column. (templated)
     :param keys: the keys to look for; or `start` and `end`. (templated)
     :param start: the first date or time of a range. (templated)
     :param end: the last one, included. (templated)

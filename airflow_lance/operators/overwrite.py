@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class LanceOverwriteOperator(LanceWriteOperator):
     """Stage an overwrite. Arguments of `LanceWriteOperator`, and
 
-    :param if_moved: what the commit does when the table got newer versions since this was planned: "fail" (nobody's rows
+    :param if_moved: what the commit does when the table got newer versions since this was planned: "fail" (no rows
         are replaced unseen), or "overwrite".
     """
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class LanceRestoreOperator(LanceVerbOperator):
-    """Restore a version, once however often the task is tried or cleared. Arguments of `LanceVerbOperator`, and
+    """Restore a version at most once per task instance, also after retries and clears. Arguments of `LanceVerbOperator`, and
 
     :param version: the version to restore; this or `tag`. (templated)
     :param tag: the tag whose version to restore. (templated)
-    :param expected_version: the newest version that may be overruled; None is the newest when the task runs. (templated)
+    :param expected_version: the newest version that may be undone; None is the newest when the task runs. (templated)
     :param if_moved: what to do when the table has newer versions than that: "fail" (nobody's commit is overruled unseen), or
         "overwrite".
     """

@@ -27,7 +27,7 @@ class LanceTransaction(TaskGroup):
     """A task group with a commit at its end.
 
     :param group_id: the group's id.
-    :param uri: the table; may be left out, because the staged references name it.
+    :param uri: the table; may be omitted, because the staged references contain it.
     :param lance_conn_id: the `lance` connection; by default the one that the staging tasks inside share.
     :param storage_options: as for an operator; by default those that the staging tasks inside share.
     :param pool: the one-slot pool that is the table's commit pool (`airflow_lance.pools.pool_of` has the conventional name).

@@ -27,7 +27,7 @@ __all__ = ["LanceVerbOperator", "given", "whole"]
 
 
 class LanceVerbOperator(LanceTableOperator):
-    """Base of the operators that take effect at once, in the worker's process. Subclasses say what is to be done.
+    """Base of the operators that take effect at once, in the worker's process. Subclasses define the action.
 
     Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event
     gets the table's uri, and its version where the work tells it.

@@ -18,7 +18,8 @@ class LanceWriteOperator(LanceStageOperator):
 
     :param source: where the rows come from (templated), one of
 
-        - a path, or a list of paths, of files whose suffix says the format (`.parquet`, `.csv`, `.json`, `.orc`, `.arrow`);
+        - a path, or a list of paths, of files whose suffix determines the format (`.parquet`, `.csv`, `.json`, `.orc`,
+        `.arrow`);
         - `{"format": "csv", "paths": [...], "options": {"header": "true"}, "schema": "id BIGINT, ..."}`: any format of
           `spark.read`, with Spark's option names;
         - `{"sql": "SELECT ... FROM raw", "views": {"raw": {"format": ...}}}`: a query over such sources;

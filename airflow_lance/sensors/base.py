@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LanceSensor(BaseSensorOperator):
-    """Base of the sensors; a subclass says what it waits for (`make_condition`).
+    """Base of the sensors; a subclass defines the condition (`make_condition`).
 
     :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
     :param lance_conn_id: the `lance` connection. (templated)
@@ -102,7 +102,7 @@ class LanceSensor(BaseSensorOperator):
         return None if self._facts is None else self._facts.to_dict()
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The triggerer has seen the condition met, or something that waiting does not mend."""
+        """The triggerer has seen the condition met, or an error that waiting cannot fix."""
         if "error" in event:
             raise AirflowFailException(str(event["error"]))
         facts: dict[str, Any] = dict(event["facts"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class LancePartitionsSensor(LanceSensor):
     """Arguments of `LanceSensor`, and
 
-    :param column: the column that says which partition a row belongs to. (templated)
+    :param column: the partition column. (templated)
     :param keys: the keys to wait for; or `start` and `end`. (templated)
     :param start: the first date or time of a range. (templated)
     :param end: the last one, included. (templated)

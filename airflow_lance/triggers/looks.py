@@ -56,7 +56,7 @@ class Looks:
         self._waiting: dict[Future[Any], int] = {}
 
     async def look(self, store: str, question: str, action: Callable[[], T], *, seconds: float = LOOK_SECONDS) -> T:
-        """The answer of `action`, or that of somebody who asks the same at this moment. StoreError after `seconds`."""
+        """The result of `action`, shared with concurrent equal requests. StoreError after `seconds`."""
         future: Future[T] = self._submit(store, question, action)
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), seconds)
@@ -129,5 +129,5 @@ def question_of(kind: str, uri: str, lance_conn_id: str, options: Mapping[str, A
 
 
 def jittered(seconds: float) -> float:
-    """An interval a little shorter or longer, so that triggers which began together do not ask together for ever."""
+    """An interval a little shorter or longer, so that triggers which began together do not check together for ever."""
     return seconds * random.uniform(0.9, 1.1)

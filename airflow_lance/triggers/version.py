@@ -46,7 +46,7 @@ class Seen:
 
 
 def version_event(facts: TableFacts, *, since: int) -> dict[str, Any]:
-    """What the event says: the same names as the event of a commit, and all facts of the table."""
+    """The content of the event: the same names as the event of a commit, and all facts of the table."""
     return {
         "uri": facts.uri,
         "version": facts.version,
@@ -58,10 +58,10 @@ def version_event(facts: TableFacts, *, since: int) -> dict[str, Any]:
 
 
 class LanceVersionTrigger(BaseEventTrigger):
-    """Fires at every look that finds a newer version than the last one told, with the newest.
+    """Fires at every check that finds a version newer than the last reported one, with the newest.
 
     :param uri: the table, as for an operator.
-    :param min_version: the first version that is reported; None: the first one that comes after the watch began.
+    :param min_version: the first version that is reported; None: the first version after the watch began.
     :param lance_conn_id: the `lance` connection, read in the triggerer.
     :param storage_options: references only: they are stored with the trigger.
     :param poke_interval: seconds between two looks.

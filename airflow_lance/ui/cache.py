@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A fact and when it was gathered, in seconds since the epoch. `size` is about its bytes."""
+    """A fact and the time at which it was gathered, in seconds since the epoch. `size` is about its bytes."""
 
     value: T
     at: float

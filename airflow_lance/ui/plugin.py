@@ -21,7 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class LazyApp:
-    """An ASGI app that is made, in a thread of its own, when the first request comes."""
+    """An ASGI app that is made, in a separate thread, when the first request arrives."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make

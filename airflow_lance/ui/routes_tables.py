@@ -25,7 +25,7 @@ _NO_ROWS = {
 
 @router.get("/me")
 async def me(pages: PagesDep, user: UserDep) -> Response:
-    """Who asks, and what the pages will let them do."""
+    """The user, and the permitted actions."""
     policy = await pages.run("airflow", pages.policy)
     names = [found.conn_id for found in await pages.sources()]
     rights = await pages.run("airflow", lambda: _rights(pages, user, names))

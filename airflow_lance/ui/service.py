@@ -100,7 +100,7 @@ class Pages:
         )
 
     async def sources(self, *, refresh: bool = False) -> list[FoundSource]:
-        """Every connection with its tables; one that cannot be reached says why."""
+        """Every connection with its tables; an unreachable one has the reason."""
         names = await self._in_pool("airflow", self._names)
         wanted = [self._one_source(name, base, refresh) for name, base in names]
         return list(await asyncio.gather(*wanted))

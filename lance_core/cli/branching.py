@@ -45,7 +45,7 @@ def list_all(table: Table, output: Output) -> None:
 @click.argument("name")
 @click.argument("version", type=int, required=False)
 def create(table: Table, output: Output, name: str, version: int | None) -> None:
-    """Begin a branch at a version, by default the newest."""
+    """Create a branch from a version, by default the newest."""
     from lance_core.dataset.versions.clone import create_branch
 
     snapshot = table.open()
@@ -58,7 +58,7 @@ def create(table: Table, output: Output, name: str, version: int | None) -> None
 @table_command("delete", versioned=False)
 @click.argument("name")
 def delete(table: Table, output: Output, name: str) -> None:
-    """Remove a branch and its files; not while a tag or another branch stands on it."""
+    """Remove a branch and its files; fails while a tag or another branch refers to it."""
     from lance_core.dataset.versions.clone import delete_branch
 
     delete_branch(table.open().root, name)

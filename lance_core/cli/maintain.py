@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, options: dict[str, str], as_json: bool) -> None:
-    """Look after tables as POLICY says: the tables at URIS, or all below its base uri.
+    """Maintain tables by POLICY: the tables at URIS, or all below its base uri.
 
-    The plan lists steps with price and reason, and what is not done and why. Evidence of what is done goes to
+    The plan lists steps with cost and reason, and the steps that are not done and why. Evidence of what is done goes to
     `{base_uri}/_maintenance`. Exit code 1 when a step failed or a table is past its deadline.
     """
     from lance_core.maintenance.api import carry_out, plan_now

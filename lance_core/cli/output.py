@@ -55,7 +55,7 @@ class Output:
 
     @contextlib.contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar for long work, on standard error; silent for programs and where nobody watches."""
+        """A bar for long work, on standard error; silent for programs and without a terminal."""
         if self.as_json or not sys.stderr.isatty():
             yield lambda done, total: None
             return

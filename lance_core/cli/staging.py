@@ -145,7 +145,7 @@ def gc(table: Table, output: Output, dry_run: bool) -> None:
 @table_command("repair", versioned=False)
 @click.option("--dry-run", is_flag=True, help="Only list the damaged records.")
 def repair(table: Table, output: Output, dry_run: bool) -> None:
-    """Set aside records of staged work that nobody can read, so that they are in nobody's way."""
+    """Set aside unreadable records of staged work, so that they do not block other work."""
     from lance_core.commit.registry.verify import damaged_records, set_aside
 
     store = table.store()

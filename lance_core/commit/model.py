@@ -115,7 +115,7 @@ class StagedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class StagedEntry:
-    """One line of `lance staged list`: an attempt, and what became of it. `state` is "running", "expired" or "finished".
+    """One line of `lance staged list`: an attempt, and its result. `state` is "running", "expired" or "finished".
 
     `asked` is the task that requested it, as far as the attempt's own record is there.
     """

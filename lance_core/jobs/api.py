@@ -82,9 +82,10 @@ class Found:
 
 
 def run(spec: JobSpec, *, options: Options, runner: Runner | None = None) -> dict[str, Any]:
-    """Carry a spec out; what it did as a plain dict, for staged work the reference for the commit.
+    """Run a spec; returns the result as a plain dict, for staged work the reference for the commit.
 
-    Work of this identity that has landed or is staged already is not done again, so nobody needs to call `find_done` first.
+    Work of this identity that has landed or is staged already is not done again, so a call of `find_done` first is
+    unnecessary.
     """
     return reference_of(run_job(with_options(spec, options), runner=runner), spec)
 
@@ -152,7 +153,7 @@ def read_result(spec: JobSpec, *, options: Options) -> dict[str, Any]:
 def raising_driver_errors(spec: JobSpec, *, options: Options) -> Iterator[None]:
     """Submit a job inside: when that fails and the driver left its error in the registry, that error is raised instead.
 
-    spark-submit says "error code 65"; the driver says which column of which file does not fit.
+    spark-submit says "error code 65"; the driver names the column and the file.
     """
     store = open_store(spec.uri, options)
     clear_failure(store, spec.effective_identity)

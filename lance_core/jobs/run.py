@@ -8,7 +8,7 @@ from lance_core.jobs.specs.spec import JobSpec
 
 
 def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
-    """Carry out a spec, in this process unless another runner is given.
+    """Run a spec in this process unless another runner is given.
 
     A staging job returns the reference to its staged transaction, and does nothing twice: work of the same identity that
     has landed or waits is passed back. A commit returns what it did, maintenance a report. Raises LanceErrors whose

@@ -83,7 +83,7 @@ class SparkRunner(Runner):
         return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)))
 
     def open_tasks(self, num_tasks: int) -> SparkRows:
-        """Task numbers, each a partition of its own."""
+        """Task numbers, each a separate partition."""
         return SparkRows(self._session().range(0, num_tasks, 1, max(num_tasks, 1)))
 
     def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> SparkRows:

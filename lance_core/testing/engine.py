@@ -20,7 +20,7 @@ MAX_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call as it happened. `waiting`: actors that might have had the turn. `note`: what became of it."""
+    """A call as it happened. `waiting`: actors that might have had the turn. `note`: its result."""
 
     call: Call
     waiting: tuple[str, ...]

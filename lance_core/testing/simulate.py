@@ -51,7 +51,7 @@ class Job:
 
 @dataclass
 class Tally:
-    """What came of a job: `first` has, for each kind of problem, the number of the schedule that showed it first."""
+    """The result of a job: `first` has, for each kind of problem, the number of the schedule that showed it first."""
 
     job: Job
     num_schedules: int = 0

@@ -65,7 +65,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What became of it: `files` that went; `refusals` of attempts that have landed or whose outcome is unknown; `left`:
+    """Its result: `files` that went; `refusals` of attempts that have landed or whose outcome is unknown; `left`:
     attempts that were not touched because a put may still be on its way."""
 
     files: tuple[str, ...] = ()

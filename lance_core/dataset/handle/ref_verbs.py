@@ -55,7 +55,7 @@ class BranchingVerbs:
     def create_branch(
         self, branch: str, reference: Version | None = None, storage_options: Mapping[str, str] | None = None
     ) -> Self:
-        """Begin a branch at a version (None: this one) and return a handle on it."""
+        """Create a branch from a version (None: this one) and return a handle on it."""
         return self.from_snapshot(create_branch(self._referred(reference, storage_options), branch))
 
     def shallow_clone(

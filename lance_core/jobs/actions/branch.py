@@ -29,7 +29,7 @@ class BranchJob:
     def run(self, spec: BranchSpec, runner: Runner | None = None) -> Report:
         """Report {"name", "uri", "parent_branch", "parent_version", "changed"}.
 
-        InputError for a branch that is there from another version, or that something stands on; NotFoundError.
+        InputError for a branch that exists from another version, or that is referenced; NotFoundError.
         """
         store = resolve_store(spec.uri, spec.resolved_options())
         spec = spec.with_identity(work_identity(spec))

@@ -53,7 +53,7 @@ class AlterColumnsJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: AlterColumnsSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "altered"}. NotFoundError for a column that is there under neither name."""
+        """Report {"version", "altered"}. NotFoundError for a column that exists under neither name."""
         table = _open(spec)
         wanted = [item for item in spec.alterations if not _is_altered(table.schema, item)]
         if wanted:
@@ -99,7 +99,7 @@ class CreateTableJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: CreateTableSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "created"}. AlreadyExistsError where a table is there and that is not wanted."""
+        """Report {"version", "created"}. AlreadyExistsError if a table exists and must not."""
         if find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None:
             if spec.if_exists == "fail":
                 raise AlreadyExistsError(

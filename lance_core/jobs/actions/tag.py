@@ -24,7 +24,7 @@ class TagJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: TagSpec, runner: Runner | None = None) -> Report:
-        """Report {"name", "version", "before"}: versions the name stands for now and stood for before, or None."""
+        """Report {"name", "version", "before"}: the current and the previous version of the name, or None."""
         store = resolve_store(spec.uri, spec.resolved_options())
         spec = spec.with_identity(work_identity(spec))
         before = read_tag(store, spec.name) if spec.name in tag_names(store) else None

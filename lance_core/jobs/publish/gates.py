@@ -82,7 +82,7 @@ def make_check(gates: Sequence[GateSpec], store: Store, *, storage_options: Mapp
 
 
 def require_gates(gates: Sequence[GateSpec], rows: StagedRows, *, where: str, cure: str) -> list[str]:
-    """The names of the gates, all of which the rows pass. GateFailedError says which one they do not, and why."""
+    """The names of the gates, all of which the rows pass. GateFailedError names the gate that failed, and why."""
     names = [gate.name or f"{number + 1}" for number, gate in enumerate(gates)]
     for name, gate in zip(names, gates, strict=True):
         for condition in _CONDITIONS:

@@ -43,7 +43,7 @@ class LocalRunner(Runner):
         return LocalRows(open_local_source(spec))
 
     def open_tasks(self, num_tasks: int) -> LocalRows:
-        """Task numbers, each a partition of its own, done one after the other."""
+        """Task numbers, each a separate partition, done one after the other."""
         numbers = pa.table({"id": pa.array(range(num_tasks), pa.int64())})
         return LocalRows(LocalSource(numbers.schema, lambda: iter(numbers.to_batches(max_chunksize=1))), num_tasks=num_tasks)
 

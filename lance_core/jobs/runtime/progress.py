@@ -112,7 +112,7 @@ def _reports(notes: Iterable[str]) -> Iterator[list[str]]:
 
 
 class Ticker:
-    """Calls a function every few seconds from a thread of its own, between `with` and the end of its block."""
+    """Calls a function every few seconds from a separate thread, between `with` and the end of its block."""
 
     def __init__(self, seconds: float, call: Callable[[], None]) -> None:
         self._seconds, self._call = seconds, call

@@ -68,7 +68,7 @@ def _nullable_type(kind: Kind) -> Kind:
 
 
 class Conformer:
-    """Converts batches to `target`. Pickles; keeps no rows. `rows_seen` counts what came in."""
+    """Converts batches to `target`. Pickles; keeps no rows. `rows_seen` counts input rows."""
 
     def __init__(self, target: pa.Schema, *, uri: str) -> None:
         self._target = target
@@ -76,7 +76,7 @@ class Conformer:
         self.rows_seen = 0
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the target's columns in its order; one that is absent becomes nulls, one too many is left out.
+        """The batch with the target's columns in its order; a missing one becomes nulls, an additional one is dropped.
 
         SchemaMismatchError names column and row for a value that does not fit or a null where none may be.
         """
@@ -89,7 +89,7 @@ class Conformer:
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
     def stream(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """`apply` over a stream, empty batches left out."""
+        """`apply` over a stream, without empty batches."""
         for batch in batches:
             if batch.num_rows:
                 yield self.apply(batch)

@@ -43,7 +43,7 @@ _SIMPLE: Mapping[str, Any] = {
 
 
 def parse_ddl(text: str) -> pa.Schema:
-    """An Arrow schema from DDL text. InputError says where the text stops making sense."""
+    """An Arrow schema from DDL text. InputError shows the position of the error."""
     parser = _Parser(text)
     fields = parser.fields(end=None)
     return pa.schema(fields)

@@ -146,7 +146,7 @@ class QuerySpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSpec(JobSpec):
-    """Hold a version that is there (a number or a tag; None: the newest) against gates. Nothing is changed."""
+    """Check an existing version (a number or a tag; None: the newest) by gates. Nothing is changed."""
 
     kind: ClassVar[str] = "check"
 

@@ -70,7 +70,7 @@ class UpdateSpec(EditSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AddColumnsSpec(EditSpec):
-    """Add columns, computed fragment by fragment; a fragment that is done stays done when the job is tried again. One of
+    """Add columns, computed fragment by fragment; a finished fragment is not computed again by a retry. One of
 
     - `columns`: name -> SQL over the table's columns: Lance's own, or with `engine="spark"` Spark's, evaluated by it on the
       columns `reads` (None: those whose names stand in the SQL); one value for each row;

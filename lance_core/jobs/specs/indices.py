@@ -28,7 +28,7 @@ class _IndexSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildIndexSpec(_IndexSpec):
-    """Build an index on a column; with `replace` it takes the place of one of that name (`{column}_idx` by default).
+    """Build an index on a column; with `replace` it replaces an index of that name (`{column}_idx` by default).
 
     - `index_type`: "BTREE", "BITMAP", "ZONEMAP", ...; `parameters`: what that kind takes;
     - `rows_per_segment`: one segment, and one task, for fragments that hold about so many rows; None makes one segment of

@@ -72,10 +72,10 @@ class TagSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class BranchSpec(JobSpec):
-    """Begin a branch at a version of the main line or of another branch, or remove one with its files.
+    """Create a branch from a version of the main line or of another branch, or remove one with its files.
 
-    `version`, or the one that `tag` names; neither: the newest of `from_branch` (None: the main line). Doing it twice under
-    one identity is the same as once; a branch that is there already from another version is refused by "create", and removed
+    `version`, or the one that `tag` names; neither: the newest of `from_branch` (None: the main line). Doing it twice with
+    one identity is the same as once; a branch that already exists from another version is refused by "create", and removed
     with its files by "renew", which then begins it again.
     """
 
@@ -102,9 +102,9 @@ class BranchSpec(JobSpec):
 class RestoreSpec(JobSpec):
     """Make an old version, or the one a tag names, the newest again, as a new version.
 
-    `expected_version`: the newest version that may be overruled. With `if_moved="fail"` the job refuses when the table has
-    gone on since; "overwrite" restores whatever came in between. Without it the newest version is looked up when the job
-    runs.
+    `expected_version`: the newest version that may be undone. With `if_moved="fail"` the job refuses when the table has
+    gone on since; "overwrite" restores regardless of versions in between. Without it the newest version is looked up when
+    the job runs.
     """
 
     kind: ClassVar[str] = "restore"

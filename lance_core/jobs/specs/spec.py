@@ -76,7 +76,7 @@ class SourceSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """What every job says: the table, how to reach it, and who asks.
+    """The fields of every job: the table, its store, and the identity.
 
     `identity` is a uuid (see `jobs.identity`); empty means a random one per run, so a retry is then new work.
     `former_identities`: others that mean the same work, made of another spelling of the uri by an earlier release.

@@ -203,10 +203,11 @@ def _merge(fragments: Sequence[Fragment], target: Target, files: Mapping[int, Da
 
 
 def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
-    """Staged columns on the newest version: fragments that came or changed since are computed, here; the others are kept.
+    """Staged columns on the newest version: fragments that were added or changed since are computed here; the others are
+    kept.
 
-    For the commit task. InputError when a column of that name came in the meantime; NotFoundError when the staged files are
-    gone.
+    For the commit task. InputError when a column of that name was added in the meantime; NotFoundError when the staged
+    files are gone.
     """
     before = read_transaction_file(store, ref.transaction_path)
     if before is None or not isinstance(before.operation, Merge):

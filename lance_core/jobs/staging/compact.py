@@ -116,7 +116,7 @@ def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
 
 
 def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
-    """A staged compaction on the newest version: groups that nobody touched are kept, of the others what is left is
+    """A staged compaction on the newest version: unchanged groups are kept, of the others the remaining rows are
     rewritten again, here.
 
     For the commit task. When nothing is left to do the identity is noted as landed. NotFoundError when what was staged is

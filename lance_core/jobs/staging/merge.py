@@ -239,7 +239,7 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: 
 
 
 def verb_spec(spec: MergeSpec) -> verb.MergePlan:
-    """The dataset's words for a spec, without insertion, which is a pass of its own."""
+    """The dataset's words for a spec, without insertion, which is a separate pass."""
     missing = spec.when_not_matched_by_source == "delete" and (spec.when_not_matched_by_source_condition or True)
     return verb.MergePlan(
         on=spec.on, matched=spec.when_matched, condition=spec.when_matched_condition, delete_missing=missing
