@@ -83,7 +83,7 @@ def compact(
     strategy: str,
     dry_run: bool,
 ) -> None:
-    """Rewrite small and much deleted fragments into fewer ones."""
+    """Rewrite small fragments and those with many deleted rows into fewer ones."""
     from lance_core.dataset.maintain.compact import compact_files, plan_snapshot
     from lance_core.dataset.maintain.compact_options import TARGET_ROWS, CompactionOptions
 

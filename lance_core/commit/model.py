@@ -103,7 +103,8 @@ class StagedTransaction:
     incarnation: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values, fit for XCom. Former names stand beside today's for workers not upgraded yet."""
+        """JSON-able plain values, fit for XCom. It has former names beside the current ones, because workers may not be
+        upgraded yet."""
         plain = asdict(self)
         return {**plain, **{former: plain[name] for former, name in FORMER_FIELDS.items()}}
 
@@ -133,7 +134,7 @@ class StagedEntry:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What a commit did. It becomes the XCom, the asset event's extra and the metrics.
+    """The result of a commit. It becomes the XCom, the asset event's extra and the metrics.
 
     `version` is the newest version that holds all identities; `num_versions` how many versions this call added (0 when
     everything had landed before). `rows_added`, `rows_deleted`, `fragments_added`, `bytes_added` count this call only.

@@ -51,7 +51,7 @@ class Asked:
 
     @classmethod
     def from_dict(cls, plain: Any) -> Asked:
-        """Reads leniently: what is not text or a number where it should be is left out, because it is only shown."""
+        """Reads leniently: values of a wrong type are ignored, because they are only shown."""
         if not isinstance(plain, Mapping):
             return cls()
         found: dict[str, Any] = {}
@@ -77,7 +77,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """`staged/{identity}.{attempt}.fence.json`: who may go on with an attempt. The first writer wins.
+    """`staged/{identity}.{attempt}.fence.json`: who may continue with an attempt. The first writer wins.
 
     `outcome` is "publish" (then `commit` says by which commit) or "withdraw" (then `by` says who gave it up). `version` of a
     withdrawal is the fence version that was published for it, 0 when none was needed.
@@ -91,7 +91,7 @@ class Fence:
 
     @property
     def withdraws(self) -> bool:
-        """Whether nobody may publish the attempt any more."""
+        """Whether the attempt may no longer be published."""
         return self.outcome == WITHDRAW
 
 

@@ -90,9 +90,9 @@ def write_record(store: Store, path: str, record: Record) -> None:
 
 
 def add_record(store: Store, path: str, record: Record, *, durable: bool = True) -> Record | None:
-    """Write a record unless one is there: None when ours is there now, else the one that was.
+    """Write a record unless one is there: None if it was written, else the existing one.
 
-    A lost reply is settled by reading back: if what is there is what we wrote, we wrote it.
+    A lost response is settled by reading back: if the object has our content, we wrote it.
     """
     data = encode_record(record)
     try:

@@ -24,8 +24,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class NotImplementedHere:
-    """The mark of an argument that would change the result and is not implemented; `nothing` are values that ask for
-    nothing, besides None."""
+    """The mark of an argument that would change the result and is not implemented; `nothing` are values without an
+    effect, besides None."""
 
     nothing: tuple[object, ...] = ()
 
@@ -34,7 +34,7 @@ NOT_IMPLEMENTED = NotImplementedHere()
 
 
 def check_options(verb: str, given: Mapping[str, object], kind: type) -> None:
-    """Raise InputError for arguments that are not implemented, TypeError for those nobody knows."""
+    """Raise InputError for arguments that are not implemented, TypeError for unknown ones."""
     known = kind.__annotations__
     for name, value in given.items():
         if name not in known:

@@ -170,7 +170,7 @@ class OpenIndex(Protocol):
         """Figures for `index_statistics`."""
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Compare what the segment says with living rows it covers, as training data (value, id), and what no row says.
+        """Compare what the segment says with live rows it covers, as training data (value, id), and what no row says.
 
         When rows are many they come in several calls, each row in one; a kind that `streams` gets them all in one
         and holds few at a time. When all calls returned, a search finds every row it should. Raises CorruptFileError.

@@ -109,7 +109,7 @@ def unsealed_indices(patient: Patient) -> Iterator[Finding]:
 
 
 def dead_attempts(patient: Patient) -> Iterator[Finding]:
-    """Attempts that died and left files, and staged work that nobody commits."""
+    """Dead attempts that left files, and staged work that is never committed."""
     dead = [entry for entry in patient.staged if entry.state == "expired"]
     if dead:
         yield Finding(
@@ -211,7 +211,7 @@ def conflicts(patient: Patient) -> Iterator[Finding]:
 
 
 def damage(patient: Patient) -> Iterator[Finding]:
-    """Files that are missing, or that do not hold what they or the manifest say; indices that say something else."""
+    """Files that are missing, or that contradict their metadata or the manifest; indices that do not match."""
     messages: list[str] = []
     try:
         messages += find_damages(patient.snapshot)

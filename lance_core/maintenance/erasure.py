@@ -126,7 +126,7 @@ def sign(report: Mapping[str, Any], key: bytes, *, key_id: str = "") -> dict[str
 
 
 def is_signed_by(report: Mapping[str, Any], key: bytes) -> bool:
-    """Whether the report is as it was when somebody with this key signed it."""
+    """Whether the report was signed with this key and not changed since."""
     signature = report.get("signature") or {}
     unsigned = {name: value for name, value in report.items() if name != "signature"}
     expected = _mac(unsigned, key, str(signature.get("key_id", "")))

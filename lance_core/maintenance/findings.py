@@ -18,7 +18,7 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong. `size` in `unit` says how much, `cost` what it means, `cure` is a command or a setting."""
+    """One problem. `size` in `unit` is its extent, `cost` its consequence, `cure` is a command or a setting."""
 
     code: str
     severity: Severity

@@ -43,7 +43,7 @@ class Tier:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A table at one moment. `error` says why nothing else is known.
+    """The state of a table. `error` is the reason if nothing else is known.
 
     `compaction` is what a tiered compaction would take on: fragments in and out, rows and bytes. `unindexed_rows` and
     `index_segments` are by index name. `commits_by_hour` counts those of the last 24 hours, the oldest hour first.
@@ -164,7 +164,7 @@ def observe_snapshot(
 
 
 def compaction_options(levels: ServiceLevels, *, deleted_share: float, num_bytes: int) -> CompactionOptions:
-    """The compaction that service levels ask for, given the share of deleted rows in the whole table and its size.
+    """The compaction that service levels require, given the share of deleted rows in the whole table and its size.
 
     Removing deleted rows rewrites those beside them, at a cost of one over the share. As long as the table keeps its level,
     only fragments that are mostly deleted are rewritten for it.

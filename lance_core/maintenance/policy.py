@@ -165,7 +165,7 @@ class TableRule:
 
 @dataclass(frozen=True, kw_only=True)
 class ManagedTable:
-    """A table that somebody found: its uri, and the Airflow connection through which it is reached."""
+    """A table that was found: its uri, and its Airflow connection."""
 
     uri: str
     conn_id: str | None = None
@@ -173,7 +173,7 @@ class ManagedTable:
 
 @dataclass(frozen=True, kw_only=True)
 class TablePolicy:
-    """What the rules come to for one table."""
+    """The effective rules for one table."""
 
     levels: ServiceLevels
     steps: tuple[str, ...] = STEPS

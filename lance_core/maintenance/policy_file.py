@@ -26,7 +26,8 @@ _SECTIONS: Mapping[str, type[Any]] = {"levels": ServiceLevels, "budget": Budget}
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """Read a policy file. InputError with `path:line` when it cannot be read or says something unknown or impossible."""
+    """Read a policy file. InputError with `path:line` when it cannot be read or has an unknown key or an impossible
+    value."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -70,7 +70,7 @@ class Rates:
         return START_SECONDS + quantity / self.per_second.get(action, DEFAULT_RATES["gc"])
 
     def bytes_of(self, action: str, predicted: float) -> int:
-        """A prediction, corrected by what came of earlier ones."""
+        """A prediction, corrected by the results of earlier ones."""
         return int(predicted * self.bytes_factor.get(action, 1.0))
 
 

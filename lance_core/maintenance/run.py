@@ -138,7 +138,7 @@ def spec_of(step: Step, levels: ServiceLevels, options: Options | None = None) -
 
 
 def moved_bytes(before: Manifest, after: Manifest) -> tuple[int, int]:
-    """Return the bytes of data and index files that went and came between two versions of a table."""
+    """Return the bytes of data and index files removed and added between two versions of a table."""
     old, new = _files(before), _files(after)
     gone = sum(size for path, size in old.items() if path not in new)
     come = sum(size for path, size in new.items() if path not in old)

@@ -64,7 +64,7 @@ def moved(store: Store, planned: Transaction, theirs: Transaction, number: int) 
 
 
 def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: Verdict, number: int) -> CommitError:
-    """The refusal that a verdict asks for."""
+    """The error for a verdict."""
     is_final = verdict.kind is VerdictKind.NEVER
     kind = IncompatibleConflictError if is_final else RetryableConflictError
     return kind(
@@ -113,7 +113,7 @@ def unanswered(store: Store, planned: Transaction, error: StoreError) -> CommitS
 
 
 def remove_stray(store: Store, manifest: Manifest) -> None:
-    """Take back a manifest of ours that no later version comes from. Best effort: look-ups judge it again."""
+    """Remove a manifest of this commit from which no later version descends. Best effort: look-ups judge it again."""
     for scheme in naming.NamingScheme:
         with suppress(LanceError):
             store.delete(naming.manifest_path(manifest.version, scheme))

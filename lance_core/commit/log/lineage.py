@@ -32,7 +32,7 @@ _ANYBODY = WriterVersion("lance_core", "0.0.0")
 
 
 def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
-    """Whether the version `mine`, which is listed, is the newest or one that the newest comes from.
+    """Whether the version `mine`, which is listed, is the newest or an ancestor of the newest.
 
     `transaction` made it. CommitStateUnknownError when that cannot be determined.
     """

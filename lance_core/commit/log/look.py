@@ -27,7 +27,7 @@ _BRANCHES = "tree"
 
 @dataclass(frozen=True, slots=True)
 class LogLook:
-    """The versions after `since` that are there, ascending, and the numbers up to the newest that are gone."""
+    """The versions after `since` that exist, ascending, and the numbers up to the newest that were removed."""
 
     store: Store
     since: int

@@ -114,7 +114,7 @@ def commit_in_detail(
     newest: OpenVersion | None = None,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
-    `on_doubt` is called when a put got no answer, so that it may still land whatever comes of this call, or when a file
+    `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when a file
     that was written in vain could not be removed.
 
     `also_judge` is called once for each version of others between the one that was read and the one that is written, in

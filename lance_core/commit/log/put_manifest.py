@@ -42,7 +42,7 @@ class PutOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PutResult:
-    """What became of a put; `found` is what is there as ours when an earlier try of the same transaction wrote it."""
+    """The result of a put; `found` is the existing manifest of this transaction if an earlier try wrote it."""
 
     outcome: PutOutcome
     found: OpenVersion | None = None

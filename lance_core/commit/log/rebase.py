@@ -44,7 +44,7 @@ def rebase(
     original: Manifest | None,
     attempt: str | None = None,
 ) -> Rebased:
-    """The planned transaction on top of `newest`, given the transactions in between that ask for it.
+    """The planned transaction on top of `newest`, given the transactions in between that require it.
 
     `original` is the manifest of `planned.read_version`. Raises RetryableConflictError when the two sides meet in a row.
     """

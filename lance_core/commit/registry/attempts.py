@@ -59,7 +59,7 @@ def list_staged(store: Store, *, now: float | None = None, identity: str | None 
 
 
 def read_finished(store: Store, identity: str) -> StagedTransaction | None:
-    """The record of the attempt that counts, as it stands. CorruptFileError when it is damaged."""
+    """The raw record of the valid attempt. CorruptFileError when it is damaged."""
     path = finished_path(identity)
     record = read_record(store, path)
     return None if record is None else _staged_of(record, identity, path)
@@ -67,7 +67,7 @@ def read_finished(store: Store, identity: str) -> StagedTransaction | None:
 
 @dataclass(frozen=True, slots=True)
 class FinishedWork:
-    """The attempt that counts, with its spec and its transaction, where the record has them."""
+    """The valid attempt, with its spec and its transaction, where the record has them."""
 
     staged: StagedTransaction
     spec: Mapping[str, Any] | None = None
@@ -91,7 +91,8 @@ def read_finished_work(store: Store, identity: str) -> FinishedWork | None:
 
 
 def work_in_record(spec: Mapping[str, Any], transaction: Transaction) -> dict[str, Any]:
-    """What a finished record says besides the reference, so that a commit need not read two more files; {} when large."""
+    """The content of a finished record besides the reference, so that a commit need not read two more files; {} when
+    large."""
     data = encode_transaction(transaction)
     found = {"spec": dict(spec), "transaction": base64.b64encode(data).decode()}
     return found if len(encode_record(found)) <= _MAX_INLINE else {}
@@ -191,7 +192,7 @@ def _records_of(identity: str, attempt: str) -> list[str]:
 
 
 def drop_finished(store: Store, identity: str, attempt: str) -> None:
-    """Make an attempt count no longer. A damaged record of the identity goes, too: nobody could commit it."""
+    """Invalidate an attempt. A damaged record of the identity is removed as well, because it could not be committed."""
     try:
         finished = read_finished(store, identity)
     except CorruptFileError:
@@ -212,7 +213,7 @@ def record_path(identity: str, attempt: str, kind: str) -> str:
 
 
 def staged_transaction_path(attempt: Attempt) -> str:
-    """Where an attempt's transaction is: the name says identity and attempt, so that two attempts never share a file."""
+    """Where an attempt's transaction is: the name has identity and attempt, so that two attempts never share a file."""
     uuid = f"{attempt.identity}.{attempt.attempt}"
     return naming.transaction_path(naming.transaction_name(attempt.read_version, uuid))
 

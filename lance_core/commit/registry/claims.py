@@ -74,7 +74,7 @@ def put_claim(store: Store, *, uuids: Sequence[str], attempts: Mapping[str, str]
 def renew_claim(
     store: Store, claim: Claim, *, uuids: Iterable[str] = (), attempts: Mapping[str, str] | None = None
 ) -> Claim:
-    """Say that the commit is alive; add what it may publish. Writes only when there is something to say."""
+    """Renew the claim and add what the commit may publish. Writes only changes."""
     known = dict.fromkeys((*claim.uuids, *uuids))
     members = {**claim.attempts, **(attempts or {})}
     now = time.time()
@@ -100,7 +100,7 @@ def is_claimed(store: Store, commit: str) -> bool:
 
 
 def list_claims(store: Store) -> list[Claim]:
-    """All announced commits, dead ones included. A damaged record is named in the log and left out."""
+    """All announced commits, dead ones included. A damaged record is logged and skipped."""
     names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
     found = each(store, [f"{naming.COMMITS}/{name}" for name in names], _read)
     return [claim for claim in found if claim is not None]

@@ -97,14 +97,14 @@ def fence_for_publishing(store: Store, attempts: Sequence[tuple[str, str]], *, c
 
 
 def fence_for_withdrawal(store: Store, identity: str, attempt: str, *, by: str) -> tuple[Fence, bool]:
-    """Decide to give an attempt up: what stands now, and whether it was this call that decided."""
+    """Decide to withdraw an attempt: the decision, and whether this call made it."""
     mine = Fence(WITHDRAW, by=by, since=time.time())
     found = _put(store, identity, attempt, mine)
     return found, found is mine
 
 
 def note_fence_version(store: Store, identity: str, attempt: str, *, by: str, version: int) -> None:
-    """A fence version stands in the log: the attempt is withdrawn, whatever was decided before."""
+    """A fence version is in the log: the attempt is withdrawn, whatever was decided before."""
     _write(store, identity, attempt, Fence(WITHDRAW, by=by, since=time.time(), version=version))
 
 

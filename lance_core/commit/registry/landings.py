@@ -73,7 +73,7 @@ def find_landed_many(
 
 
 def known_landing(store: Store, identity: str) -> Landing | None:
-    """What the ledger says about an identity, where the log does not contradict it."""
+    """The ledger's record of an identity, if the log does not contradict it."""
     landing = landing_of(store, identity)
     if landing is None or void_landings(store, [landing], version_numbers(store)):
         return None

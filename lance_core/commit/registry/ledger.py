@@ -66,7 +66,7 @@ def record_landed(
     incarnation: str = "",
     durable: bool = True,
 ) -> None:
-    """Note that an identity landed. A record that says the same stays; one that names another landing is replaced."""
+    """Note that an identity landed. An equal record stays; a record of another landing is replaced."""
     path = naming.ledger_path(identity)
     record = {
         "format": FORMAT,
@@ -90,7 +90,7 @@ def record_landed(
 
 
 def landing_of(store: Store, identity: str) -> Landing | None:
-    """What the ledger says about an identity, None when it is silent or the record is damaged (which is logged)."""
+    """The ledger's record of an identity, None if there is none or the record is damaged (which is logged)."""
     path = naming.ledger_path(identity)
     try:
         record = read_record(store, path)
@@ -125,7 +125,7 @@ def record_fold(
 
 
 def recorded_version(store: Store, identity: str) -> int | None:
-    """The version the ledger names for an identity, None when it is silent. The log is not read."""
+    """The version in the ledger for an identity, None without a record. The log is not read."""
     landing = landing_of(store, identity)
     return None if landing is None else landing.version
 

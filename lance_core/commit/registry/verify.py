@@ -75,7 +75,7 @@ def damaged_records(store: Store) -> list[BadRecord]:
 
 
 def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
-    """Move records to where nobody looks for them; returns where they are now."""
+    """Set records aside; returns their new paths."""
     moved = []
     for path in paths:
         target = f"{ASIDE}/{path.removeprefix(naming.PRIVATE + '/')}"

@@ -66,7 +66,7 @@ def _has_moved(store: Store, read_version: int, newest: int) -> bool:
 def find_too_early(
     store: Store, folds: Sequence[Fold], newest: Manifest | None, concerns: Concerns | None
 ) -> tuple[Fold, MemberConflictError] | None:
-    """Work that was staged for a table to be, which somebody has filled in the meantime with rows that concern it."""
+    """Work that was staged before the table existed, for which other writers have added relevant rows in the meantime."""
     if newest is None or concerns is None:
         return None
     theirs = Transaction(0, "", Append(tuple(newest.fragments)))
@@ -80,5 +80,5 @@ def find_too_early(
 
 
 def lost_creation(fold: Fold, store: Store) -> bool:
-    """Whether somebody else created the table that this fold was to create."""
+    """Whether another writer created the table that this fold should create."""
     return fold.transaction.read_version == 0 and fold.members[0].ref.creates and find_latest_version(store) is not None

@@ -44,7 +44,7 @@ _ZOMBIE_SECONDS = 7 * 24 * 3600.0
 
 
 def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = None) -> GarbageReport:
-    """Remove what dead attempts and commits left; with `dry_run` only say what would go.
+    """Remove files of dead attempts and commits; with `dry_run` only list them.
 
     `now` (seconds since the epoch) decides which leases are over. Safe to run at any time and to be killed at any point.
     """

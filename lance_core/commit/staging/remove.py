@@ -117,7 +117,7 @@ def remove_attempts(
     unfinished_only: bool = False,
     dry_run: bool = False,
 ) -> Removal:
-    """Give attempts up and remove what they wrote, but whatever a version names.
+    """Withdraw attempts and remove their files, except those that a version references.
 
     `landed_too`: clear away what a landed attempt left; otherwise it is refused. `certain=True` is a person's word that
     they have not landed, where the log cannot tell. `own_commit` names the caller's own commit, which says nothing about a

@@ -110,7 +110,7 @@ def begin_attempt(
 
 
 def renew_lease(store: Store, attempt: Attempt) -> None:
-    """Say that the attempt is alive; RetryableConflictError when it was withdrawn in the meantime."""
+    """Renew the lease of the attempt; RetryableConflictError when it was withdrawn in the meantime."""
     if is_given_up(store, attempt.identity, attempt.attempt):
         raise _given_up(store, attempt)
     write_started(store, attempt, renewed=time.time())

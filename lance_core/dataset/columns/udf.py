@@ -95,7 +95,7 @@ class Checkpoint:
         return remembered
 
     def finished(self, store: Store, fragment: Fragment, part: Schema) -> DataFile | None:
-        """The data file of the columns `part` that was completed for a fragment, when it is there still."""
+        """The data file of the columns `part` that was completed for a fragment, if it still exists."""
         with self._open() as db:
             row = db.execute("SELECT data FROM lance_fragments WHERE fragment = ?", (_name(fragment),)).fetchone()
         if row is None:

@@ -158,7 +158,7 @@ def table_options(request: WriteRequest) -> TableOptions:
 def places_for(
     store: Store, current: Manifest | None, request: WriteRequest, storage_options: Mapping[str, str] | None
 ) -> tuple[WriteTarget, ...]:
-    """Where the files of a write go. InputError for new bases on a table that is there, and for unknown targets."""
+    """Where the files of a write go. InputError for new bases on an existing table, and for unknown targets."""
     if current is not None and request.initial_bases:
         raise InputError(
             "initial_bases can only be passed when a table is created", cure="Register further bases with add_bases."

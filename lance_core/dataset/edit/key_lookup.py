@@ -37,7 +37,7 @@ _MOST_SLOTS = 1 << 24
 
 
 def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
-    """Addresses of living rows, ascending, and the row of the source that each agrees with; nulls never agree.
+    """Addresses of live rows, ascending, and the row of the source that each agrees with; nulls never agree.
 
     Raises InputError for keys of types that cannot be compared.
     """
@@ -136,7 +136,7 @@ def _hits(chunk: pa.Array[Any], low: int, slots: npt.NDArray[np.int32]) -> tuple
 
 
 def _addresses(snapshot: Snapshot, living: Ints) -> Addresses:
-    """Addresses of rows counted among the living rows of the table; `living` ascends."""
+    """Addresses of rows counted among the live rows of the table; `living` ascends."""
     parts = [np.empty(0, np.uint64)]
     start = 0
     position = 0

@@ -2,7 +2,7 @@
 
 ::
 
-    a = 7   -> {0: [3, 90], 4: [12]}      fragment id -> sorted physical offsets of living rows
+    a = 7   -> {0: [3, 90], 4: [12]}      fragment id -> sorted physical offsets of live rows
 
 Addresses in the filter rule fragments out, indices answer what they can, tiny fragments are tested together, and of all
 others only the columns that the filter tests are read.
@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 
 def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambda done, total: None) -> dict[int, Ints]:
-    """Sorted physical offsets of the living rows a filter selects, by fragment id; fragments without one are left out.
+    """Sorted physical offsets of the live rows a filter selects, by fragment id; fragments without one are left out.
 
     `progress(rows checked, rows to check)` is called after each fragment that is scanned.
     """
@@ -50,7 +50,7 @@ def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambd
 def matching_offsets(
     snapshot: Snapshot, expr: Expr | None, *, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[int, Ints]:
-    """Sorted physical offsets of the living rows a filter selects (None: all), by fragment id.
+    """Sorted physical offsets of the live rows a filter selects (None: all), by fragment id.
 
     `progress(rows checked, rows to check)` is called during the search.
     """

@@ -53,7 +53,7 @@ class RewriteResult:
 
     @property
     def metrics(self) -> CompactionMetrics:
-        """Fragments and files that go and come."""
+        """Removed and added fragments and files."""
         return measure([RewriteGroup(self.original_fragments, self.new_fragments)])
 
     def json(self) -> str:
@@ -87,7 +87,7 @@ class CompactionTask:
     options: CompactionOptions
 
     def execute(self, dataset: TableHandle) -> RewriteResult:
-        """Write the living rows as new fragments; nothing is committed, and the handle stays where it is.
+        """Write the live rows as new fragments; nothing is committed, and the handle keeps its version.
 
         Raises NotFoundError when the version is gone, InputError when it has not these fragments.
         """

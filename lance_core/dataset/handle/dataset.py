@@ -85,7 +85,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version this handle stands on."""
+        """The current version of this handle."""
         return self._snapshot
 
     @property
@@ -105,7 +105,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
     @property
     def version(self) -> int:
-        """The version this handle stands on."""
+        """The current version of this handle."""
         return self._snapshot.version
 
     @property
@@ -370,7 +370,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     ) -> BulkCommitResult:
         """Publish several appends as one version: {"dataset": the handle on it, "merged": its transaction}.
 
-        The table is there already, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
+        The table already exists, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
         """
         refuse_commit_lock("commit_batch", commit_lock)
         snapshot, merged = commit_batch(

@@ -131,7 +131,7 @@ class LanceFragment:
 
     @property
     def metadata(self) -> Fragment:
-        """What the manifest says about it."""
+        """The manifest's metadata of the fragment."""
         return self._fragment
 
     @property
@@ -207,7 +207,7 @@ class LanceFragment:
         return self.to_table(limit=num_rows)
 
     def take(self, indices: Sequence[int] | pa.Array[Any], columns: Columns = None) -> pa.Table:
-        """Rows by position among its living rows."""
+        """Rows by position among its live rows."""
         projection = plan_projection(self._snapshot.manifest.schema, columns)
         alone = replace(self._snapshot, manifest=replace(self._snapshot.manifest, fragments=(self._fragment,)))
         return take_rows(alone, indices, projection)
@@ -256,7 +256,7 @@ class LanceFragment:
         *,
         with_offsets: bool = False,
     ) -> tuple[Fragment, list[int]] | tuple[Fragment, list[int], bytes]:
-        """The fragment with new values in columns that are there, where a row of `data_obj` has the key, and the fields.
+        """The fragment with new values in existing columns, where a row of `data_obj` has the key, and the fields.
 
         Commit it with Update and UpdateMode.REWRITE_COLUMNS. `with_offsets`: also the rows that changed, a portable Roaring
         bitmap for `updated_fragment_offset_bitmaps`. Raises InputError, SchemaMismatchError.

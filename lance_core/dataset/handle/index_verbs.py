@@ -126,7 +126,7 @@ class IndexingVerbs:
     def check_indices(self, names: Sequence[str] | None = None) -> int:
         """Compare indices (all of them, or those named) with the rows they cover; returns how many segments were.
 
-        Raises CorruptFileError for the first that says something else than the rows; InputError for a name there is not.
+        Raises CorruptFileError for the first that does not match the rows; InputError for a name there is not.
         """
         return check_indices(self._snapshot, names)
 

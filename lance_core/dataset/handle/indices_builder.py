@@ -91,7 +91,7 @@ class IndicesBuilder:
         sample_rate: int = 256,
         max_iters: int = 50,
     ) -> IvfModel:
-        """The centres of the partitions, about the square root of the number of rows unless told, from a sample."""
+        """The centres of the partitions, about the square root of the number of rows by default, trained on a sample."""
         wanted = num_partitions or max(1, round(self.dataset.count_rows() ** 0.5))
         model = self.dataset.train_index(
             self.column[0],

@@ -90,7 +90,7 @@ class MergeInsertBuilder:
         return self._with(target_all=bool(include_primary))
 
     def write_mode(self, mode: str) -> MergeInsertBuilder:
-        """Rows that match are moved: "auto" and "rewrite_rows" say so. "rewrite_columns" is not implemented: InputError."""
+        """Rows that match are moved by "auto" and "rewrite_rows". "rewrite_columns" is not implemented: InputError."""
         if mode not in ("auto", "rewrite_rows"):
             known = mode == "rewrite_columns"
             raise InputError(

@@ -59,7 +59,7 @@ class LanceOperation:
     BaseOperation = Operation
 
     class Append(append.Append, metaclass=Spelling):
-        """Fragments behind those that are there."""
+        """Fragments after the existing ones."""
 
         def __new__(cls, fragments: Iterable[Fragment]) -> Any:
             return append.Append(tuple(fragments))
@@ -73,7 +73,7 @@ class LanceOperation:
             return clone.Clone(is_shallow, ref_version, ref_path, ref_name, branch_name)
 
     class CreateIndex(create_index.CreateIndex, metaclass=Spelling):
-        """Index segments that come and go."""
+        """Index segments to add and to remove."""
 
         def __new__(cls, new_indices: Iterable[Any], removed_indices: Iterable[Any] = ()) -> Any:
             return create_index.CreateIndex(tuple(new_indices), tuple(removed_indices))

@@ -48,9 +48,9 @@ class DatasetOptimizer:
         binary_copy_read_batch_bytes: int | None = None,
         max_overlays_per_fragment: int | None = None,
     ) -> CompactionMetrics:
-        """Rewrite small and much deleted fragments into fewer ones; the handle moves to the new version.
+        """Rewrite small fragments and those with many deleted rows into fewer ones; the handle moves to the new version.
 
-        `defer_index_remap` leaves indices as they are and writes down where rows went (the fragment reuse index):
+        `defer_index_remap` leaves indices as they are and records the new addresses of rows (the fragment reuse index):
         searches follow that until `optimize_indices` builds the indices again. `compaction_mode` "try_binary_copy" copies
         the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
         `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
@@ -89,7 +89,7 @@ class DatasetOptimizer:
         index_names: Sequence[str] | None = None,
         retrain: bool = False,
     ) -> None:
-        """Extend indices over rows that came after they were built; the handle moves to the new version.
+        """Extend indices to rows that were added after the build; the handle moves to the new version.
 
         `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all; 0: a further
         segment is made). Indices of kinds this release does not build are left alone.

@@ -14,7 +14,7 @@ class TableHandle(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version it stands on."""
+        """The current version."""
 
     def move_to(self, snapshot: Snapshot) -> None:
         """Stand on another version."""

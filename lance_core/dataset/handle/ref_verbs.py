@@ -91,7 +91,7 @@ class Branches:
         return sorted(by_name, key=lambda item: item[1]["parent_version"], reverse=order != "asc")
 
     def delete(self, branch: str) -> None:
-        """Remove a branch and its files. InputError while a tag or another branch stands on it."""
+        """Remove a branch and its files. InputError while a tag or another branch refers to it."""
         delete_branch(self._root, branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, Any]) -> None:

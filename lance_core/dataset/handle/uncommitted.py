@@ -5,7 +5,7 @@
     transaction = ds.uncommitted.delete("id < 100")
     LanceDataset.commit(ds, transaction)                 committed later, elsewhere
 
-The handle stays where it is. Files of a transaction that is never committed belong to no version: cleanup takes them.
+The handle keeps its version. Files of a transaction that is never committed belong to no version: cleanup takes them.
 A transaction commits once; when it conflicts it is staged again, because only its method knows what to write then.
 """
 
@@ -107,7 +107,7 @@ class UncommittedVerbs:
         return evolve.stage_alter(self._snapshot, alterations).transaction
 
     def compact_files(self, options: CompactionOptions | None = None) -> Transaction:
-        """Fewer fragments. Ids for them are reserved, which is a version of its own."""
+        """Fewer fragments. Ids for them are reserved in a separate version."""
         return stage_compaction(self._snapshot, options or CompactionOptions()).transaction
 
     def create_scalar_index(

@@ -121,7 +121,7 @@ class VectorVerbs:
         name: str | None = None,
         attempt: str | None = None,
     ) -> IndexMetadata:
-        """Write one segment over some fragments with a trained model; published by nobody until it is committed.
+        """Write one segment over some fragments with a trained model; not published until it is committed.
 
         `attempt` marks the segment's files, so that an aborted attempt's can be identified and removed.
         """

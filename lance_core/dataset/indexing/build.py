@@ -165,6 +165,6 @@ def rebuild_request(
 
 
 def rebuilt(segment: IndexMetadata, index: IndexMetadata, coverage: Collection[int]) -> IndexMetadata:
-    """A freshly built segment that takes the place of one that had more to say (an id of a cluster, metadata)."""
+    """A rebuilt segment that replaces one with more metadata (an id of a cluster, metadata)."""
     told = {**index.metadata, **segment.metadata}
     return replace(segment, fragment_bitmap=frozenset(coverage), clustering_id=index.clustering_id, metadata=told)

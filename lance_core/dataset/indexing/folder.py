@@ -36,7 +36,7 @@ def paths_of(index: IndexMetadata) -> tuple[str, ...]:
 def training_batches(
     snapshot: Snapshot, column: str, fragments: Sequence[Fragment], id_column: str
 ) -> Iterator[pa.RecordBatch]:
-    """The living rows of fragments as (value, id)."""
+    """The live rows of fragments as (value, id)."""
     schema = snapshot.manifest.schema
     plan = plan_scan(schema, fragments, plan_projection(schema, [column, id_column]))
     for batch in scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS):

@@ -55,7 +55,7 @@ class Moves:
     steps: tuple[_Move, ...]
 
     def array(self, addresses: Any) -> Any:
-        """The addresses of today; MISSING for rows that a compaction left out."""
+        """The current addresses; MISSING for rows that a compaction dropped."""
         found = addresses
         for step in self.steps:
             moved = np.isin(found >> _SHIFT, step.old)
@@ -101,7 +101,7 @@ def reuse_index(snapshot: Snapshot) -> IndexMetadata | None:
 
 
 def reuse_details(snapshot: Snapshot) -> ReuseDetails | None:
-    """What the reuse index says; None when there is none, or it is in a file or a form this release does not read."""
+    """The content of the reuse index; None when there is none, or it is in a file or a form this release does not read."""
     index = reuse_index(snapshot)
     details = decode_details(index.details) if index is not None and index.details is not None else None
     if not isinstance(details, ReuseDetails) or details.external is not None or details.transitions:
@@ -136,7 +136,7 @@ def _move(group: ReuseGroup, version: int) -> _Move:
 
 
 def deferred_index(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> IndexMetadata:
-    """The reuse index that says what the groups do, behind what it said so far."""
+    """The reuse index extended by the groups."""
     before = reuse_details(snapshot)
     old = reuse_index(snapshot)
     if old is not None and before is None:

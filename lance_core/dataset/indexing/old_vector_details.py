@@ -37,7 +37,7 @@ _NOTE_BYTES = 512
 
 
 def lacks_details(snapshot: Snapshot, index: IndexMetadata) -> bool:
-    """Whether the entry may be of a vector index and does not say what kind it is."""
+    """Whether the entry may be of a vector index without its kind."""
     if index.details is not None and (index.details.kind != VECTOR_DETAILS or index.details.value):
         return False
     if index.name in SYSTEM_INDICES or len(index.fields) != 1 or index.fields[0] not in snapshot.manifest.schema.by_id:

@@ -275,9 +275,9 @@ def _found(coverage: frozenset[int], rows: AddressSet, parts: Sequence[_Found], 
 def serve(
     snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, trust: IndexPolicy = DEFAULT_POLICY, fast: bool = False
 ) -> Served:
-    """Search indices for the plan's filter. The same plan when there is none, no index helps, or nobody wants them.
+    """Search indices for the plan's filter. The same plan when there is none, no index helps, or they are disabled.
 
-    `fast` leaves out fragments that the indices used do not cover, unless no index helps.
+    `fast` skips fragments that the indices used do not cover, unless no index helps.
     """
     if plan.filter is None or not use_indices or not snapshot.manifest.indices or not plan.tasks:
         return Served(plan)

@@ -52,7 +52,7 @@ def fragments_of(snapshot: Snapshot, fragment_ids: Collection[int]) -> list[Frag
 
 
 def merge_segments(snapshot: Snapshot, segments: Sequence[IndexMetadata]) -> IndexMetadata:
-    """One segment over what several cover; what it takes the place of is left unpublished.
+    """One segment over the coverage of several; the replaced segments stay unpublished.
 
     Codes of vectors that are as they were are put together, all else is built from the column again. Raises InputError: no
     segments, several kinds or columns, the same rows twice, models trained apart, fragments that are gone.

@@ -74,7 +74,7 @@ def parse_vector_request(
     pq_codebook: Any = None,
     **parameters: Any,
 ) -> VectorRequest:
-    """Check the user's arguments. Raises InputError; TypeError for an option nobody knows."""
+    """Check the user's arguments. Raises InputError; TypeError for an unknown option."""
     element, dimension = vector_type(snapshot.manifest.schema, column)
     centroids = None if ivf_centroids is None else _numbers(ivf_centroids, "ivf_centroids")
     codebook = None if pq_codebook is None else _numbers(pq_codebook, "pq_codebook")
@@ -136,7 +136,7 @@ def sample_vectors(snapshot: Snapshot, column: str, count: int, *, seed: int) ->
 
 
 def vector_batches(snapshot: Snapshot, column: str, fragments: Sequence[Fragment]) -> Iterator[tuple[Floats, Ids]]:
-    """(vectors float32[n, dimension], row ids) of the living rows that have a vector."""
+    """(vectors float32[n, dimension], row ids) of the live rows that have a vector."""
     schema = snapshot.manifest.schema
     element, dimension = vector_type(schema, column)
     size = max(1024, min(LARGE_BATCH_ROWS, BATCH_BYTES // max(1, element.itemsize * dimension)))
@@ -176,7 +176,7 @@ def _new_folder(snapshot: Snapshot, attempt: str | None) -> IndexFolder:
 def write_segment(
     snapshot: Snapshot, builder: SegmentBuilder, attempt: str | None
 ) -> tuple[IndexFolder, tuple[IndexFile, ...]]:
-    """Write what a builder collected into a folder of its own."""
+    """Write what a builder collected into a separate folder."""
     folder = _new_folder(snapshot, attempt)
     try:
         files = builder.write(folder)

@@ -59,7 +59,7 @@ class VectorSegment:
 
 
 def vector_segments(snapshot: Snapshot, column: str, metric: Metric | None) -> tuple[VectorSegment, ...]:
-    """The segments of the index to ask: of that metric (None: any), of several the one that covers most fragments."""
+    """The segments of the index to search: of that metric (None: any), of several the one that covers most fragments."""
     manifest = snapshot.manifest
     live = frozenset(FragmentList.of(manifest.fragments).ids)
     deferred = not manifest.uses_stable_row_ids and any(index.name == FRAGMENT_REUSE for index in manifest.indices)
@@ -89,7 +89,7 @@ def _indices_on(snapshot: Snapshot, column: str) -> Iterator[IndexMetadata]:
 
 
 def metric_of_index(snapshot: Snapshot, column: str) -> Metric | None:
-    """The metric of an index on the column, searched here or not: what distance means when a query does not say it."""
+    """The metric of an index on the column, searched here or not: the default metric of a query."""
     for index in _indices_on(snapshot, column):
         details = decode_details(index.details) if index.details is not None else None
         if isinstance(details, VectorDetails):

@@ -66,7 +66,7 @@ class Comparable(Protocol):
         """Whether all rows come in one call; see `OpenIndex`."""
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Raises CorruptFileError when it does not say what the rows (value, id) do; see `OpenIndex`."""
+        """Raises CorruptFileError when it does not match the rows (value, id); see `OpenIndex`."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Known:
     wrong: str = ""
 
     def put(self) -> None:
-        """For the next one in this process who asks."""
+        """Cached for this process."""
         shared_cache().put((*self.folder.key, "known"), self, _NOTE_BYTES + sum(self.folder.sizes.values()) // _BYTES_A_SUM)
 
 
@@ -119,7 +119,7 @@ def opened_from(folder: IndexFolder, what: tuple[object, ...], make: Callable[[]
 
 
 def may_open(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int], trust: IndexPolicy) -> bool:
-    """Whether a segment may be opened: not when the user skips large ones that nobody has compared."""
+    """Whether a segment may be opened: not when the user skips large ones that were never compared."""
     if trust.unsealed != "skip" or _is_small(snapshot, index, coverage):
         return True
     known = _known(folder_of(snapshot, index))
@@ -187,7 +187,7 @@ def compare(
     *,
     progress: Progress = lambda done, total: None,
 ) -> None:
-    """Compare a segment with all living rows it covers, a bounded part of them at a time. Raises CorruptFileError.
+    """Compare a segment with all live rows it covers, a bounded part of them at a time. Raises CorruptFileError.
 
     `progress(rows read, rows to read)` is called now and then.
     """
@@ -205,7 +205,7 @@ def compare(
 
 
 def _rows_of(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    """(value, id) of the living rows a segment covers; their ids as they were when it was built."""
+    """(value, id) of the live rows a segment covers; their ids as they were when it was built."""
     manifest = snapshot.manifest
     fragments = [fragment for fragment in manifest.fragments if fragment.id in coverage]
     by_id = manifest.uses_stable_row_ids and not is_address_based(index)

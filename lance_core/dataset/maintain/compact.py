@@ -127,7 +127,7 @@ def stage_rewrite(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: C
 
 
 def measure(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
-    """What goes and comes when groups are committed."""
+    """Removed and added fragments when groups are committed."""
     old = [fragment for group in groups for fragment in group.old_fragments]
     new = [fragment for group in groups for fragment in group.new_fragments]
     return CompactionMetrics(
@@ -141,7 +141,7 @@ def measure(groups: Sequence[RewriteGroup]) -> CompactionMetrics:
 def rewrite_group(
     snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions, *, attempt: str | None = None
 ) -> list[Fragment]:
-    """Write the living rows of a group into as few fragments of about the target size as there can be."""
+    """Write the live rows of a group into as few fragments of about the target size as there can be."""
     manifest = snapshot.manifest
     copied = copy_group(snapshot, group, options, attempt=attempt)
     if copied is not None:

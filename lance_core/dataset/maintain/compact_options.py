@@ -89,7 +89,7 @@ CompactionChoice = Mapping[str, Any] | CompactionOptions | None
 def choose_options(given: CompactionChoice, config: Mapping[str, str]) -> CompactionOptions:
     """The caller's options (None counts as absent), else what the table's configuration says, else the defaults.
 
-    Raises InputError for a name nobody knows, and for values that make no sense.
+    Raises InputError for an unknown name, and for values that make no sense.
     """
     if isinstance(given, CompactionOptions):
         return given
@@ -147,7 +147,7 @@ def options_to_json(options: CompactionOptions) -> dict[str, Any]:
 
 
 def options_from_json(given: Mapping[str, Any] | None) -> CompactionOptions:
-    """What `options_to_json`, or the official library, wrote down; options that are hints there have no say."""
+    """What `options_to_json`, or the official library, wrote down; options that are hints there are ignored."""
     known = {item.name for item in fields(CompactionOptions)}
     chosen = {name: value for name, value in (given or {}).items() if name in known}
     mode = chosen.get("compaction_mode")

@@ -2,7 +2,7 @@
 
 ::
 
-    target 12, living rows 4 3 5 | 5 5 5 1        -> two groups; the small rest joins the last one
+    target 12, live rows 4 3 5 | 5 5 5 1        -> two groups; the small rest joins the last one
     deleted share above 10 %                      -> rewritten even when alone
 """
 

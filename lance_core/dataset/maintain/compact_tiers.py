@@ -7,7 +7,7 @@
     the same, always to the target           30 rows rewritten for each row: every pass takes the last result again
 
 A row is rewritten about once per tier on its way to the target size, so the cost of a table that grows by small appends is
-logarithmic in its size, and fewer than `fanout` fragments of each tier remain. Tiers count living rows. Members of a tier
+logarithmic in its size, and fewer than `fanout` fragments of each tier remain. Tiers count live rows. Members of a tier
 need not be neighbours: a Rewrite gives its fragments new ids, and a manifest lists fragments by id, so a compaction moves
 rows behind the fragments that it leaves alone, whichever plan it follows.
 """

@@ -45,9 +45,9 @@ def table_facts(
     counted: tuple[str, str | None] | None = None,
     small_fragment_rows: int = SMALL_FRAGMENT_ROWS,
 ) -> TableFacts:
-    """The facts of the newest version. A table that is not there is a fact (`exists=False`), not an error.
+    """The facts of the newest version. A table that does not exist is a fact (`exists=False`), not an error.
 
-    `predicates` are filters whose rows to count; `staged` asks for the number of staged transactions that wait; `counted` is
+    `predicates` are filters whose rows to count; `staged` requests the number of staged transactions that wait; `counted` is
     a column whose values to count, and the format of dates and times in it.
     """
     store = resolve_store(uri, storage_options)
@@ -90,7 +90,7 @@ def snapshot_facts(
 
 
 def count_values(snapshot: Snapshot, column: str, key_format: str | None = None) -> dict[str, int]:
-    """How many rows have each value of a column, as text; null is left out. InputError for a column of lists or structs."""
+    """How many rows have each value of a column, as text; nulls are ignored. InputError for a column of lists or structs."""
     manifest = snapshot.manifest
     plan = plan_scan(manifest.schema, manifest.fragments, plan_projection(manifest.schema, [column]))
     found: Counter[str] = Counter()

@@ -35,7 +35,7 @@ _UPDATED, _ADDRESS = "_row_last_updated_at_version", "_rowaddr"
 class Blame:
     """A version that wrote some of the rows.
 
-    `operation` and `timestamp` are None when it is gone, `asked` is empty when it does not tell. Where `is_exact` is False,
+    `operation` and `timestamp` are None when it is gone, `asked` is empty if it is not recorded. Where `is_exact` is False,
     an older version that is no longer kept may have written them.
     """
 
@@ -48,7 +48,7 @@ class Blame:
 
 
 def blame(snapshot: Snapshot, *, where: str | None = None) -> list[Blame]:
-    """The versions that the selected rows come from, newest first."""
+    """The versions that wrote the selected rows, newest first."""
     rows, oldest = _by_version(snapshot, where)
     return [_told(snapshot, version, rows[version], is_exact=version != oldest) for version in sorted(rows, reverse=True)]
 

@@ -37,7 +37,7 @@ class DatasetDelta:
     end: int
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Rows that came, as they are at the end: all columns, `_rowid` and both version columns."""
+        """Inserted rows, as they are at the end: all columns, `_rowid` and both version columns."""
         return self._rows(f"{_CREATED} > {self.begin} AND {_CREATED} <= {self.end}")
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
@@ -55,7 +55,7 @@ class DatasetDelta:
         return pa.RecordBatchReader.from_batches(schema, [pa.record_batch([pa.array(gone)], schema=schema)])
 
     def list_transactions(self) -> list[Transaction]:
-        """What made the versions, oldest first. Versions that do not tell are left out."""
+        """What made the versions, oldest first. Versions without a transaction are skipped."""
         found = read_transactions(self.snapshot.store, range(self.begin + 1, self.end + 1))
         return [item for item in found if item is not None]
 

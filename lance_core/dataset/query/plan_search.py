@@ -22,7 +22,7 @@ from lance_core.expr import Expr
 
 
 def plan_nearest(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
-    """The search a request with `nearest` asks for. Raises InputError, FilterError."""
+    """The search of a request with `nearest`. Raises InputError, FilterError."""
     from lance_core.dataset.query.vector_query import DISTANCE, NearestSearch
     from lance_core.dataset.scan.nearest_request import parse_nearest
 
@@ -41,7 +41,7 @@ def plan_nearest(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
 
 
 def plan_full_text(snapshot: Snapshot, request: ScanRequest) -> RowSearch:
-    """The search a request with `full_text_query` asks for. Raises InputError, FilterError."""
+    """The search of a request with `full_text_query`. Raises InputError, FilterError."""
     from lance_core.dataset.query.text_query import SCORE, TextScan
     from lance_core.index.text.query import as_query
 
@@ -88,7 +88,7 @@ def _options(request: ScanRequest) -> SearchOptions:
 
 
 def plan_search(snapshot: Snapshot, request: ScanRequest) -> RowSearch | None:
-    """The search a request asks for, None when it asks for a plain scan. InputError when it asks for two."""
+    """The search of a request, None for a plain scan. InputError for two searches."""
     if request.nearest is not None and request.full_text_query is not None:
         raise InputError("nearest cannot be combined with full_text_query", cure="Pass only one of them.")
     if request.full_text_query is not None:

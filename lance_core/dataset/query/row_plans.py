@@ -57,7 +57,7 @@ class RowPlan(Protocol):
 
 
 class SearchPlan:
-    """A search picks the rows, so the whole result is there before its first batch."""
+    """A search picks the rows, so the whole result exists before its first batch."""
 
     def __init__(self, search: RowSearch, request: ScanRequest) -> None:
         self._search = search
@@ -89,7 +89,7 @@ class SearchPlan:
         return self._search.explain(verbose=verbose)
 
     def scanned(self) -> Mapping[str, int]:
-        """Nothing: a search does not say what it read."""
+        """Nothing: a search has no read statistics."""
         return {}
 
 

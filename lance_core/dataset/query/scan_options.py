@@ -90,7 +90,7 @@ class ScanArguments(ScanRows, total=False):
 
 
 def plan_request(**arguments: "Unpack[ScanArguments]") -> ScanRequest:
-    """The request that arguments ask for. InputError for one that is not implemented, TypeError for an unknown one."""
+    """The request of the arguments. InputError for one that is not implemented, TypeError for an unknown one."""
     check_options("scanner", arguments, ScanArguments)
     fragments, words = arguments.get("fragments"), arguments.get("full_text_search")
     return ScanRequest(

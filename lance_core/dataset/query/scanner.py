@@ -221,7 +221,7 @@ class LanceScanner:
         return self._rows.explain(verbose=verbose)
 
     def analyze_plan(self) -> str:
-        """Run the scan, and tell what it did: the plan, the rows that came, the seconds it took to plan and to read."""
+        """Run the scan, and describe it: the plan, the rows, the seconds it took to plan and to read."""
         start = time.perf_counter()
         told = self.explain_plan(verbose=True)
         planned = time.perf_counter()

@@ -22,7 +22,7 @@ from lance_core.rowids.index import MISSING
 
 
 def combined(columns: Sequence[TextColumn], boosts: Sequence[float], words: Sequence[str], *, all_words: bool) -> Any:
-    """(addresses of living rows ascending, their scores float32), or None when there are none."""
+    """(addresses of live rows ascending, their scores float32), or None when there are none."""
     counted = [_counts(column, words) for column in columns]
     rows: Any = np.unique(np.concatenate([found for lists in counted for found, _ in lists])) if words else ()
     if len(rows) == 0:

@@ -70,7 +70,7 @@ def text_column(
     trust: IndexPolicy,
     params: TextParams | None = None,
 ) -> TextColumn:
-    """Open the segments of a column; those that cannot be read are left out with a warning, an error when strict."""
+    """Open the segments of a column; unreadable ones are skipped with a warning, an error when strict."""
     if not accepts(value_type_of(snapshot.manifest.schema, snapshot.manifest.schema.find(name))):
         raise InputError(
             f"column {name!r} has no strings to search", cure="Search a column of strings or of lists of strings."

@@ -3,7 +3,7 @@
 ::
 
     hits = search_text(snapshot, MatchQuery("fox"), fast=False)
-    hits.addresses, hits.scores          of living rows, in no order
+    hits.addresses, hits.scores          of live rows, in no order
 
 Indexed rows are scored by what the indices know, rows without an index by that and themselves together, as the official
 library does it.
@@ -126,7 +126,7 @@ class TextSearch:
         return self.columns[name]
 
     def find(self, query: FullTextQuery) -> Hits:
-        """All living rows that match."""
+        """All live rows that match."""
         return _FINDERS[type(query)](self, query)
 
     def _indexed_columns(self) -> list[str]:

@@ -50,7 +50,7 @@ def note_clone(source: Store, *, uri: str, version: int) -> None:
 
 
 def cloned_versions(store: Store, storage_options: Mapping[str, str] | None = None) -> dict[int, str]:
-    """Versions that a clone elsewhere was made of: version -> the clone's uri. Clones that are gone do not count."""
+    """Versions with an external clone: version -> the clone's uri. Removed clones are ignored."""
     entries = [*store.list(f"{CLONES}/")]
     found = {}
     for entry, record in zip(entries, read_records(store, [entry.path for entry in entries]), strict=True):

@@ -107,7 +107,7 @@ def count_selected(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = LARG
 
 
 def selected_offsets(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> Ints:
-    """Physical offsets of the living rows of a whole fragment that the plan's filter selects; nothing else is read."""
+    """Physical offsets of the live rows of a whole fragment that the plan's filter selects; nothing else is read."""
     reader = reader_of(snapshot, task.fragment)
     if task.picked is not None:
         return _selected_of_picked(reader, task.picked)

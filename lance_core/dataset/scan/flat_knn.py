@@ -31,7 +31,7 @@ BATCH_BYTES = 16 << 20
 
 
 def vector_plan(snapshot: Snapshot, column: str, fragments: Sequence[Fragment], filter: Expr | None = None) -> ScanPlan:
-    """The scan that gives (vector, _rowaddr) of living rows."""
+    """The scan that gives (vector, _rowaddr) of live rows."""
     schema = snapshot.manifest.schema
     return plan_scan(schema, fragments, plan_projection(schema, [column, "_rowaddr"]), filter=filter)
 
@@ -53,7 +53,7 @@ def nearest_in(
 def measured(
     column: Any, addresses: npt.NDArray[np.uint64], query: NearestQuery, q: npt.NDArray[Any], metric: Metric
 ) -> Scored:
-    """Distances of rows, those without a vector (or out of range) left out."""
+    """Distances of rows, without rows that have no vector (or are out of range)."""
     rows, present = vectors_of(column, working_type(query.element, metric))
     values = distances(metric, q, rows)
     kept = in_range(values, query)

@@ -20,7 +20,7 @@ Unsealed = Literal["compare", "skip", "use"]
 
 @dataclass(frozen=True)
 class IndexPolicy:
-    """How far indices are trusted.
+    """The policy for indices.
 
     `strict`: one that cannot be searched is an error, not a scan. `unsealed` says what is done with segments without
     checksums: "use" them after checks of their structure and test again what they find, "skip" large ones that were not

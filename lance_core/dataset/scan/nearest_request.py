@@ -54,7 +54,7 @@ class NearestQuery:
 
     @property
     def flat_metric(self) -> Metric:
-        """The metric where no index says one."""
+        """The metric without an index."""
         return self.metric or ("hamming" if self.element == np.uint8 else "l2")
 
 

@@ -43,7 +43,7 @@ class Projection:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The schema of what comes out."""
+        """The output schema."""
         return pa.schema([output.field for output in self.outputs])
 
     @cached_property
@@ -82,7 +82,7 @@ def plan_projection(
     score: str | None = None,
     autoproject: bool = True,
 ) -> Projection:
-    """The projection for what a user asked. Raises InputError: no such column, a name twice, a bad expression.
+    """The projection for the user's arguments. Raises InputError: no such column, a name twice, a bad expression.
 
     `score` names a float column that a search adds (`_distance`); it comes last unless it was requested by name, or not at
     all with `autoproject` False.

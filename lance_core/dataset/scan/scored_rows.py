@@ -48,7 +48,7 @@ class RowSearch(Protocol):
         """The schema of the result."""
 
     def table(self) -> pa.Table:
-        """Run the search; rows come best first."""
+        """Run the search; the best rows are first."""
 
     def explain(self, *, verbose: bool = False) -> str:
         """What is done, in words."""

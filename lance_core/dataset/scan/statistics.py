@@ -38,7 +38,7 @@ StatsCallback = Callable[[ScanStatistics], None]
 
 
 def report(callback: StatsCallback, statistics: ScanStatistics) -> None:
-    """Call it; what it raises is logged, because the rows are there."""
+    """Call it; its errors are logged, because the rows were read."""
     try:
         callback(statistics)
     except Exception as error:  # it is the caller's function

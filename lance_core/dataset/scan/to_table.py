@@ -45,7 +45,7 @@ def scan_tables(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = 
 
 
 def in_order(snapshot: Snapshot, plan: ScanPlan, work: Callable[[FragmentTask], T]) -> Iterator[tuple[FragmentTask, T]]:
-    """What becomes of each task of a plan, several at a time where that helps; tasks that select nothing may be left out."""
+    """The result of each task of a plan, several in parallel if that helps; tasks that select nothing may be skipped."""
     at_once = min(_num_threads(snapshot, plan), len(plan.tasks))
     if at_once <= 1:
         yield from ((task, work(task)) for task in swept(snapshot, plan))

@@ -32,6 +32,6 @@ def read_deleted(snapshot: Snapshot, fragment: Fragment) -> npt.NDArray[np.int64
 
 
 def living_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
-    """Physical offsets of all living rows of a fragment."""
+    """Physical offsets of all live rows of a fragment."""
     every = np.arange(fragment.physical_rows, dtype=np.int64)
     return np.setdiff1d(every, read_deleted(snapshot, fragment), assume_unique=True)

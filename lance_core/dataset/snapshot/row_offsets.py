@@ -3,7 +3,7 @@
 ::
 
     physical   0 1 2 3 4 5      deleted [1, 4]      living 0 2 3 5
-    living rows 1..3  ->  physical span 2..4        _rowaddr = fragment id << 32 | physical
+    live rows 1..3  ->  physical span 2..4        _rowaddr = fragment id << 32 | physical
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def living_to_physical(deleted: Ints, living: npt.ArrayLike) -> Ints:
 
 
 def living_span(deleted: Ints, start: int, end: int) -> tuple[int, int]:
-    """The shortest physical span that holds living rows `start` to `end` (excluded).
+    """The shortest physical span that holds live rows `start` to `end` (excluded).
 
     >>> living_span(np.array([1, 4]), 1, 3)
     (2, 4)

@@ -38,7 +38,7 @@ _UNIT_SECONDS = {
 
 
 def after_commit(snapshot: Snapshot) -> Snapshot:
-    """Clean the table up if its configuration says that it is time; the same snapshot, in any case."""
+    """Clean the table up if its configuration requires it; returns the same snapshot."""
     config = snapshot.manifest.config
     interval = config.get(f"{_PREFIX}interval")
     if interval is None or snapshot.manifest.branch is not None:

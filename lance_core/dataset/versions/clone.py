@@ -115,7 +115,7 @@ def _unnamed(place: Store, snapshot: Snapshot, name: str) -> Manifest | None:
 
 
 def delete_branch(root: Store, name: str) -> None:
-    """Remove a branch and its files. InputError when a tag or another branch stands on it, NotFoundError."""
+    """Remove a branch and its files. InputError when a tag or another branch refers to it, NotFoundError."""
     check_branch_name(name)
     branches = list_branches(root)
     found = branches.get(name) or read_branch(root, name)

@@ -41,7 +41,7 @@ _BATCH_ROWS = 8192
 
 
 def all_files(snapshot: Snapshot) -> pa.RecordBatchReader:
-    """Every file below the table, base paths left out. `last_modified` is UTC."""
+    """Every file below the table, without base paths. `last_modified` is UTC."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         found = [*snapshot.store.list("")]

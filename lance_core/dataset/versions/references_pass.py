@@ -76,7 +76,7 @@ class History:
             self.carrying[version] = transaction
 
     def load(self, store: Store, version: int) -> Transaction | None:
-        """As the log would say it, without reading it again."""
+        """As the log has it, without reading it again."""
         return None if version in self.unreadable else self.carrying.get(version, _SILENT)
 
 

@@ -36,7 +36,7 @@ class Deletions:
 
 
 def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: str | None = None) -> Deletions:
-    """Write the deletion files that take away `gone` (physical offsets of living rows, by fragment id)."""
+    """Write the deletion files that delete `gone` (physical offsets of live rows, by fragment id)."""
     touched = FragmentList.of(snapshot.manifest.fragments).pick({number for number, found in gone.items() if len(found)})
     merged = {number: _joined(read_deleted(snapshot, item), gone[number]) for number, item in touched.items()}
     emptied = tuple(number for number, item in touched.items() if len(merged[number]) == item.physical_rows)

@@ -185,7 +185,7 @@ class _Stage:
         self._report()
 
     def finish_file(self) -> None:
-        """Finish the file being written, while what comes next goes into another one."""
+        """Finish the file being written, while further rows go into another one."""
         writer, self._writer = self._writer, None
         base_id = self._base_id
         self.rows_in_file = 0

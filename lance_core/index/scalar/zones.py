@@ -4,7 +4,7 @@
 
     fragment_id 3, zone_start 8192, zone_length 100     offsets 8192 to 8292 of fragment 3
 
-A zone holds up to a number of living rows; its length is measured in offsets, so deleted rows between them count too.
+A zone holds up to a number of live rows; its length is measured in offsets, so deleted rows between them count too.
 """
 
 from __future__ import annotations

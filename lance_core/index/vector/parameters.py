@@ -89,7 +89,7 @@ def parse_parameters(
     num_bits: int | None = None,
     **given: Any,
 ) -> VectorParameters:
-    """Check the user's arguments. Raises InputError; TypeError for a parameter that nobody knows."""
+    """Check the user's arguments. Raises InputError; TypeError for an unknown parameter."""
     name = kind.upper() if isinstance(kind, str) else ""
     if name not in KINDS:
         raise InputError(f"index type {kind!r} is not implemented; expected one of {', '.join(KINDS)}")

@@ -6,7 +6,7 @@ r"""Publish a branch: its changes since it was created, as one transaction for t
                 \                           /
     branch       v4 -- v5 -- v6 ----------
 
-    new fragments of the branch      -> their living rows, written again below the main table     Append | Update
+    new fragments of the branch      -> their live rows, written again below the main table     Append | Update
     rows it deleted in old fragments -> deletion files of the main table                         Delete | Update
     other files for old fragments    -> refused: the branch changed columns in place
 """
@@ -74,7 +74,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class CopyRows:
-    """Writes the living rows of some of the branch's fragments below the main table. Pickles."""
+    """Writes the live rows of some of the branch's fragments below the main table. Pickles."""
 
     branch: str
     head: int

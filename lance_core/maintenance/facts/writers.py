@@ -22,7 +22,7 @@ _IDENTITY_MARKS = ("lance_core.", "airflow_lance.")
 
 
 def writer_of(identity: str, asked: object) -> Json:
-    """Return one writer; names are empty where nobody noted them."""
+    """Return one writer; names are empty if they were not recorded."""
     who = Asked.from_dict(asked)
     return {
         "identity": identity,
@@ -56,7 +56,7 @@ def other_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def name_of(writers: list[Json]) -> Json | None:
-    """Return the first writer's DAG and task, None when nobody is named."""
+    """Return the first writer's DAG and task, None if there is none."""
     for writer in writers:
         if writer.get("task_id"):
             return {"dag_id": writer["dag_id"], "task_id": writer["task_id"], "run_id": None, "map_index": -1}
