@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from airflow_lance.compat import BaseOperator, BaseOperatorLink, Context
 from airflow_lance.execution.secrets import check_storage_options, mask_all
+from airflow_lance.execution.sql_files import resolve_sql_files
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.links import LanceChangesLink, LancePageLink
 from airflow_lance.pools import DEFAULT_POOL, explain_pool
@@ -45,6 +46,11 @@ class LanceTableOperator(BaseOperator):
         if self.pool != DEFAULT_POOL and not any((self.doc, self.doc_md, self.doc_rst, self.doc_json, self.doc_yaml)):
             # A task that waits for a pool has no log; the page of the task shows its documentation.
             self.doc_md = explain_pool(self.pool, self.uri)
+
+    def prepare_template(self) -> None:
+        """Airflow calls this when the DAG is parsed: SQL that stands in a file is read."""
+        super().prepare_template()
+        resolve_sql_files(self)
 
     def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
         """Render, then tell the masking what must not show: Airflow stores rendered fields right after this."""
