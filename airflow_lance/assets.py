@@ -11,6 +11,7 @@ A DAG that waits for an asset of ours is not woken by some other writer's `s3://
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -56,3 +57,13 @@ def create_asset(*, uri: str, extra: dict[str, Any] | None = None, **kwargs: Any
     from airflow_lance.compat import Asset
 
     return Asset(uri=asset_uri(uri), extra=extra, **kwargs)
+
+
+def event_facts(event: Any) -> dict[str, Any]:
+    """What an asset event says of its table, in one shape: `uri`, `version`, `rows`, `incarnation`, and more.
+
+    A commit says it in the event's `extra`; of a watcher's event Airflow keeps the same under `payload` in there.
+    """
+    extra = dict(getattr(event, "extra", event) or {})
+    payload = extra.get("payload")
+    return dict(payload) if extra.get("from_trigger") and isinstance(payload, Mapping) else extra

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_lance.assets import asset_uri
+from airflow_lance.assets import asset_uri, event_facts
 from airflow_lance.compat import Context
 from lance_core.errors import InputError
 
@@ -19,7 +19,7 @@ def pinned_version(version: int | str | None, context: Context, *, uri: str) -> 
     found = [
         int(extra["version"])
         for asset, several in events.items()
-        for extra in (dict(event.extra or {}) for event in several)
+        for extra in map(event_facts, several)
         if "version" in extra and _is_about(asset, extra, uri)
     ]
     if not found:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_lance import checks
-from airflow_lance.assets import create_asset
+from airflow_lance.assets import create_asset, event_facts
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator
 from airflow_lance.operators.check import LanceCheckOperator
@@ -25,6 +25,8 @@ from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
+from airflow_lance.triggers.version import version_event
+from lance_core.conditions import TableFacts
 from tests.airflow.operator_support import FakeTi, execute, ids, make_table
 
 
@@ -132,3 +134,21 @@ def test_a_run_reads_the_version_of_its_event(uri: str) -> None:
     assert (operator.execute(context)["num_rows"], operator.version) == (10, 1)
     with pytest.raises(AirflowFailException, match="no asset event"):
         execute(LanceQueryOperator(task_id="q", uri=uri, version="triggering"))
+
+
+def test_a_run_that_a_watcher_set_off_reads_the_version_that_it_told(uri: str) -> None:
+    """Airflow keeps what a watcher says in another place than what a task's event says."""
+    told = version_event(TableFacts(uri=uri, version=1), since=0)
+    event = SimpleNamespace(extra={"from_trigger": True, "payload": told})
+    context: Any = {"ti": FakeTi("q", "r"), "outlet_events": {}, "triggering_asset_events": {create_asset(uri=uri): [event]}}
+    operator = LanceQueryOperator(task_id="q", uri=uri, version="triggering")
+    assert (operator.execute(context)["num_rows"], operator.version) == (10, 1)
+
+
+def test_events_of_commits_and_watchers_have_one_shape(uri: str) -> None:
+    told = version_event(TableFacts(uri=uri, version=7), since=6)
+    watcher = event_facts(SimpleNamespace(extra={"from_trigger": True, "payload": told}))
+    commit = event_facts(SimpleNamespace(extra={"uri": uri, "version": 7, "rows": 0, "incarnation": ""}))
+    assert {"uri", "version", "rows", "incarnation"} <= watcher.keys() & commit.keys()
+    assert watcher["version"] == commit["version"] == 7
+    assert event_facts(SimpleNamespace(extra=None)) == {}
