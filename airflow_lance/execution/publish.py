@@ -45,6 +45,8 @@ def publish(
             runner=runner,
         )
     result = {"uri": uri, **done}
+    if gates and "landed" in done["identities"].values():
+        result["gates"] = [str(gate.get("name") or number) for number, gate in enumerate(gates, start=1)]
     _log_and_count(operator, result)
     extra = event_of(result)
     send_events(operator, context, {**extra, "partitions": [*partitions]} if partitions else extra, partitions=partitions)
@@ -54,7 +56,11 @@ def publish(
 def event_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """The content of the asset event of a publication."""
     return {
-        **{name: value for name, value in result.items() if name not in ("seconds", "conflicts_rebased", "re_executed")},
+        **{
+            name: value
+            for name, value in result.items()
+            if name not in ("seconds", "conflicts_rebased", "re_executed", "gates")
+        },
         "transaction_uuids": list(result["identities"]),
     }
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.compat import AirflowException, BaseOperator, Context
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
+from lance_core.errors import InputError
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.maintenance.policy import ManagedTable, Policy
 
@@ -86,8 +87,8 @@ class LanceMaintenancePlanOperator(_PolicyOperator):
         with as_airflow_errors("maintenance"):
             policy = self.policy()
             options_of = self.options_of(policy.base_uri)
-            named = [ManagedTable(uri=uri) for uri in self.tables or ()]
-            plan = plan_now(policy, tables=named, options_of=options_of)
+            named = [ManagedTable(uri=uri, conn_id=self.lance_conn_id) for uri in self.tables or ()]
+            plan = plan_now(policy, tables=named, options_of=options_of, base_of=_base_of, conn_id=self.lance_conn_id)
             note_skipped(policy, plan.skipped, options_of=options_of, run=_run_of(context))
         found = plan.to_dict()
         by_table: dict[str, list[dict[str, Any]]] = {}
@@ -156,6 +157,16 @@ class LanceMaintenanceAlarmOperator(BaseOperator):
         """Raise AirflowException that names every table."""
         if self.alarms:
             raise AirflowException("; ".join(f"{alarm['uri']}: {alarm['reason']}" for alarm in self.alarms))
+
+
+def _base_of(conn_id: str) -> str:
+    """The base uri of a connection. InputError when Airflow does not know the connection."""
+    from airflow_lance.compat import AirflowNotFoundException
+
+    try:
+        return LanceHook(conn_id).settings.base_uri
+    except AirflowNotFoundException as error:
+        raise InputError(str(error), cure=f"Create the connection {conn_id}, or correct the policy.") from error
 
 
 def _run_of(context: Context) -> str:

@@ -32,6 +32,8 @@ class LanceCompactOperator(LanceStageOperator):
         finished; None stages all groups for one commit. (templated)
     :param strategy: "adjacent" (the official library's plan) or "tiered", which rewrites a size tier when enough fragments
         of it have gathered; use it for tables that are compacted on a schedule. (templated)
+    :param max_files_per_fragment: rewrite fragments whose columns are spread over more data files than that, as adding
+        columns many times leaves them; None never does. (templated)
     :param batch_size: rows a task holds at a time. (templated)
     :param dry_run: only tell groups, bytes in and out, estimated memory of a task and what is left alone and why; runs in
         the worker and returns the report.
@@ -41,7 +43,8 @@ class LanceCompactOperator(LanceStageOperator):
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
         "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
-        "max_bytes_per_group", "max_rows_per_group", "groups_per_commit", "strategy", "batch_size", "properties",
+        "max_bytes_per_group", "max_rows_per_group", "groups_per_commit", "strategy", "max_files_per_fragment", "batch_size",
+        "properties",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceStageOperator.template_fields_renderers, "properties": "json",
@@ -60,6 +63,7 @@ class LanceCompactOperator(LanceStageOperator):
         max_rows_per_group: int | str | None = None,
         groups_per_commit: int | str | None = None,
         strategy: str | None = None,
+        max_files_per_fragment: int | str | None = None,
         batch_size: int | str | None = None,
         dry_run: bool = False,
         properties: Mapping[str, str] | None = None,
@@ -76,6 +80,7 @@ class LanceCompactOperator(LanceStageOperator):
         self.max_rows_per_group = max_rows_per_group
         self.groups_per_commit = groups_per_commit
         self.strategy = strategy
+        self.max_files_per_fragment = max_files_per_fragment
         self.batch_size = batch_size
         self.only_report = dry_run  # BaseOperator has a method of that name
         self.properties = dict(properties or {})
@@ -110,6 +115,7 @@ class LanceCompactOperator(LanceStageOperator):
             max_rows_per_group=whole(self.max_rows_per_group),
             groups_per_commit=whole(self.groups_per_commit),
             strategy=self.strategy,
+            max_files_per_fragment=whole(self.max_files_per_fragment),
             batch_size=whole(self.batch_size),
         )
         if share is not None and share < 0:

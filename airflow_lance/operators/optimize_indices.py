@@ -18,12 +18,14 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
     :param index_names: these only; None means all. (templated)
     :param num_indices_to_merge: how many of an index's youngest segments go into the new one; None: all, 0: a further
         segment. (templated)
-    :param retrain: build everything again.
+    :param retrain: build everything anew.
+    :param strategy: "all", or "tiered": merge the youngest segments only when enough of about one size have gathered.
+        (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
 
     template_fields: Sequence[str] = (
-        *LanceStageOperator.template_fields, "index_names", "num_indices_to_merge", "properties",
+        *LanceStageOperator.template_fields, "index_names", "num_indices_to_merge", "strategy", "properties",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceStageOperator.template_fields_renderers, "properties": "json",
@@ -35,6 +37,7 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         index_names: Sequence[str] | None = None,
         num_indices_to_merge: int | str | None = None,
         retrain: bool = False,
+        strategy: str | None = None,
         properties: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -42,6 +45,7 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         self.index_names = index_names
         self.num_indices_to_merge = num_indices_to_merge
         self.retrain = retrain
+        self.strategy = strategy
         self.properties = dict(properties or {})
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
@@ -52,6 +56,7 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         fields = given(
             index_names=None if self.index_names is None else list(self.index_names),
             num_indices_to_merge=whole(self.num_indices_to_merge),
+            strategy=self.strategy,
             retrain=self.retrain,
             properties=self.properties,
         )

@@ -51,7 +51,7 @@ async def table(number: str, pages: PagesDep, user: UserDep, refresh: bool = Fal
         return {"table": table_row(Looked(ref, seen), policy), **page, "actions": list(ACTIONS)}
 
     entry = await pages.fact("page", ref, load, refresh=refresh)
-    return await respond(pages, user, {"in_doubt": [], "incarnation": None, **entry.value, "made_at": entry.at})
+    return await respond(pages, user, {**entry.value, "made_at": entry.at})
 
 
 def _store(ref: TableRef, source: Source) -> Any:

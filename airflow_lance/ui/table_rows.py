@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_lance.ui.service import FoundSource, Looked, Managed
+from airflow_lance.ui.service import HISTORY_DAYS, FoundSource, Looked, Managed
 
 if TYPE_CHECKING:
     from lance_core.maintenance.plan import Plan
@@ -15,7 +15,8 @@ Json = dict[str, object]
 _ATTENTION_BELOW = 80
 _NUMBERS = (
     "version", "num_versions", "num_rows", "num_deleted_rows", "num_bytes", "num_fragments", "num_small_fragments",
-    "unindexed_rows", "unindexed_share", "num_indices", "num_staged", "num_dead_attempts", "written_at", "writes",
+    "unindexed_rows", "unindexed_share", "num_indices", "num_staged", "num_dead_attempts", "dead_bytes", "written_at",
+    "writes",
 )  # fmt: skip
 
 
@@ -98,6 +99,7 @@ def table_row(item: Looked, policy: Policy | None) -> Json:
         "num_indices": len(seen.index_segments),
         "num_staged": seen.num_staged,
         "num_dead_attempts": seen.num_dead_attempts,
+        "dead_bytes": seen.dead_bytes,
         "written_at": seen.written_at,
         "writes": list(seen.commits_by_hour),
     }
@@ -122,7 +124,7 @@ def _summary(rows: Sequence[Mapping[str, object]]) -> Json:
         "errors": errors,
         "num_bytes": total("num_bytes"),
         "num_rows": total("num_rows"),
-        "dead_bytes": None,
+        "dead_bytes": total("dead_bytes") if any(row["dead_bytes"] is not None for row in rows) else None,
     }
 
 
@@ -130,13 +132,14 @@ _NO_BUDGET: Json = {"service_levels": None, "rewrite_factor": None, "budget": No
 
 
 def _budget(managed: Managed, now: float) -> Json:
-    from lance_core.maintenance.evidence import DONE
+    from lance_core.maintenance.evidence import DONE, levels_kept
 
+    kept = levels_kept(managed.rows)
     done = [row for row in managed.rows if row.outcome == DONE]
     rewritten = sum(row.bytes_written for row in done)
     taken_on = sum(row.bytes_before for row in done if row.action == "compact")
     return {
-        "service_levels": None,
+        "service_levels": None if kept is None else {"kept": kept, "days": HISTORY_DAYS},
         "rewrite_factor": rewritten / taken_on if taken_on else None,
         "budget": budget_answer(managed, now),
     }

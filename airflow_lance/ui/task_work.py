@@ -31,6 +31,7 @@ class _Mention:
     publishes: bool
     task: Json
     told: Json
+    gates: tuple[Json, ...] | None = None
 
 
 async def find_work(
@@ -58,6 +59,7 @@ async def _of_table(
 ) -> list[dict[str, object]]:
     """Entries of one table. What the XComs say stands where the table is none that the pages may open."""
     commits = {item.identity: item.task for item in mentions if item.publishes}
+    gates = {item.identity: item.gates for item in mentions if item.gates is not None}
     wanted = list(dict.fromkeys(item.identity for item in mentions))
     found: dict[str, Json] = {}
     error: object = None
@@ -90,7 +92,7 @@ async def _of_table(
             "uri": uri,
             "error": error,
             "commit": commits.get(identity),
-            "gates": None,
+            "gates": gates.get(identity),
             "writer": _writer(found.get(identity), told[identity]),
         }
         for identity in wanted
@@ -133,9 +135,8 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
     if isinstance(identities, Mapping):
         for identity, outcome in identities.items():
             state = "landed" if outcome in ("landed", "already_landed") else str(outcome)
-            yield _Mention(
-                uri, str(identity), True, task, {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
-            )
+            told = {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
+            yield _Mention(uri, str(identity), True, task, told, _gates(value) if outcome == "landed" else None)
     elif isinstance(value.get("uuid"), str):
         names = ("rows", "bytes", "fragments", "read_version", "num_rows", "num_bytes", "num_fragments")
         told = {name.removeprefix("num_"): value[name] for name in names if isinstance(value.get(name), int)}
@@ -148,6 +149,14 @@ _BLANK: Json = {
     "state": "unknown", "kind": None, "rows": None, "bytes": None, "fragments": None, "read_version": None,
     "started": None, "version": None, "landed_at": None, "attempts": [],
 }  # fmt: skip
+
+
+def _gates(value: Mapping[str, object]) -> tuple[Json, ...] | None:
+    """The gates that the rows passed; one that they did not pass has published nothing and left no XCom."""
+    names = value.get("gates")
+    if not isinstance(names, list | tuple):
+        return None
+    return tuple({"name": str(name), "passed": True, "message": None} for name in names)
 
 
 def _version(value: Mapping[str, object]) -> Json:

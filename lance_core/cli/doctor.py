@@ -37,12 +37,20 @@ def doctor(table: Table, output: Output, deep: bool) -> None:
 @table_command("report", versioned=False)
 @click.option("--html", "target", required=True, type=click.Path(dir_okay=False, writable=True), help="The file to write.")
 @click.option("--deep", is_flag=True, help="Also read every data file and list all files for the findings.")
-def report(table: Table, output: Output, target: str, deep: bool) -> None:
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Judge the table by this policy, and show what its maintenance did, predicted and real.",
+)
+def report(table: Table, output: Output, target: str, deep: bool, policy_file: str | None) -> None:
     """Write a static HTML page about a table: health, versions, fragments, indices, staged work. It needs no network."""
+    from lance_core.maintenance.policy_file import load_policy
     from lance_core.maintenance.report import table_report
     from lance_core.maintenance.report_html import report_html
 
-    found = table_report(table.uri, storage_options=table.options, deep=deep)
+    policy = None if policy_file is None else load_policy(policy_file)
+    found = table_report(table.uri, policy=policy, storage_options=table.options, deep=deep)
     Path(target).write_text(report_html(found), encoding="utf-8")
     output.message(f"{target}: health {found.health}, {len(found.findings)} findings", file=target, health=found.health)
 

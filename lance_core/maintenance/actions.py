@@ -15,6 +15,7 @@ from typing import Any
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.ledger import SETTLED_BY_HAND, record_landed
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import InputError, NotFoundError
@@ -96,7 +97,8 @@ def _abort(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
 
 def _settle(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
     identity, version = arguments["identity"], arguments["version"]
-    record_landed(resolve_store(uri, options), identity, version=version, transaction=SETTLED_BY_HAND)
+    store = resolve_store(uri, options)
+    record_landed(store, identity, version=version, transaction=SETTLED_BY_HAND, incarnation=incarnation_of(store))
     return {"identity": identity, "version": version}
 
 

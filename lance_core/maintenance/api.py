@@ -17,8 +17,8 @@ from typing import Any
 
 from lance_core.errors import InputError
 from lance_core.io.threads import Threads
-from lance_core.maintenance.evidence import SKIPPED, Evidence, history, last_upkeep, measured, record, spent_today
-from lance_core.maintenance.find import find_tables
+from lance_core.maintenance.evidence import Evidence, history, looked_after, measured, record, rows_of_skipped, spent_today
+from lance_core.maintenance.find import BaseOf, FoundTables, no_base, tables_of
 from lance_core.maintenance.observe import Observation, observe
 from lance_core.maintenance.plan import Plan, Skipped, Step, plan_maintenance
 from lance_core.maintenance.policy import ManagedTable, Policy
@@ -31,14 +31,13 @@ OBSERVED_AT_ONCE = 16
 
 def observe_all(
     policy: Policy,
+    tables: Sequence[ManagedTable],
     *,
-    tables: Sequence[ManagedTable] = (),
     options_of: OptionsOf = no_options,
     now: float | None = None,
 ) -> list[Observation]:
-    """Return what the tables of a policy look like; those below its base uri when none are named. Raises StoreError."""
-    found = list(tables) or find_tables(policy.base_uri, storage_options=options_of(None))
-    known = [(table, rule) for table in found if (rule := policy.for_table(table)) is not None]
+    """Return what the tables look like that a rule of the policy covers, several at a time."""
+    known = [(table, rule) for table in tables if (rule := policy.for_table(table)) is not None]
     with Threads(OBSERVED_AT_ONCE, thread_name_prefix="lance-observe") as pool:
         return list(
             pool.map(
@@ -52,19 +51,30 @@ def plan_now(
     *,
     tables: Sequence[ManagedTable] = (),
     options_of: OptionsOf = no_options,
+    base_of: BaseOf = no_base,
+    conn_id: str | None = None,
     now: float | None = None,
 ) -> Plan:
-    """Return what the policy would do now: observed, priced by earlier evidence, within what is left of the budget."""
+    """Return what the policy would do now: observed, priced by earlier evidence, within what is left of the budget.
+
+    The tables are those given, else all that `tables_of` finds. `conn_id` is the connection of the policy's own folder.
+    Raises StoreError when the policy's folder cannot be read; anything else that cannot be read is an alarm of the plan.
+    """
     moment = time.time() if now is None else now
-    rows = history(policy.evidence_uri, since=moment - HISTORY_SECONDS, storage_options=options_of(None))
-    return plan_maintenance(
-        observe_all(policy, tables=tables, options_of=options_of, now=moment),
+    rows = history(policy.evidence_uri, since=moment - HISTORY_SECONDS, storage_options=options_of(conn_id))
+    found = (
+        FoundTables(tuple(tables)) if tables else tables_of(policy, options_of=options_of, base_of=base_of, conn_id=conn_id)
+    )
+    plan = plan_maintenance(
+        observe_all(policy, found.tables, options_of=options_of, now=moment),
         policy,
         now=moment,
         spent=spent_today(rows, moment),
         rates=learn(measured(rows)),
-        last_upkeep=last_upkeep(rows),
+        looked_after=looked_after(rows),
     )
+    alarms = tuple(Skipped(uri, "observe", reason, due=True) for uri, reason in found.unreachable)
+    return replace(plan, alarms=(*plan.alarms, *alarms))
 
 
 def carry_out(
@@ -85,8 +95,7 @@ def carry_out(
 
 def note_skipped(policy: Policy, skipped: Sequence[Skipped], *, options_of: OptionsOf = no_options, run: str = "") -> None:
     """Append evidence for what was not done."""
-    now = time.time()
-    rows = [Evidence(at=now, outcome=SKIPPED, run=run, uri=s.uri, action=s.action, reason=s.reason) for s in skipped]
+    rows = rows_of_skipped(skipped, now=time.time(), run=run)
     record(policy.evidence_uri, rows, storage_options=options_of(None))
 
 

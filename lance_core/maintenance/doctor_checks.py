@@ -139,7 +139,7 @@ def many_column_files(patient: Patient) -> Iterator[Finding]:
             code="many-column-files", severity="warning", title="Columns are spread over many files",
             size=most, unit="files in one fragment",
             cost="A scan of all columns opens every file of a fragment.",
-            cure=f'lance_core.dataset("{patient.uri}").optimize.compact_files(target_rows_per_fragment=2**62)',
+            cure=f'lance_core.dataset("{patient.uri}").optimize.compact_files(max_files_per_fragment={patient.levels.max_files_per_fragment})',
             details={"fragments": len(wide)},
         )  # fmt: skip
 

@@ -4,7 +4,7 @@
 
     record(uri, [row, ...])                                   appended once; another writer in between is rebased over
     history(uri, since=now - 86400)                           -> [Evidence(...), ...], oldest first
-    spent_today(rows, now), last_upkeep(rows), measured(rows)    what the planner wants to know of them
+    spent_today(rows, now), looked_after(rows), measured(rows)   what the planner wants to know of them
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_core.arrow.buffers import fields_schema
 from lance_core.dataset.handle.open import dataset, write_dataset
 from lance_core.errors import NotFoundError
+from lance_core.maintenance.plan import Skipped
 from lance_core.maintenance.price import Cost, Measured
 
 _UTC = pa.timestamp("us", tz="UTC")
@@ -35,11 +36,13 @@ SCHEMA = fields_schema(
     ]
 )  # fmt: skip
 DONE, NOTHING, FAILED, SKIPPED = "done", "nothing", "failed", "skipped"
+ALL_STEPS = "all"
+"""The action of a row that is about a table as a whole, such as one that could not be observed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What became of a step. `outcome`: "done", "nothing" (there was nothing to do), "failed", or "skipped" with its reason.
+    """What became of a step. `outcome`: "done", "nothing" (nothing was due), "failed", or "skipped" (due, but postponed).
 
     `at` is seconds since the epoch; sizes are bytes; `run` names the Airflow run or the process.
     """
@@ -103,13 +106,63 @@ def spent_today(rows: Iterable[Evidence], now: float) -> Cost:
     return total
 
 
+def rows_of_skipped(skipped: Iterable[Skipped], *, now: float, run: str = "") -> list[Evidence]:
+    """Rows for what a plan leaves out: "skipped" where it is due, "nothing" where it is not."""
+    return [
+        Evidence(
+            at=now, uri=item.uri, action=item.action, outcome=SKIPPED if item.due else NOTHING, reason=item.reason, run=run
+        )
+        for item in skipped
+    ]
+
+
 def last_upkeep(rows: Iterable[Evidence]) -> dict[str, float]:
-    """When each table was last maintained successfully, by uri."""
+    """When a step last changed each table, by uri."""
     found: dict[str, float] = {}
     for row in rows:
-        if row.outcome in (DONE, NOTHING):
+        if row.outcome == DONE:
             found[row.uri] = max(row.at, found.get(row.uri, 0.0))
     return found
+
+
+def looked_after(rows: Iterable[Evidence]) -> dict[str, float]:
+    """Since when each table has not been looked after, by uri.
+
+    A step of a table is looked after when it was done or when it was not due. One that was only skipped or failed so far
+    counts from its first row. The step that waits longest speaks for its table.
+
+    >>> rows = [("compact", "skipped"), ("gc", "nothing"), ("compact", "failed")]
+    >>> looked_after([Evidence(at=at, uri="t", action=row[0], outcome=row[1]) for at, row in enumerate(rows, start=1)])
+    {'t': 1}
+    """
+    first: dict[tuple[str, str], float] = {}
+    kept: dict[tuple[str, str], float] = {}
+    for row in rows:
+        key = (row.uri, row.action)
+        first[key] = min(row.at, first.get(key, row.at))
+        if row.outcome in (DONE, NOTHING):
+            kept[key] = max(row.at, kept.get(key, row.at))
+    found: dict[str, float] = {}
+    for key, since in first.items():
+        uri, action = key
+        moment = max(kept.get(key, since), kept.get((uri, ALL_STEPS), 0.0))
+        # A row for the whole table is one of a look that failed; it is over as soon as any step has a row after it.
+        if action == ALL_STEPS and key not in kept:
+            moment = max([since, *(at for (other, name), at in kept.items() if other == uri and name != ALL_STEPS)])
+        found[uri] = min(moment, found.get(uri, moment))
+    return found
+
+
+def levels_kept(rows: Iterable[Evidence]) -> float | None:
+    """The share of looks at a table after which nothing that was due was left undone; None without any look.
+
+    Rows of one run about one table are one look.
+    """
+    looks: dict[tuple[str, str], bool] = {}
+    for row in rows:
+        key = (row.uri, row.run or str(row.at))
+        looks[key] = looks.get(key, True) and row.outcome in (DONE, NOTHING)
+    return sum(looks.values()) / len(looks) if looks else None
 
 
 def measured(rows: Iterable[Evidence]) -> list[Measured]:

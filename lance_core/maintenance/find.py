@@ -1,15 +1,26 @@
-"""Find the tables below a folder without opening any of them."""
+"""Find the tables that a policy is about, without opening any of them.
+
+::
+
+    find_tables("s3://lake")          every folder below it that holds `_versions/`
+    tables_of(policy, ...)            those below the policy's base uri, below the connections that its rules name, and
+                                      the assets that its rules name
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from lance_core.commit import naming
+from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.maintenance.policy import EVIDENCE_TABLE, ManagedTable
+from lance_core.maintenance.policy import EVIDENCE_TABLE, ManagedTable, Policy
 
 MAX_DEPTH = 8
+OptionsOf = Callable[[str | None], Mapping[str, str]]
+BaseOf = Callable[[str], str]
 
 
 def find_tables(
@@ -23,6 +34,48 @@ def find_tables(
     store = resolve_store(base_uri, storage_options)
     found = [path for path in _tables(store, "") if path != EVIDENCE_TABLE]
     return [ManagedTable(uri=f"{base_uri.rstrip('/')}/{path}", conn_id=conn_id) for path in sorted(found)]
+
+
+def no_base(conn_id: str) -> str:
+    """The base uri of a connection where there are no connections: none."""
+    return ""
+
+
+@dataclass(frozen=True)
+class FoundTables:
+    """The tables of a policy, each once, and connections (base uri, reason) whose tables could not be listed."""
+
+    tables: tuple[ManagedTable, ...]
+    unreachable: tuple[tuple[str, str], ...] = ()
+
+
+def tables_of(
+    policy: Policy, *, options_of: OptionsOf, base_of: BaseOf = no_base, conn_id: str | None = None
+) -> FoundTables:
+    """Return the tables that a policy is about, the policy's own folder first. StoreError when that cannot be listed.
+
+    `conn_id` is the connection of the policy's own folder. `base_of` gives the base uri of a connection that a rule names;
+    an empty one has no tables to list. An asset that a rule names is a table whether it exists or not, so that a missing
+    one is noticed. One connection that cannot be listed does not keep the others from being looked after.
+    """
+    found = {
+        table.uri.rstrip("/"): table
+        for table in find_tables(policy.base_uri, conn_id=conn_id, storage_options=options_of(conn_id))
+    }
+    unreachable: list[tuple[str, str]] = []
+    for other in sorted({rule.conn_id for rule in policy.tables if rule.conn_id is not None} - {conn_id}):
+        base = ""
+        try:
+            base = base_of(other).rstrip("/")
+            if base and base != policy.base_uri.rstrip("/"):
+                for table in find_tables(base, conn_id=other, storage_options=options_of(other)):
+                    found.setdefault(table.uri.rstrip("/"), table)
+        except LanceError as error:
+            unreachable.append((base or other, f"the tables of connection {other!r} cannot be listed: {error}"))
+    for rule in policy.tables:
+        if rule.asset is not None:
+            found.setdefault(rule.asset.rstrip("/"), ManagedTable(uri=rule.asset, conn_id=rule.conn_id or conn_id))
+    return FoundTables(tuple(found.values()), tuple(unreachable))
 
 
 def _tables(store: Store, folder: str, depth: int = 0) -> Iterator[str]:

@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from lance_core.commit.log.manifests import list_versions
+from lance_core.commit.naming import DATA, data_path
 from lance_core.commit.registry.attempts import list_staged
+from lance_core.dataset.indexing.segment_tiers import age_of, segments_to_merge
 from lance_core.dataset.maintain.compact import plan_snapshot
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.maintain.compact_plan import bytes_of
@@ -45,9 +47,12 @@ class Tier:
 class Observation:
     """The state of a table. `error` is the reason if nothing else is known.
 
-    `compaction` is what a tiered compaction would take on: fragments in and out, rows and bytes. `unindexed_rows` and
-    `index_segments` are by index name. `commits_by_hour` counts those of the last 24 hours, the oldest hour first.
-    `written_at` is the time of the newest commit, `observed_at` that of this look, both in seconds since the epoch.
+    `compaction` is what a tiered compaction would take on: fragments in and out, rows and bytes. `num_spread_fragments`
+    have their columns in more data files than the levels allow. `unindexed_rows` and `index_segments` are by index name,
+    and so is `index_merges`: how many segments fill a tier. `commits_by_hour` counts those of the last 24 hours, the oldest
+    hour first. `dead_bytes` are in data files that the newest version does not refer to, None where the levels do not ask
+    for them. `written_at` is the time of the newest commit, `observed_at` that of this look, both in seconds since the
+    epoch.
     """
 
     uri: str
@@ -66,11 +71,14 @@ class Observation:
     rows_in: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    num_spread_fragments: int = 0
     unindexed_rows: Mapping[str, int] = field(default_factory=dict)
     index_segments: Mapping[str, int] = field(default_factory=dict)
+    index_merges: Mapping[str, int] = field(default_factory=dict)
     num_versions: int = 0
     expired_versions: int = 0
     expired_manifest_bytes: int = 0
+    dead_bytes: int | None = None
     num_staged: int = 0
     num_dead_attempts: int = 0
     commits_by_hour: tuple[int, ...] = ()
@@ -134,6 +142,7 @@ def observe_snapshot(
     rows_in = plan.num_rows
     files_out = [sum(item.num_rows for item in group) // levels.target_rows_per_fragment for group in plan.groups]
     physical_in = sum(item.physical_rows for group in plan.groups for item in group)
+    unindexed = _unindexed(snapshot)
     expired = versions[: max(0, len(versions) - levels.keep_versions)]
     expired = [entry for entry in expired if entry.modified < moment - levels.keep_seconds]
     return Observation(
@@ -152,11 +161,14 @@ def observe_snapshot(
         rows_in=rows_in,
         bytes_in=plan.num_bytes,
         bytes_out=int(plan.num_bytes * rows_in / physical_in) if physical_in else 0,
-        unindexed_rows=_unindexed(snapshot),
+        num_spread_fragments=sum(len(item.files) > levels.max_files_per_fragment for item in fragments),
+        unindexed_rows=unindexed,
         index_segments=_segments(snapshot),
+        index_merges=_merges(snapshot, unindexed, levels.tier_fanout),
         num_versions=len(versions),
         expired_versions=len(expired),
         expired_manifest_bytes=sum(entry.size for entry in expired),
+        dead_bytes=None if levels.max_dead_bytes is None else _dead_bytes(snapshot),
         num_staged=sum(entry.state != "expired" for entry in waiting),
         num_dead_attempts=sum(entry.state == "expired" for entry in waiting),
         commits_by_hour=_by_hour([entry.modified for entry in versions], moment),
@@ -176,6 +188,7 @@ def compaction_options(levels: ServiceLevels, *, deleted_share: float, num_bytes
         enough_fragments=int(levels.allowed_fragments(num_bytes) * ENOUGH_OF_ALLOWED),
         target_rows_per_fragment=levels.target_rows_per_fragment,
         materialize_deletions_threshold=levels.max_deleted_share if is_near else MOSTLY_DELETED,
+        max_files_per_fragment=levels.max_files_per_fragment,
     )
 
 
@@ -215,3 +228,20 @@ def _unindexed(snapshot: Snapshot) -> dict[str, int]:
 def _segments(snapshot: Snapshot) -> dict[str, int]:
     names = [index.name for index in snapshot.manifest.indices if index.name not in SYSTEM_INDICES]
     return {name: names.count(name) for name in names}
+
+
+def _merges(snapshot: Snapshot, unindexed: Mapping[str, int], fanout: int) -> dict[str, int]:
+    """How many of each index's youngest segments a tiered merge would take, those with none left out."""
+    rows = {item.id: item.num_rows for item in snapshot.manifest.fragments}
+    sizes: dict[str, list[int]] = {}
+    for index in sorted(snapshot.manifest.indices, key=age_of):
+        if index.name not in SYSTEM_INDICES:
+            covered = sum(rows.get(number, 0) for number in index.fragment_bitmap or ())
+            sizes.setdefault(index.name, []).append(covered)
+    found = {name: segments_to_merge(each, unindexed.get(name, 0), fanout=fanout) for name, each in sizes.items()}
+    return {name: count for name, count in found.items() if count}
+
+
+def _dead_bytes(snapshot: Snapshot) -> int:
+    live = {data_path(file.path) for item in snapshot.manifest.fragments for file in item.files if file.base_id is None}
+    return sum(entry.size for entry in snapshot.store.list(f"{DATA}/") if entry.path not in live)

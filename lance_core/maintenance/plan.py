@@ -16,7 +16,7 @@ from typing import Any
 from lance_core.maintenance.observe import Observation
 from lance_core.maintenance.policy import ManagedTable, Policy, TablePolicy
 from lance_core.maintenance.price import Cost, Rates
-from lance_core.maintenance.quantities import is_within
+from lance_core.maintenance.quantities import counted, is_within
 
 GAIN_WEIGHT = 0.7
 DUE_AT = 0.6
@@ -46,11 +46,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A step that is not done now, and why."""
+    """A step that is not done now, and why. `due`: it should be done, and something else stands in the way."""
 
     uri: str
     action: str
     reason: str
+    due: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,12 @@ def plan_maintenance(
     now: float,
     spent: Cost | None = None,
     rates: Rates | None = None,
-    last_upkeep: Mapping[str, float] | None = None,
+    looked_after: Mapping[str, float] | None = None,
 ) -> Plan:
     """Return what to do now.
 
-    `spent` is what today's steps cost so far; `last_upkeep` says by uri when a step last succeeded or found nothing to do on
-    a table, in seconds since the epoch. A table that was not maintained for too long is an alarm, even if no step is due.
+    `spent` is what today's steps cost so far; `looked_after` says by uri since when a table has not been looked after, in
+    seconds since the epoch (see `evidence.looked_after`). For too long is an alarm, even if no step is due now.
     """
     rates = rates or Rates()
     due: list[Step] = []
@@ -102,19 +103,19 @@ def plan_maintenance(
         if rule is None:
             skipped.append(Skipped(seen.uri, "all", "no rule of the policy covers the table"))
             continue
-        alarms += _alarms(seen, rule, now, last_upkeep or {})
+        alarms += _alarms(seen, rule, now, looked_after or {})
         found, left = _due(seen, rule, policy, now, rates)
         due += found
         skipped += left
     if policy.budget.quiet_hours is not None and is_within(policy.budget.quiet_hours, now):
-        return Plan((), (*skipped, *(Skipped(s.uri, s.action, "quiet hours") for s in due)), tuple(alarms))
+        return Plan((), (*skipped, *(Skipped(s.uri, s.action, "quiet hours", due=True) for s in due)), tuple(alarms))
     chosen, postponed = _within_budget(_ranked(due), policy, spent or Cost())
     return Plan(tuple(chosen), (*skipped, *postponed), tuple(alarms))
 
 
 def _due(seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates: Rates) -> tuple[list[Step], list[Skipped]]:
     if seen.error is not None:
-        return [], [Skipped(seen.uri, "all", f"the table could not be observed: {seen.error}")]
+        return [], [Skipped(seen.uri, "all", f"the table could not be observed: {seen.error}", due=True)]
     if rule.paused:
         return [], [Skipped(seen.uri, "all", "paused by the policy")]
     due: list[Step] = []
@@ -124,7 +125,7 @@ def _due(seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates
         if step is None:
             skipped.append(Skipped(seen.uri, action, reason))
         elif now - seen.written_at < policy.budget.backoff_seconds and action != "gc":
-            skipped.append(Skipped(seen.uri, action, "another writer committed a moment ago"))
+            skipped.append(Skipped(seen.uri, action, "another writer committed a moment ago", due=True))
         else:
             due.append(step)
     return due, skipped
@@ -136,19 +137,24 @@ def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step |
         return None, "no size tier is full and no fragment has too many deleted rows"
     allowed = levels.allowed_fragments(seen.num_bytes)
     crowded = seen.num_fragments / allowed
-    urgency = max(crowded, seen.deleted_share / max(levels.max_deleted_share, 1e-9))
+    spread = 1.0 if seen.num_spread_fragments else 0.0
+    urgency = max(crowded, seen.deleted_share / max(levels.max_deleted_share, 1e-9), spread)
     if urgency < DUE_AT:
         return None, f"{seen.num_fragments} fragments, the levels allow {allowed:.0f}"
     read, written = rates.bytes_of("compact", seen.bytes_in), rates.bytes_of("compact", seen.bytes_out)
     cost = Cost(read, written, rates.seconds("compact", read))
-    reason = f"{seen.fragments_in} fragments become {seen.fragments_out}; {seen.deleted_share:.0%} of the rows are deleted"
-    gain = float(seen.fragments_in - seen.fragments_out)
+    reason = f"{counted(seen.fragments_in, 'fragment')} become {seen.fragments_out}"
+    reason += f"; {seen.deleted_share:.0%} of the rows are deleted"
+    if seen.num_spread_fragments:
+        spread_text = counted(seen.num_spread_fragments, "fragment")
+        reason += f"; the columns of {spread_text} are in more than {levels.max_files_per_fragment} data files"
+    gain = float(seen.fragments_in - seen.fragments_out + seen.num_spread_fragments)
     return _step(seen, "compact", reason, max(gain, seen.deleted_share * 100), urgency, cost, float(read)), ""
 
 
 def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
     limit = rule.levels.max_unindexed_share
-    crowded = {name: count for name, count in seen.index_segments.items() if count >= rule.levels.tier_fanout}
+    crowded = seen.index_merges
     if not seen.index_segments:
         return None, "the table has no index"
     moved = seen.rows_in if "compact" in rule.steps else 0
@@ -158,25 +164,28 @@ def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tup
     per_row = seen.num_bytes / max(seen.physical_rows, 1)
     read = rates.bytes_of("optimize_indices", max(1.0, rows * per_row))
     cost = Cost(read, read // 4, rates.seconds("optimize_indices", read))
-    reason = f"{rows - moved} rows are not indexed ({seen.unindexed_share:.0%})"
+    reason = f"{counted(rows - moved, 'row')} not indexed ({seen.unindexed_share:.0%})"
     if moved:
-        reason += f"; the compaction moves {moved} rows"
+        reason += f"; the compaction moves {counted(moved, 'row')}"
     if crowded:
-        reason += f"; {', '.join(f'{name} has {count} segments' for name, count in sorted(crowded.items()))}"
+        full = [f"{counted(count, 'segment')} of {name} fill a tier" for name, count in sorted(crowded.items())]
+        reason += f"; {', '.join(full)}"
     urgency = max(seen.unindexed_share / max(limit, 1e-9), 1.0 if crowded else 0.0)
     return _step(seen, "optimize_indices", reason, seen.unindexed_share * 100 + len(crowded), urgency, cost, float(read)), ""
 
 
 def _cleanup(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
-    limit = rule.levels.max_versions
-    if seen.num_versions <= limit or not seen.expired_versions:
-        return (
-            None,
-            f"{seen.num_versions} versions, of which {seen.expired_versions} may be removed; cleanup is due above {limit}",
-        )
+    limit, most_dead = rule.levels.max_versions, rule.levels.max_dead_bytes
+    dead = seen.dead_bytes or 0
+    is_full = most_dead is not None and dead > most_dead
+    if not seen.expired_versions or not (seen.num_versions > limit or is_full):
+        there = counted(seen.num_versions, "version")
+        return None, f"{there}, of which {seen.expired_versions} may be removed; cleanup is due above {limit}"
     cost = Cost(seen.expired_manifest_bytes, 0, rates.seconds("cleanup", seen.expired_versions))
-    reason = f"{seen.expired_versions} of {seen.num_versions} versions may be removed"
-    urgency = seen.num_versions / limit
+    reason = f"{seen.expired_versions} of {counted(seen.num_versions, 'version')} may be removed"
+    if is_full:
+        reason += f"; {dead:,} bytes are not in the newest version"
+    urgency = max(seen.num_versions / limit, dead / max(most_dead, 1) if most_dead is not None else 0.0)
     return _step(seen, "cleanup", reason, seen.expired_versions / 10, urgency, cost, float(seen.expired_versions)), ""
 
 
@@ -184,7 +193,7 @@ def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None
     if not seen.num_dead_attempts:
         return None, "no attempt is dead"
     cost = Cost(0, 0, rates.seconds("gc", seen.num_dead_attempts))
-    reason = f"{seen.num_dead_attempts} dead attempts left files"
+    reason = f"{counted(seen.num_dead_attempts, 'dead attempt')} left files"
     return _step(seen, "gc", reason, float(seen.num_dead_attempts), 1.0, cost, float(seen.num_dead_attempts)), ""
 
 
@@ -234,7 +243,7 @@ def _within_budget(ranked: Sequence[Step], policy: Policy, spent: Cost) -> tuple
         over = next((name for limit, value, name in bounds if limit is not None and value > limit), None)
         # Housekeeping frees space and costs next to nothing: a spent budget never stops it.
         if over is not None and step.action not in ("cleanup", "gc"):
-            postponed.append(Skipped(step.uri, step.action, f"today's budget of {over} is not sufficient"))
+            postponed.append(Skipped(step.uri, step.action, f"today's budget of {over} is not sufficient", due=True))
             continue
         chosen.append(step)
         total = after

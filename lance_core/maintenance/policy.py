@@ -35,8 +35,12 @@ class ServiceLevels:
     - `max_deleted_share`, `max_unindexed_share`: deleted rows, and rows that an index does not cover, as shares of all;
     - `max_versions`, `keep_versions`, `keep_seconds`: cleanup is due above `max_versions`, and keeps the newest versions
       and those that are younger;
-    - `max_seconds_since_upkeep`: a table that was not maintained for longer is an alarm;
-    - `target_rows_per_fragment`, `tier_fanout`: of compactions.
+    - `max_dead_bytes`: cleanup is also due when data files that the newest version does not refer to hold more bytes; None
+      does not look, because it takes a listing of all data files;
+    - `max_seconds_since_upkeep`: a table that was not looked after for longer is an alarm;
+    - `max_files_per_fragment`: a fragment whose columns are spread over more data files is rewritten;
+    - `target_rows_per_fragment`, `tier_fanout`: of compactions; a tier of index segments is merged when `tier_fanout` of
+      its kind have gathered, too.
     """
 
     max_fragments_per_gb: float = 32.0
@@ -46,7 +50,9 @@ class ServiceLevels:
     max_versions: int = 200
     keep_versions: int = 20
     keep_seconds: float = 7 * 86400.0
+    max_dead_bytes: int | None = None
     max_seconds_since_upkeep: float = 2 * 86400.0
+    max_files_per_fragment: int = 16
     target_rows_per_fragment: int = 1024 * 1024
     tier_fanout: int = 8
 
@@ -54,7 +60,7 @@ class ServiceLevels:
         for name in ("max_deleted_share", "max_unindexed_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        for name in ("max_versions", "keep_versions", "target_rows_per_fragment"):
+        for name in ("max_versions", "keep_versions", "max_files_per_fragment", "target_rows_per_fragment"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.tier_fanout < 2:
@@ -73,6 +79,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
         "keep_seconds": parse_duration,
         "max_seconds_since_upkeep": parse_duration,
         "bytes_per_day": parse_size,
+        "max_dead_bytes": parse_size,
         "seconds_per_day": parse_duration,
         "backoff_seconds": parse_duration,
         "quiet_hours": lambda value: tuple(value) if isinstance(value, list | tuple) else parse_hours(value),

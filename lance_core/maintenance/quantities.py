@@ -63,3 +63,12 @@ def is_within(hours: tuple[int, int], now: float) -> bool:
     begin, end = hours
     second = now % 86400
     return begin <= second < end if begin <= end else second >= begin or second < end
+
+
+def counted(number: int, one: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "fragment"), counted(12000, "fragment")
+    ('1 fragment', '12,000 fragments')
+    """
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

@@ -23,16 +23,19 @@ from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.versions.transaction_log import LogEntry, read_log
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.doctor import diagnose
+from lance_core.maintenance.evidence import NOTHING, Evidence, history
 from lance_core.maintenance.findings import Finding
 from lance_core.maintenance.observe import Observation, observe_snapshot
-from lance_core.maintenance.policy import ManagedTable, ServiceLevels
+from lance_core.maintenance.policy import ManagedTable, Policy, ServiceLevels
 
 RECENT_VERSIONS = 60
+RECENT_STEPS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableReport:
-    """What the page shows. `made_at` is seconds since the epoch; `staged` has a row for each waiting or dead attempt."""
+    """What the page shows. `made_at` is seconds since the epoch; `staged` has a row for each waiting or dead attempt,
+    `upkeep` what maintenance did to the table lately, the newest first."""
 
     uri: str
     made_at: float
@@ -44,6 +47,7 @@ class TableReport:
     staged: Sequence[Mapping[str, Any]]
     tags: Mapping[str, int]
     deletions: Sequence[tuple[int, int, int]]
+    upkeep: Sequence[Evidence] = ()
 
     @property
     def health(self) -> int:
@@ -56,12 +60,18 @@ def table_report(
     uri: str,
     *,
     levels: ServiceLevels | None = None,
+    policy: Policy | None = None,
     storage_options: Mapping[str, str] | None = None,
     deep: bool = False,
     now: float | None = None,
 ) -> TableReport:
-    """Gather the facts of the newest version. Raises NotFoundError when there is no table, StoreError."""
-    levels = levels or ServiceLevels()
+    """Gather the facts of the newest version. Raises NotFoundError when there is no table, StoreError.
+
+    With a `policy` the table is judged by its service levels there, unless `levels` are given, and what the policy's
+    maintenance did to it is shown, predicted and real.
+    """
+    rule = None if policy is None else policy.for_table(ManagedTable(uri=uri))
+    levels = levels or (ServiceLevels() if rule is None else rule.levels)
     moment = time.time() if now is None else now
     store = resolve_store(uri, storage_options)
     snapshot = snapshot_of(store, storage_options=storage_options)
@@ -81,6 +91,7 @@ def table_report(
         ],
         tags={name: tag.version for name, tag in list_tags(store).items()},
         deletions=_largest(snapshot),
+        upkeep=() if policy is None else _upkeep(policy, uri, storage_options),
     )  # fmt: skip
 
 
@@ -96,6 +107,11 @@ def _indices(snapshot: Snapshot, seen: Observation) -> list[dict[str, Any]]:
         }
         for item in describe(snapshot)
     ]
+
+
+def _upkeep(policy: Policy, uri: str, storage_options: Mapping[str, str] | None) -> list[Evidence]:
+    rows = history(policy.evidence_uri, table=uri, storage_options=storage_options)
+    return [row for row in reversed(rows) if row.outcome != NOTHING][:RECENT_STEPS]
 
 
 def _largest(snapshot: Snapshot, count: int = 20) -> list[tuple[int, int, int]]:

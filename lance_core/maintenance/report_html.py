@@ -53,6 +53,7 @@ def report_html(report: TableReport) -> str:
         _card("Fragments by size tier", _tiers(report)),
         _card("Indices", _indices(report)),
         _card("Staged work", _staged(report)),
+        _card("Upkeep: predicted and real", _upkeep(report)),
         _card("Most deleted fragments", _deletions(report)),
         _card("Schema", _table(("Column", "Type", "Nullable"), report.schema)),
         _card("Tags", _table(("Tag", "Version"), report.tags.items())),
@@ -173,3 +174,22 @@ def _staged(report: TableReport) -> str:
 def _deletions(report: TableReport) -> str:
     rows = [(number, f"{deleted:,}", size_text(size)) for number, deleted, size in report.deletions]
     return _table(("Fragment", "Deleted rows", "Size"), rows, frozenset((1, 2)))
+
+
+def _upkeep(report: TableReport) -> str:
+    head = ("When", "Step", "Outcome", "Why", "Bytes predicted", "Bytes", "Seconds predicted", "Seconds", "Run")
+    rows = [
+        (
+            dt.datetime.fromtimestamp(row.at, dt.timezone.utc).strftime("%Y-%m-%d %H:%M"),
+            row.action,
+            row.outcome if row.error is None else f"{row.outcome}: {row.error}",
+            row.reason,
+            size_text(row.predicted_bytes_read + row.predicted_bytes_written),
+            size_text(row.bytes_read + row.bytes_written),
+            f"{row.predicted_seconds:.1f}",
+            f"{row.seconds:.1f}",
+            row.run,
+        )
+        for row in report.upkeep
+    ]
+    return _table(head, rows, frozenset((4, 5, 6, 7)))

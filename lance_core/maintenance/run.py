@@ -24,7 +24,7 @@ from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
-from lance_core.maintenance.evidence import DONE, FAILED, NOTHING, SKIPPED, Evidence
+from lance_core.maintenance.evidence import DONE, FAILED, NOTHING, Evidence, rows_of_skipped
 from lance_core.maintenance.observe import compaction_options
 from lance_core.maintenance.plan import Plan, Step
 from lance_core.maintenance.policy import STEPS, ManagedTable, Policy, ServiceLevels
@@ -55,12 +55,7 @@ class Maintainer:
             by_table.setdefault(step.uri, []).append(step)
         with Threads(self.policy.budget.max_concurrent, thread_name_prefix="lance-maintain") as pool:
             done = [row for rows in pool.map(self._table, by_table.values()) for row in rows]
-        now = self.clock()
-        left = [
-            Evidence(at=now, uri=item.uri, action=item.action, outcome=SKIPPED, reason=item.reason, run=self.run)
-            for item in plan.skipped
-        ]
-        return [*done, *left]
+        return [*done, *rows_of_skipped(plan.skipped, now=self.clock(), run=self.run)]
 
     def step(self, step: Step) -> Evidence:
         """Carry out one step. LanceErrors become evidence; anything else is a fault of this program and is raised."""
@@ -129,9 +124,10 @@ def spec_of(step: Step, levels: ServiceLevels, options: Options | None = None) -
             enough_fragments=options_now.enough_fragments,
             target_rows_per_fragment=options_now.target_rows_per_fragment,
             materialize_deletions_threshold=options_now.materialize_deletions_threshold,
+            max_files_per_fragment=options_now.max_files_per_fragment,
         )
     if step.action == "optimize_indices":
-        return OptimizeIndicesSpec(**common)
+        return OptimizeIndicesSpec(**common, strategy="tiered", tier_fanout=levels.tier_fanout)
     if step.action == "cleanup":
         return CleanupSpec(**common, older_than_seconds=levels.keep_seconds, retain_versions=levels.keep_versions)
     return GarbageSpec(**common)

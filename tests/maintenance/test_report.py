@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import lance_core
+from lance_core.maintenance.api import carry_out, plan_now
+from lance_core.maintenance.policy import Budget, Policy, ServiceLevels
 from lance_core.maintenance.report import table_report
 from lance_core.maintenance.report_html import report_html
 
@@ -61,3 +63,17 @@ def test_an_empty_table_has_a_page(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance_core.write_dataset(pa.table({"id": pa.array([], pa.int64())}), uri)
     assert "The table is healthy" in report_html(table_report(uri))
+
+
+def test_the_page_shows_what_the_policy_did(tmp_path: Path) -> None:
+    uri = make(tmp_path / "a.lance")
+    lance_core.write_dataset(pa.table({"id": [1]}), str(tmp_path / "other.lance"))
+    levels = ServiceLevels(min_fragments=2, max_fragments_per_gb=1.0, target_rows_per_fragment=1000)
+    policy = Policy(base_uri=str(tmp_path), levels=levels, budget=Budget(backoff_seconds=0))
+    carry_out(policy, plan_now(policy).steps, run="dag/run <1>")
+    report = table_report(uri, policy=policy)
+    (compacted,) = [row for row in report.upkeep if row.action == "compact"]
+    assert {row.uri for row in report.upkeep} == {uri} and compacted.bytes_written > 0
+    page = report_html(report)
+    assert "Upkeep: predicted and real" in page and "dag/run &lt;1&gt;" in page and compacted.reason in page
+    assert report_html(table_report(uri)).count("Upkeep") == 0

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import shutil
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 
 import lance_core
 from lance_core.commit.log.manifests import load_manifest
+from lance_core.commit.naming import new_attempt
+from lance_core.commit.registry.claims import put_claim
+from lance_core.commit.registry.fences import fence_for_publishing
 from lance_core.commit.staging.staged import begin_attempt
 from lance_core.io.resolve import resolve_store
+from tests.protocol.protocol_support import append, rows_at
 
 HOSTILE = "<img src=x onerror=alert(document.domain)>.lance"
 SECRET = "pl4nted-s3cret/with+letters"
@@ -44,6 +50,7 @@ def make_lake(base: Path) -> None:
     healthy.create_scalar_index("id", "BTREE")
     healthy.tags.create("prod", 1)
     make_sick(base / "shop" / "clicks.lance")
+    make_doubtful(base / "shop" / "doubtful.lance")
     searchable = lance_core.write_dataset(products(0, 300), str(base / "shop" / "products.lance"))
     searchable.create_scalar_index("review", "INVERTED")
     searchable.add_columns({"cheap": "id < 10"})
@@ -64,6 +71,18 @@ def make_sick(uri: Path) -> None:
     asked = {"dag_id": "shop", "run_id": "manual__1", "task_id": "load", "map_index": 3, "try_number": 1, "host": "worker-1"}
     begin(store, "waiting", asked, lease_seconds=3600.0)
     begin(store, "died", {**asked, "map_index": 4}, lease_seconds=0.0)
+
+
+def make_doubtful(uri: Path) -> None:
+    """A commit of staged work that was killed, and a history that was pruned: nobody can tell whether the work landed."""
+    lance.write_dataset(rows_at([0]), str(uri))
+    staged = append(str(uri), [100])
+    store = resolve_store(str(uri))
+    claim = put_claim(store, uuids=[], attempts={staged.identity: staged.attempt}, commit=new_attempt())
+    fence_for_publishing(store, [(staged.identity, staged.attempt)], commit=claim.commit)
+    for number in range(2):
+        lance.write_dataset(rows_at([number]), str(uri), mode="append")
+    lance.dataset(str(uri)).cleanup_old_versions(older_than=dt.timedelta(0))
 
 
 def begin(store: Any, identity: str, asked: dict[str, Any], *, lease_seconds: float) -> None:

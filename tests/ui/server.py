@@ -38,7 +38,7 @@ globals().update(lance_actions_dags(lance_conn_ids=["lake"]))
 globals().update(maintenance_dags({policy!r}, schedule=None, lance_conn_id="lake"))
 with DAG("shop", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=timezone.utc), catchup=False) as dag:
     shared = {{"uri": "shop/orders.lance", "lance_conn_id": "lake", "execution": "local"}}
-    LanceDeleteOperator(task_id="forget", predicate="id < 5", **shared)
+    LanceDeleteOperator(task_id="forget", predicate="id < 5", gates=[{{"name": "few", "max_deleted_rows": 100}}], **shared)
 """
 POLICY = """
 base_uri: {base}

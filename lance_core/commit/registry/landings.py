@@ -21,6 +21,7 @@ from lance_core.commit.identities import carries
 from lance_core.commit.log.lineage import is_ancestor
 from lance_core.commit.log.manifests import load_manifest, version_numbers
 from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import read_finished
@@ -29,6 +30,7 @@ from lance_core.commit.registry.fences import publishers, read_fence
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.ledger import Landing, complete_version, landing_of, landings_of, record_fold, record_landed
 from lance_core.errors import CommitStateUnknownError, NotFoundError
+from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -173,26 +175,53 @@ def _is_stray(store: Store, version: int, transaction: Transaction, known: set[i
         return False
 
 
+def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
+    """Identities of which nobody can tell whether they have landed, each with the first version whose history is gone.
+
+    `since` gives the version that each was staged on. Reads only: what is found to have landed is not put on record.
+    """
+    known = landings_of(store, list(since))
+    open_ends = {identity: since[identity] for identity, landing in zip(since, known, strict=True) if landing is None}
+    present = set(version_numbers(store))
+    if not open_ends or not present:
+        return {}
+    wanted = range(min(open_ends.values()) + 1, max(present) + 1)
+    gone = [version for version in wanted if version not in present]
+    if not gone:
+        return {}
+    for transaction in each(store, [version for version in wanted if version in present], _load):
+        for identity in [item for item in open_ends if transaction is not None and carries(transaction, item)]:
+            del open_ends[identity]
+    for identity, _ in _members_in_use(store, load_manifest(store), [*open_ends]):
+        del open_ends[identity]
+    return {identity: error.version or gone[0] for identity, error in _doubts(store, open_ends, gone, own_commit=None)}
+
+
 def _in_use(store: Store, identities: Iterable[str]) -> dict[str, int]:
     """Those whose files the newest version refers to: they have landed, at that version or before. It is noted as theirs."""
     newest = load_manifest(store)
+    found: dict[str, int] = {}
+    for identity, finished in _members_in_use(store, newest, identities):
+        record_landed(
+            store,
+            identity,
+            version=newest.version,
+            transaction="",
+            attempt=finished.attempt,
+            digest=finished.digest,
+            incarnation=incarnation_of(store),
+        )
+        found[identity] = newest.version
+    return found
+
+
+def _members_in_use(store: Store, newest: Manifest, identities: Iterable[str]) -> Iterator[tuple[str, StagedTransaction]]:
     # Not the transaction's file: a version that withdraws an attempt names its own after that attempt.
     used = [path for path in referenced_files(newest) if not path.startswith(f"{naming.TRANSACTIONS}/")]
-    found: dict[str, int] = {}
     for identity in identities:
         finished = read_finished(store, identity)
         if finished is not None and any(naming.is_of_attempt(path, finished.attempt) for path in used):
-            record_landed(
-                store,
-                identity,
-                version=newest.version,
-                transaction="",
-                attempt=finished.attempt,
-                digest=finished.digest,
-                incarnation=incarnation_of(store),
-            )
-            found[identity] = newest.version
-    return found
+            yield identity, finished
 
 
 def _doubts(

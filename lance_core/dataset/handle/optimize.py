@@ -42,6 +42,7 @@ class DatasetOptimizer:
         data_storage_version: str | None = None,
         strategy: str | None = None,
         tier_fanout: int | None = None,
+        max_files_per_fragment: int | None = None,
         max_rows_per_group: int | None = None,
         num_threads: int | None = None,
         io_buffer_size: int | None = None,
@@ -60,6 +61,7 @@ class DatasetOptimizer:
 
         `strategy="tiered"` (an addition to the official library) rewrites a size tier when `tier_fanout` fragments of it
         have gathered, so that compacting a table that grows by small appends rewrites each row only a few times.
+        `max_files_per_fragment` (another addition) rewrites fragments whose columns are spread over more data files.
         """
         given = {
             "target_rows_per_fragment": target_rows_per_fragment,
@@ -76,6 +78,7 @@ class DatasetOptimizer:
             "data_storage_version": data_storage_version,
             "strategy": strategy,
             "tier_fanout": tier_fanout,
+            "max_files_per_fragment": max_files_per_fragment,
         }
         bounds = choose_options(given, self._dataset.snapshot.manifest.config)
         landed, metrics = compact_files(self._dataset.snapshot, bounds)

@@ -19,7 +19,7 @@ from lance_core.format.version import parse_storage_version
 TARGET_ROWS = 1024 * 1024
 STRATEGIES = ("adjacent", "tiered")
 TIER_FANOUT = 8
-TIER_OPTIONS = ("strategy", "tier_fanout", "enough_fragments")
+OWN_OPTIONS = ("strategy", "tier_fanout", "enough_fragments", "max_files_per_fragment")
 MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 CONFIG_PREFIX = "lance.compaction."
 HINTS = frozenset(
@@ -48,6 +48,9 @@ class CompactionOptions:
     `"tiered"` rewrites a size tier when `tier_fanout` fragments of it have gathered (see `compact_tiers`), which keeps the
     cost of tables that grow by small appends low. It merges the smallest tiers first and stops when `enough_fragments` or
     fewer are left, because merging larger ones gains little for each byte.
+
+    A fragment with more data files than `max_files_per_fragment` is rewritten whatever its size: each added column puts a
+    further file beside those of every fragment.
     """
 
     target_rows_per_fragment: int = TARGET_ROWS
@@ -65,6 +68,7 @@ class CompactionOptions:
     strategy: str = "adjacent"
     tier_fanout: int = TIER_FANOUT
     enough_fragments: int = 0
+    max_files_per_fragment: int | None = None
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -73,7 +77,13 @@ class CompactionOptions:
             raise InputError(f"tier_fanout must be at least 2, got {self.tier_fanout}")
         if self.compaction_mode not in MODES:
             raise InputError(f"unknown compaction_mode {self.compaction_mode!r}", cure=f"Use one of {', '.join(MODES)}.")
-        for name in ("target_rows_per_fragment", "max_bytes_per_file", "max_source_rows", "batch_size"):
+        for name in (
+            "target_rows_per_fragment",
+            "max_bytes_per_file",
+            "max_source_rows",
+            "batch_size",
+            "max_files_per_fragment",
+        ):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, got {value}")
@@ -137,7 +147,7 @@ def _configured(name: str, text: str) -> Any:
 
 def options_to_json(options: CompactionOptions) -> dict[str, Any]:
     """The options as the official library spells them in its plans; a plan is made, so its strategy is no part of it."""
-    own = {name: value for name, value in asdict(options).items() if name not in TIER_OPTIONS}
+    own = {name: value for name, value in asdict(options).items() if name not in OWN_OPTIONS}
     return {
         **_WIRE_REST,
         **own,

@@ -69,7 +69,7 @@ def plan_compaction(
     groups: list[tuple[Fragment, ...]] = []
     for run in runs if options.strategy == "adjacent" else ():
         for group in _split(run, options.target_rows_per_fragment):
-            if len(group) > 1 or _is_deleted_enough(group[0], options):
+            if len(group) > 1 or must_rewrite(group[0], options):
                 groups.append(group)
             else:
                 skipped.append((group[0].id, "it has no neighbour to be merged with"))
@@ -92,19 +92,23 @@ def _tiered(
     return [
         group
         for fragments in alike.values()
-        for group in tiered_groups(fragments, options, must_rewrite=lambda item: _is_deleted_enough(item, options))
+        for group in tiered_groups(fragments, options, must_rewrite=lambda item: must_rewrite(item, options))
     ]
 
 
 def _why_left_alone(fragment: Fragment, options: CompactionOptions, pinned: Collection[int]) -> str | None:
     if fragment.id in options.excluded_fragment_ids:
         return "excluded"
-    if fragment.physical_rows >= options.target_rows_per_fragment and not _is_deleted_enough(fragment, options):
+    if fragment.physical_rows >= options.target_rows_per_fragment and not must_rewrite(fragment, options):
         return "large enough"
     return "an index refers to its rows by address" if fragment.id in pinned else None
 
 
-def _is_deleted_enough(fragment: Fragment, options: CompactionOptions) -> bool:
+def must_rewrite(fragment: Fragment, options: CompactionOptions) -> bool:
+    """Whether a fragment is rewritten whatever its size: too many deleted rows, or too many data files."""
+    most = options.max_files_per_fragment
+    if most is not None and len(fragment.files) > most:
+        return True
     share = fragment.num_deleted_rows / fragment.physical_rows if fragment.physical_rows else 0.0
     return options.materialize_deletions and share > options.materialize_deletions_threshold
 

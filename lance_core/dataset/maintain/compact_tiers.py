@@ -39,7 +39,7 @@ def tiered_groups(
 
     The smallest tiers go first, until `enough_fragments` are left. A tier is merged when `tier_fanout` fragments of it have
     gathered, or when its rows fill a fragment of the target size. A fragment for which `must_rewrite` holds (too many
-    deleted rows) goes alone when its tier is not merged.
+    deleted rows or data files) goes alone when its tier is not merged.
     """
     tiers: dict[int, list[Fragment]] = {}
     for fragment in fragments:

@@ -146,6 +146,7 @@ class CompactSpec(JobSpec):
     - `strategy`: "adjacent" merges every fragment below the target with its neighbours, as the official library plans;
       "tiered" rewrites a size tier when `tier_fanout` fragments of it have gathered, for tables that grow by small appends,
       the smallest tiers first, until `enough_fragments` or fewer are left;
+    - `max_files_per_fragment`: rewrite a fragment whose columns are spread over more data files, whatever its size;
     - `groups`: the fragment ids to rewrite, instead of what planning finds; `part_of`: the identity of the job it is for;
     - `dry_run`: only report what would be done.
     """
@@ -165,6 +166,7 @@ class CompactSpec(JobSpec):
     strategy: Literal["adjacent", "tiered"] = "adjacent"
     tier_fanout: int = 8
     enough_fragments: int = 0
+    max_files_per_fragment: int | None = None
     groups: tuple[tuple[int, ...], ...] = ()
     part_of: str = ""
     dry_run: bool = False
@@ -175,7 +177,7 @@ class CompactSpec(JobSpec):
         super().__post_init__()
         sizes = (
             "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
-            "batch_size", "max_bytes_per_group", "max_rows_per_group", "groups_per_commit",
+            "batch_size", "max_bytes_per_group", "max_rows_per_group", "groups_per_commit", "max_files_per_fragment",
         )  # fmt: skip
         for name in sizes:
             value = getattr(self, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from lance_core.errors import InputError
 from lance_core.jobs.specs.spec import JobSpec
@@ -58,7 +58,9 @@ class OptimizeIndicesSpec(_IndexSpec):
 
     - `index_names`: these only; none means all;
     - `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all, 0: a further segment);
-    - `retrain`: build everything again.
+    - `retrain`: build everything anew;
+    - `strategy`: "all" follows `num_indices_to_merge`; "tiered" merges the youngest segments of an index when `tier_fanout`
+      of about one size have gathered, so that an index that grows by small steps is not rewritten at every one.
     """
 
     kind: ClassVar[str] = "optimize_indices"
@@ -66,8 +68,19 @@ class OptimizeIndicesSpec(_IndexSpec):
     index_names: tuple[str, ...] = ()
     num_indices_to_merge: int | None = None
     retrain: bool = False
+    strategy: Literal["all", "tiered"] = "all"
+    tier_fanout: int = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_indices_to_merge is not None and self.num_indices_to_merge < 0:
             raise InputError(f"optimize_indices: num_indices_to_merge must not be negative, got {self.num_indices_to_merge}")
+        if self.strategy not in ("all", "tiered"):
+            raise InputError(f"optimize_indices: unknown strategy {self.strategy!r}", cure='Use "all" or "tiered".')
+        if self.strategy == "tiered" and (self.retrain or self.num_indices_to_merge is not None):
+            raise InputError(
+                'optimize_indices: strategy="tiered" cannot be combined with retrain or num_indices_to_merge',
+                cure="Leave one of them out.",
+            )
+        if self.tier_fanout < 2:
+            raise InputError(f"optimize_indices: tier_fanout must be at least 2, got {self.tier_fanout}")

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_core.dataset.maintain.compact import plan_snapshot
 from lance_core.dataset.maintain.compact_options import CompactionOptions
-from lance_core.dataset.maintain.compact_plan import CompactionGroups, bytes_of
+from lance_core.dataset.maintain.compact_plan import CompactionGroups, bytes_of, must_rewrite
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
@@ -46,6 +46,7 @@ def options_of(spec: CompactSpec) -> CompactionOptions:
         strategy=spec.strategy,
         tier_fanout=spec.tier_fanout,
         enough_fragments=spec.enough_fragments,
+        max_files_per_fragment=spec.max_files_per_fragment,
     )
 
 
@@ -64,13 +65,12 @@ def plan_groups(snapshot: Snapshot, spec: CompactSpec) -> CompactionGroups:
 def cut_groups(plan: CompactionGroups, spec: CompactSpec) -> CompactionGroups:
     """The plan with no group reading more than `max_bytes_per_group` or `max_rows_per_group`, save for a single fragment
     that is larger. Pure."""
-    share = spec.materialize_deletions_threshold
+    options = options_of(spec)
     groups: list[Group] = []
     skipped = [*plan.skipped]
     for group in plan.groups:
         for part in _cut(group, spec.max_bytes_per_group or _NO_BOUND, spec.max_rows_per_group or _NO_BOUND):
-            deleted = part[0].num_deleted_rows / max(part[0].physical_rows, 1)
-            if len(part) > 1 or (share is not None and deleted > share):
+            if len(part) > 1 or must_rewrite(part[0], options):
                 groups.append(part)
             else:
                 skipped.append((part[0].id, "it has no neighbour to be merged with within the limits of a group"))

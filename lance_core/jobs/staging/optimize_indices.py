@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.indexing.folder import paths_of
-from lance_core.dataset.indexing.maintain import outdated_indices, rebuild
+from lance_core.dataset.indexing.maintain import outdated_indices, rebuild, tiered_indices
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
@@ -99,6 +99,9 @@ def plan_optimize(spec: OptimizeIndicesSpec, table: TableState, runner: Runner) 
 
 def plan_extensions(snapshot: Snapshot, spec: OptimizeIndicesSpec) -> list[_Extension]:
     """The new segments that are worth building."""
+    if spec.strategy == "tiered":
+        tiered = tiered_indices(snapshot, spec.index_names or None, spec.tier_fanout)
+        return [_Extension(like, tuple(sorted(coverage)), tuple(removed)) for like, coverage, removed in tiered]
     most = None if spec.retrain else spec.num_indices_to_merge
     extensions = []
     for segments, coverage in outdated_indices(snapshot, spec.index_names or None, most, spec.retrain):

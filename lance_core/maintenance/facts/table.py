@@ -16,6 +16,8 @@ from lance_core.commit.model import StagedEntry
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.incarnation import incarnation_of
+from lance_core.commit.registry.landings import in_doubt
 from lance_core.dataset.indexing.describe import IndexDescription, describe
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.refs.branches import list_branches
@@ -57,6 +59,7 @@ def observed_page(
 def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
     """Return the facts of a version that was opened and observed. Raises StoreError."""
     manifest = snapshot.manifest
+    staged = list_staged(store)[:MAX_STAGED]
     return {
         "file_version": manifest.data_storage_version,
         "stable_row_ids": manifest.uses_stable_row_ids,
@@ -69,7 +72,9 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
             {"name": name, "version": tag.version, "branch": tag.branch} for name, tag in sorted(list_tags(store).items())
         ],
         "branches": _branches(store),
-        "staged": [_staged(entry, seen.observed_at) for entry in list_staged(store)[:MAX_STAGED]],
+        "staged": [_staged(entry, seen.observed_at) for entry in staged],
+        "incarnation": incarnation_of(store) or None,
+        "in_doubt": _in_doubt(store, staged),
         "claims": [
             {
                 "commit": claim.commit,
@@ -81,6 +86,12 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
             for claim in list_claims(store)[:MAX_STAGED]
         ],
     }
+
+
+def _in_doubt(store: Store, staged: Sequence[StagedEntry]) -> list[Json]:
+    """Finished work of which nobody can tell whether it has landed; a person settles it."""
+    since = {entry.identity: entry.staged.read_version for entry in staged if entry.staged is not None}
+    return [{"identity": identity, "version": version} for identity, version in sorted(in_doubt(store, since).items())]
 
 
 def fragments_page(fragments: Sequence[Fragment], seen: Observation) -> Json:

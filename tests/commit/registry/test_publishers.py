@@ -15,7 +15,7 @@ from lance_core.commit.identities import withdrawal_property
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import load_manifest
 from lance_core.commit.registry import claims, fences
-from lance_core.commit.registry.landings import find_landed
+from lance_core.commit.registry.landings import find_landed, in_doubt
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.resolve import resolve_store
@@ -51,7 +51,9 @@ def test_a_fence_is_no_doubt_once_each_commit_has_ended(tmp_path: Path) -> None:
     lance.dataset(uri).cleanup_old_versions(older_than=dt.timedelta(0))
     with pytest.raises(CommitStateUnknownError):
         find_landed(store, mine.identity, mine.read_version)
+    assert in_doubt(store, {mine.identity: mine.read_version, "another": 1}) == {mine.identity: 2}
     claims.drop_claim(store, claim)
+    assert in_doubt(store, {mine.identity: mine.read_version}) == {}
     assert find_landed(store, mine.identity, mine.read_version) is None
 
 

@@ -52,8 +52,8 @@ const WORDS: Readonly<Record<string, Words>> = {
   settle: {
     button: "Settle",
     title: "Settle a commit in doubt",
-    effect: "The log decides whether the work has landed, and its record is brought in line with that.",
-    confirm: "Settle",
+    effect: "You say that the rows of this work are in the table. It is recorded as landed and never committed again. Look at the rows first; if they are missing, abort the work instead.",
+    confirm: "It has landed",
   },
   run_plan: {
     button: "Run plan",

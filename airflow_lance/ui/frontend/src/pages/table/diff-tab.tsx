@@ -1,7 +1,7 @@
 import { apiPath } from "../../api/client";
 import type { Change, DiffAnswer } from "../../api/more-types";
 import { useResource } from "../../api/use-resource";
-import { ago, bytes, count, exact, signed, whole } from "../../lib/format";
+import { ago, bytes, count, exact, plural, signed, whole } from "../../lib/format";
 import { DataTable } from "../../ui/data-table";
 import { Figures } from "../../ui/figures";
 import { Section } from "../../ui/section";
@@ -37,7 +37,7 @@ function Diff({ diff }: { diff: DiffAnswer }) {
           change("Fragments", from.fragments, to.fragments, count, `${signed(fragments.added)} added, ${whole(fragments.removed)} removed`),
           change("Size", from.bytes, to.bytes, bytes, `${bytes(fragments.bytes_added)} new`),
           { name: "Rows added", value: whole(fragments.rows_added), note: `${whole(fragments.rows_removed)} removed` },
-          { name: "Rows deleted in place", value: whole(fragments.rows_deleted), note: `${whole(fragments.changed)} fragments changed` },
+          { name: "Rows deleted in place", value: whole(fragments.rows_deleted), note: `${plural(fragments.changed, "fragment")} changed` },
         ]}
       />
       <div className="sections">

@@ -22,7 +22,7 @@ export function TiersChart({ tiers }: { tiers: Fragments["tiers"] }) {
     value: tier.fragments,
     text: `${whole(tier.fragments)} · ${bytes(tier.bytes)}`,
     fill: tier.tier === 0 ? "fill-2" : "fill-warn",
-    title: `${plural(tier.fragments, "fragment")}, ${whole(tier.rows)} rows, ${bytes(tier.bytes)}`,
+    title: `${plural(tier.fragments, "fragment")}, ${plural(tier.rows, "row")}, ${bytes(tier.bytes)}`,
   }));
   return <BarChart bars={bars} label="Fragments by tier" />;
 }

@@ -1,5 +1,5 @@
 import type { Version } from "../../api/types";
-import { ago, bytes, exact, signed, whole } from "../../lib/format";
+import { ago, bytes, exact, plural, signed, whole } from "../../lib/format";
 import { fillOf, operationText } from "../../lib/kinds";
 import { hrefOf } from "../../lib/router";
 import { useRefusal } from "../../me";
@@ -94,7 +94,7 @@ function operation(version: Version) {
       <i className={`dot ${fillOf(version.kind)}`} />
       {operationText(version.operation)}
       {version.rebased ? (
-        <span className="small faint" title={`${version.rebased} versions landed between its read and its commit`}>
+        <span className="small faint" title={`${plural(version.rebased, "version")} landed between its read and its commit`}>
           {" "}
           rebased over {whole(version.rebased)}
         </span>

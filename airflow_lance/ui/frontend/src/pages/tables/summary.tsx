@@ -8,10 +8,10 @@ export function Summary({ summary }: { summary: TablesAnswer["summary"] }) {
     { name: "Tables", value: count(summary.tables), note: attention(summary) },
     { name: "Data", value: bytes(summary.num_bytes), note: `${count(summary.num_rows)} rows` },
   ];
-  if (levels) items.push({ name: `Service levels kept, ${levels.days} d`, value: percent(levels.kept), note: "share of time within the policy" });
+  if (levels) items.push({ name: `Service levels kept, ${levels.days} d`, value: percent(levels.kept), note: "looks that left nothing due" });
   if (summary.budget) items.push(budgetFigure(summary.budget));
   if (factor !== null) items.push({ name: "Rewrite factor", value: `${factor.toFixed(1)}×`, note: "bytes rewritten per byte written" });
-  if (summary.dead_bytes !== null) items.push({ name: "Dead bytes", value: bytes(summary.dead_bytes), note: "a cleanup frees them" });
+  if (summary.dead_bytes !== null) items.push({ name: "Dead bytes", value: bytes(summary.dead_bytes), note: "not in the newest version" });
   return <Figures items={items} />;
 }
 

@@ -70,7 +70,7 @@ function Piece({ work, now }: { work: Work; now: number }) {
         <h2>{work.table ? <PageLink href={hrefOf("table", [work.table])}>{work.name}</PageLink> : work.name}</h2>
         <Badge tone={tone}>{words}</Badge>
         <span className="note">
-          {[operationText(work.kind), work.rows === null ? null : `${count(work.rows)} rows`, work.bytes === null ? null : bytes(work.bytes)].filter(Boolean).join(", ")}
+          {[operationText(work.kind), work.rows === null ? null : `${count(work.rows)} ${work.rows === 1 ? "row" : "rows"}`, work.bytes === null ? null : bytes(work.bytes)].filter(Boolean).join(", ")}
         </span>
       </header>
       <div className="body piece-grid">
