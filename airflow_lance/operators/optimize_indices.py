@@ -18,7 +18,7 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
     :param index_names: these only; None means all. (templated)
     :param num_indices_to_merge: how many of an index's youngest segments go into the new one; None: all, 0: a further
         segment. (templated)
-    :param retrain: build everything anew.
+    :param retrain: build everything again.
     :param strategy: "all", or "tiered": merge the youngest segments only when enough of about one size have gathered.
         (templated)
     :param properties: text that is kept in the transaction. (templated)

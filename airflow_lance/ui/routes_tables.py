@@ -80,7 +80,7 @@ async def _managed(pages: Pages) -> Managed | None:
 
 def plan_of(managed: Managed, looked: list[Looked], now: float) -> Any:
     """What the policy would do now with tables that were just observed."""
-    from lance_core.maintenance.evidence import looked_after, measured, spent_today
+    from lance_core.maintenance.evidence import maintained_at, measured, spent_today
     from lance_core.maintenance.plan import plan_maintenance
     from lance_core.maintenance.policy import ManagedTable
     from lance_core.maintenance.price import learn
@@ -97,5 +97,5 @@ def plan_of(managed: Managed, looked: list[Looked], now: float) -> Any:
         now=now,
         spent=spent_today(managed.rows, now),
         rates=learn(measured(managed.rows)),
-        looked_after=looked_after(managed.rows),
+        maintained_at=maintained_at(managed.rows),
     )

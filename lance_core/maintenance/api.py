@@ -17,7 +17,7 @@ from typing import Any
 
 from lance_core.errors import InputError
 from lance_core.io.threads import Threads
-from lance_core.maintenance.evidence import Evidence, history, looked_after, measured, record, rows_of_skipped, spent_today
+from lance_core.maintenance.evidence import Evidence, history, maintained_at, measured, record, rows_of_skipped, spent_today
 from lance_core.maintenance.find import BaseOf, FoundTables, no_base, tables_of
 from lance_core.maintenance.observe import Observation, observe
 from lance_core.maintenance.plan import Plan, Skipped, Step, plan_maintenance
@@ -71,7 +71,7 @@ def plan_now(
         now=moment,
         spent=spent_today(rows, moment),
         rates=learn(measured(rows)),
-        looked_after=looked_after(rows),
+        maintained_at=maintained_at(rows),
     )
     alarms = tuple(Skipped(uri, "observe", reason, due=True) for uri, reason in found.unreachable)
     return replace(plan, alarms=(*plan.alarms, *alarms))

@@ -4,7 +4,7 @@
 
     record(uri, [row, ...])                                   appended once; another writer in between is rebased over
     history(uri, since=now - 86400)                           -> [Evidence(...), ...], oldest first
-    spent_today(rows, now), looked_after(rows), measured(rows)   what the planner wants to know of them
+    spent_today(rows, now), maintained_at(rows), measured(rows)   what the planner wants to know of them
 """
 
 from __future__ import annotations
@@ -125,14 +125,14 @@ def last_upkeep(rows: Iterable[Evidence]) -> dict[str, float]:
     return found
 
 
-def looked_after(rows: Iterable[Evidence]) -> dict[str, float]:
-    """Since when each table has not been looked after, by uri.
+def maintained_at(rows: Iterable[Evidence]) -> dict[str, float]:
+    """Since when each table has not been maintained, by uri.
 
-    A step of a table is looked after when it was done or when it was not due. One that was only skipped or failed so far
-    counts from its first row. The step that waits longest speaks for its table.
+    A table is maintained when each of its steps was done or was not due. A step that was only skipped or failed so far
+    counts from its first row. The step that waits longest decides for its table.
 
     >>> rows = [("compact", "skipped"), ("gc", "nothing"), ("compact", "failed")]
-    >>> looked_after([Evidence(at=at, uri="t", action=row[0], outcome=row[1]) for at, row in enumerate(rows, start=1)])
+    >>> maintained_at([Evidence(at=at, uri="t", action=row[0], outcome=row[1]) for at, row in enumerate(rows, start=1)])
     {'t': 1}
     """
     first: dict[tuple[str, str], float] = {}

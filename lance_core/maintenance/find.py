@@ -56,7 +56,7 @@ def tables_of(
 
     `conn_id` is the connection of the policy's own folder. `base_of` gives the base uri of a connection that a rule names;
     an empty one has no tables to list. An asset that a rule names is a table whether it exists or not, so that a missing
-    one is noticed. One connection that cannot be listed does not keep the others from being looked after.
+    one is noticed. One connection that cannot be listed does not keep the others from being maintained.
     """
     found = {
         table.uri.rstrip("/"): table

@@ -87,12 +87,13 @@ def plan_maintenance(
     now: float,
     spent: Cost | None = None,
     rates: Rates | None = None,
-    looked_after: Mapping[str, float] | None = None,
+    maintained_at: Mapping[str, float] | None = None,
 ) -> Plan:
     """Return what to do now.
 
-    `spent` is what today's steps cost so far; `looked_after` says by uri since when a table has not been looked after, in
-    seconds since the epoch (see `evidence.looked_after`). For too long is an alarm, even if no step is due now.
+    `spent` is what today's steps cost so far; `maintained_at` says by uri since when a table has not been maintained, in
+    seconds since the epoch (see `evidence.maintained_at`). A table that was not maintained for too long is an alarm, even
+    if no step is due now.
     """
     rates = rates or Rates()
     due: list[Step] = []
@@ -103,7 +104,7 @@ def plan_maintenance(
         if rule is None:
             skipped.append(Skipped(seen.uri, "all", "no rule of the policy covers the table"))
             continue
-        alarms += _alarms(seen, rule, now, looked_after or {})
+        alarms += _alarms(seen, rule, now, maintained_at or {})
         found, left = _due(seen, rule, policy, now, rates)
         due += found
         skipped += left

@@ -37,7 +37,7 @@ class ServiceLevels:
       and those that are younger;
     - `max_dead_bytes`: cleanup is also due when data files that the newest version does not refer to hold more bytes; None
       does not look, because it takes a listing of all data files;
-    - `max_seconds_since_upkeep`: a table that was not looked after for longer is an alarm;
+    - `max_seconds_since_upkeep`: a table that was not maintained for longer is an alarm;
     - `max_files_per_fragment`: a fragment whose columns are spread over more data files is rewritten;
     - `target_rows_per_fragment`, `tier_fanout`: of compactions; a tier of index segments is merged when `tier_fanout` of
       its kind have gathered, too.

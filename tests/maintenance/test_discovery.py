@@ -11,7 +11,7 @@ import pyarrow as pa
 import lance_core
 from lance_core.errors import StoreError
 from lance_core.maintenance.api import carry_out, note_skipped, plan_now
-from lance_core.maintenance.evidence import Evidence, history, levels_kept, looked_after
+from lance_core.maintenance.evidence import Evidence, history, levels_kept, maintained_at
 from lance_core.maintenance.find import tables_of
 from lance_core.maintenance.policy import Budget, Policy, ServiceLevels, TableRule
 
@@ -73,7 +73,7 @@ def test_a_connection_that_cannot_be_listed_is_an_alarm_and_stops_nothing(tmp_pa
     assert [(item.uri, "no connection warehouse" in item.reason) for item in plan.alarms] == [("warehouse", True)]
 
 
-def test_a_table_with_nothing_due_counts_as_looked_after(tmp_path: Path) -> None:
+def test_a_table_with_nothing_due_counts_as_maintained_at(tmp_path: Path) -> None:
     """A quiet, healthy table is no alarm; one whose steps are only ever postponed is."""
     healthy, crowded = _table(tmp_path / "healthy.lance"), _table(tmp_path / "crowded.lance", appends=4)
     levels = ServiceLevels(min_fragments=1, max_fragments_per_gb=1.0, tier_fanout=2, max_seconds_since_upkeep=86400.0)
@@ -87,7 +87,7 @@ def test_a_table_with_nothing_due_counts_as_looked_after(tmp_path: Path) -> None
         *rows,
         *(Evidence(at=first + 2 * 86400, uri=row.uri, action=row.action, outcome=row.outcome) for row in rows),
     ]
-    since = looked_after(late)
+    since = maintained_at(late)
     assert since == {healthy: first + 2 * 86400, crowded: first}
     later = plan_now(policy, options_of=_options, now=first + 2 * 86400)
     assert (crowded, "deadline") in {(item.uri, item.action) for item in later.alarms}
@@ -104,7 +104,7 @@ def test_failures_and_looks_that_failed_do_not_count() -> None:
         Evidence(at=7, uri="w", action="compact", outcome="skipped"),
         Evidence(at=8, uri="w", action="all", outcome="nothing"),
     ]
-    assert looked_after(rows) == {"t": 1, "u": 3, "v": 6, "w": 8}
+    assert maintained_at(rows) == {"t": 1, "u": 3, "v": 6, "w": 8}
 
 
 def test_levels_are_kept_when_a_look_leaves_nothing_due() -> None:

@@ -136,7 +136,7 @@ def test_silence_is_an_alarm(tmp_path: Path) -> None:
     uri = table(tmp_path / "t.lance", appends=1)
     chosen = policy(tmp_path)
     now = time.time()
-    plan = plan_for(chosen, uri, now=now, looked_after={uri: now - 3 * 86400})
+    plan = plan_for(chosen, uri, now=now, maintained_at={uri: now - 3 * 86400})
     assert [(item.uri, item.action) for item in plan.alarms] == [(uri, "deadline")]
     gone = plan_for(chosen, str(tmp_path / "nothing.lance"), now=now)
     assert gone.steps == () and "could not be observed" in gone.alarms[0].reason

@@ -176,7 +176,7 @@ def _is_stray(store: Store, version: int, transaction: Transaction, known: set[i
 
 
 def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
-    """Identities of which nobody can tell whether they have landed, each with the first version whose history is gone.
+    """Identities of which it is unknown whether they have landed, each with the first version whose history is gone.
 
     `since` gives the version that each was staged on. Reads only: what is found to have landed is not put on record.
     """

@@ -58,7 +58,7 @@ class OptimizeIndicesSpec(_IndexSpec):
 
     - `index_names`: these only; none means all;
     - `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all, 0: a further segment);
-    - `retrain`: build everything anew;
+    - `retrain`: build everything again;
     - `strategy`: "all" follows `num_indices_to_merge`; "tiered" merges the youngest segments of an index when `tier_fanout`
       of about one size have gathered, so that an index that grows by small steps is not rewritten at every one.
     """

@@ -89,7 +89,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
 
 
 def _in_doubt(store: Store, staged: Sequence[StagedEntry]) -> list[Json]:
-    """Finished work of which nobody can tell whether it has landed; a person settles it."""
+    """Finished work of which it is unknown whether it has landed; a person settles it."""
     since = {entry.identity: entry.staged.read_version for entry in staged if entry.staged is not None}
     return [{"identity": identity, "version": version} for identity, version in sorted(in_doubt(store, since).items())]
 
