@@ -17,6 +17,7 @@ from itertools import chain, islice
 from lance_core.commit.records import each
 from lance_core.errors import NotFoundError
 from lance_core.io.fetcher import is_local
+from lance_core.io.local.store import LocalStore
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 
@@ -25,6 +26,8 @@ _QUICK_SECONDS = 0.00015
 """Removing a file takes ten microseconds, or waits for the disk where its blocks are given back at once: threads help."""
 _NUM_SHARES = 16
 _MANY = 64
+_VERY_MANY = 4096
+_SHARE = 1024
 _LISTED_PER_ASKED = 16
 """Names of a listing come 1,000 at a time, one page after the other; single questions 64 at a time."""
 
@@ -70,6 +73,9 @@ def missing(store: Store, paths: Sequence[str]) -> list[str]:
                 entry.path for entry in islice(store.list(f"{folder}/"), len(paths) * _LISTED_PER_ASKED)
             )
         asked = [path for path in paths if path in unseen]
+    if len(asked) >= _VERY_MANY and isinstance(store, LocalStore):
+        shares = [asked[start : start + _SHARE] for start in range(0, len(asked), _SHARE)]
+        return [path for found in each(store, shares, lambda _, share: store.missing(share)) for path in found]
     return [path for path in each(store, asked, _if_missing) if path is not None]
 
 

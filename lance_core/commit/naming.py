@@ -22,6 +22,7 @@ import enum
 import re
 import secrets
 import uuid as uuids
+from collections.abc import Sequence
 
 from lance_core.errors import InputError
 from lance_core.io import manifest_names
@@ -142,6 +143,12 @@ def index_uuid(attempt: str | None = None) -> str:
 def is_of_attempt(path: str, attempt: str) -> bool:
     """Whether a path below the table is a file that this attempt wrote (temporary names count), judged by the name alone."""
     return attempt.startswith(attempt_prefix(path) or "-")
+
+
+def paths_of_attempt(paths: Sequence[str], attempt: str) -> list[str]:
+    """Those of very many paths that are `is_of_attempt`, in order; each once."""
+    is_plain = re.compile(f"{DATA}/[01]{{24}}{re.escape(attempt)}").match
+    return [path for path in dict.fromkeys(paths) if is_plain(path) or is_of_attempt(path, attempt)]
 
 
 def attempt_prefix(path: str) -> str:

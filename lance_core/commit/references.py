@@ -13,6 +13,7 @@ from typing import Any
 
 from lance_core.commit import naming
 from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.table.transaction import Transaction
 
@@ -29,10 +30,36 @@ def fragment_paths(fragments: Iterable[Fragment]) -> Iterator[str]:
 
 def data_paths(transaction: Transaction, *, attempt: str) -> list[str]:
     """Files that a staged transaction names and its attempt wrote."""
+    plain = _plain_paths(transaction.operation)
+    if plain is not None:
+        return naming.paths_of_attempt(plain, attempt)
     named = dict.fromkeys(fragment_paths(named_fragments(transaction.operation)))
     named.update(dict.fromkeys(naming.data_path(file.path) for file in _named_files(transaction.operation)))
     named.update(dict.fromkeys(_index_paths(transaction.operation)))
     return [path for path in named if naming.is_of_attempt(path, attempt)]
+
+
+def names_files(transaction: Transaction, *, attempt: str) -> bool:
+    """Whether there are `data_paths` at all."""
+    first = next(named_fragments(transaction.operation), None)
+    if first is not None and any(naming.is_of_attempt(path, attempt) for path in fragment_paths([first])):
+        return True
+    return bool(data_paths(transaction, attempt=attempt))
+
+
+def deletion_paths(transaction: Transaction, *, attempt: str) -> list[str]:
+    """Those of `data_paths` that are deletion files."""
+    fragments = getattr(transaction.operation, "fragments", None)
+    if isinstance(fragments, FragmentList) and not fragments.any_with("deletion_file"):
+        return []
+    return [path for path in data_paths(transaction, attempt=attempt) if path.startswith(f"{naming.DELETIONS}/")]
+
+
+def _plain_paths(operation: Any) -> list[str] | None:
+    """The data files of an operation that only brings new fragments of one file each, kept as bytes; None of any other."""
+    fragments = getattr(operation, "fragments", None)
+    plain = fragments.plain_paths if isinstance(fragments, FragmentList) else None
+    return None if plain is None else [naming.data_path(path) for path in plain]
 
 
 def named_fragments(operation: Any) -> Iterator[Fragment]:

@@ -36,6 +36,12 @@ class FragmentDecoder(Protocol):
     def peek_versions(self, raws: Sequence[bytes]) -> frozenset[tuple[int, int]]:
         """The (major, minor) version numbers of all data files of many, without decoding the rest."""
 
+    def peek_paths(self, raws: Sequence[bytes]) -> Sequence[str] | None:
+        """The path of the data file of each of many new ones, without decoding the rest; None where one is not so plain."""
+
+    def number(self, raws: Sequence[bytes], first: int) -> tuple[Sequence[bytes], Sequence[int]] | None:
+        """Many new ones with ids from `first` on, and one place for each way to name columns; None unless all are plain."""
+
     def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
         """Whether one of many has a `"deletion_file"` or `"overlays"`, without decoding the rest."""
 
@@ -175,6 +181,27 @@ class FragmentList(Sequence[Fragment]):
         raws = self._undecoded()
         return bool(raws) and self._decoder is not None and self._decoder.peek_any(raws, name)
 
+    def numbered(self, first: int) -> tuple[FragmentList, Sequence[Fragment]] | None:
+        """New fragments with ids from `first` on, and one of each kind of them to check; None unless all are plain bytes."""
+        raws = self._all_bytes()
+        made = self._decoder.number(raws, first) if self._decoder is not None and raws else None
+        if made is None:
+            return None
+        ids = range(first, first + len(raws))
+        found = FragmentList([None] * len(raws), list(made[0]), self._decoder, ids)
+        return found, [found._decode(made[0][place]) for place in made[1]]
+
+    @property
+    def plain_paths(self) -> Sequence[str] | None:
+        """The path of the one data file of each new fragment, below its folder; None unless all are plain bytes."""
+        raws = self._all_bytes()
+        return self._decoder.peek_paths(raws) if self._decoder is not None and raws else None
+
+    def _all_bytes(self) -> list[bytes]:
+        """All entries as they were read; [] when some were not."""
+        raws = [raw for raw in self._raw if raw is not None]
+        return raws if len(raws) == len(self) else []
+
     def _undecoded(self) -> list[bytes]:
         if self._decoded.count(None) == len(self._decoded):
             return [raw for raw in self._raw if raw is not None]
@@ -228,11 +255,11 @@ class FragmentList(Sequence[Fragment]):
         if removed:
             keep = [index for index, fragment_id in enumerate(ids) if fragment_id not in removed]
             decoded, raw, ids = [decoded[i] for i in keep], [raw[i] for i in keep], [ids[i] for i in keep]
-        for fragment in appended:
-            decoded.append(fragment)
-            raw.append(None)
-            ids.append(fragment.id)
+        more = FragmentList.of(appended)
+        decoded += more._decoded
+        raw += more._raw
+        ids += more.ids
         if ids != sorted(ids):
             order = sorted(range(len(ids)), key=ids.__getitem__)
             decoded, raw, ids = [decoded[i] for i in order], [raw[i] for i in order], [ids[i] for i in order]
-        return FragmentList(decoded, raw, self._decoder, ids)
+        return FragmentList(decoded, raw, self._decoder or more._decoder, ids)

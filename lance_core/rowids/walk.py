@@ -38,8 +38,13 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     raise damaged(start, total)
 
 
+_SINGLE = tuple(bytes([value]) for value in range(128))
+
+
 def encode_varint(value: int) -> bytes:
     """The varint of a non-negative integer."""
+    if 0 <= value < 128:
+        return _SINGLE[value]
     out = bytearray()
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)

@@ -18,7 +18,7 @@ from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
 from lance_core.format.schema import Field, Schema
 from lance_core.format.schema_rules import RESERVED_NAMES, contradiction
-from lance_core.format.version import DEFAULT_VERSION
+from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
 
@@ -57,7 +57,7 @@ class ManifestDraft:
         self.data_storage_version = None if previous is None else previous.data_storage_version
         self.uses_stable_row_ids = options.stable_row_ids if previous is None else previous.uses_stable_row_ids
         self._options = options
-        self._incoming: list[Fragment] = []
+        self._incoming: list[FragmentList] = []
 
     # -- fragments
 
@@ -79,8 +79,10 @@ class ManifestDraft:
         self.max_fragment_id = max(fragment.id, -1 if self.max_fragment_id is None else self.max_fragment_id)
         return fragment
 
-    def add_new(self, fragments: Sequence[Fragment]) -> list[Fragment]:
+    def add_new(self, fragments: Sequence[Fragment]) -> None:
         """Add fragments of rows the table never had; they get ids, row ids and versions."""
+        if isinstance(fragments, FragmentList) and not self.uses_stable_row_ids and self._add_bytes(fragments):
+            return
         added = []
         for fragment in map(self._with_id, fragments):
             if self.uses_stable_row_ids:
@@ -88,7 +90,20 @@ class ManifestDraft:
                 fragment = identity.with_new_versions(fragment, self.version)
             added.append(fragment)
         self._insert(added)
-        return added
+
+    def _add_bytes(self, fragments: FragmentList) -> bool:
+        """Whether they could be added as the bytes that they are."""
+        first = 0 if self.max_fragment_id is None else self.max_fragment_id + 1
+        found = fragments.numbered(first)
+        if found is None:
+            return False
+        added, samples = found
+        for sample in samples:
+            edits.check_fragment(sample)
+        self.max_fragment_id = first + len(added) - 1
+        self.fragments = self.fragments.edited(appended=added)
+        self._incoming.append(added)
+        return True
 
     def add_moved(
         self, fragments: Sequence[Fragment], sources: Mapping[int, Fragment]
@@ -116,7 +131,7 @@ class ManifestDraft:
         if taken or len({item.id for item in fragments}) != len(fragments):
             raise InputError(f"fragment id(s) {sorted(taken) or 'of new fragments'} would occur twice", cure="Leave them 0.")
         self.fragments = self.fragments.edited(appended=[edits.check_fragment(item) for item in fragments])
-        self._incoming.extend(fragments)
+        self._incoming.append(FragmentList.of(fragments))
 
     def replace(self, fragments: Sequence[Fragment]) -> None:
         """Exchange fragments for those with the same id; ids the table does not have are an error."""
@@ -128,7 +143,7 @@ class ManifestDraft:
         if missing:
             raise InputError(f"fragment(s) {missing} are not in the table", cure="Plan again on its newest version.")
         self.fragments = self.fragments.edited(replaced=changes)
-        self._incoming.extend(changes.values())
+        self._incoming.append(FragmentList.of(changes.values()))
 
     def remove(self, fragment_ids: Iterable[int]) -> None:
         """Drop fragments; ids that are gone already do not matter."""
@@ -144,7 +159,7 @@ class ManifestDraft:
             raise InputError("fragment ids occur twice", cure="Name each fragment of the table once.")
         changed = [item.id for item in kept if item.files != before[item.id].files]
         self.fragments = FragmentList.of(()).edited(appended=kept)
-        self._incoming.extend(kept)
+        self._incoming.append(FragmentList.of(kept))
         self.stamp_rows(changed)
         self.add_new([edits.without_dead_files(item) for item in fragments if item.id not in before])
 
@@ -342,7 +357,7 @@ class ManifestDraft:
             has_config=bool(self.config),
             has_base_paths=bool(self.base_paths),
             has_overlays=self._has(FLAG_DATA_OVERLAYS, inherited),
-            mixed_versions=has_mixed_versions(self._incoming, data_storage_version=storage_version),
+            mixed_versions=has_mixed_versions(self._incoming_versions(), data_storage_version=storage_version),
             indices=self.indices,
             no_transaction_file=self._options.no_transaction_file,
         )
@@ -371,13 +386,15 @@ class ManifestDraft:
     def _has(self, flag: int, inherited: Manifest | None) -> bool:
         """Whether any fragment needs the flag. Where the version before did without, only new fragments are checked."""
         if inherited is not None and not inherited.reader_feature_flags & flag:
-            return FragmentList.of(self._incoming).any_with(_FLAGGED[flag])
+            return any(fragments.any_with(_FLAGGED[flag]) for fragments in self._incoming)
         return self.fragments.any_with(_FLAGGED[flag])
 
     def _storage_version(self) -> str:
         if self.data_storage_version is not None:
             return self.data_storage_version
-        versions = {file.version.text for fragment in self._incoming for file in fragment.files}
         if self._options.data_storage_version is not None:
             return self._options.data_storage_version
-        return min(versions, default=DEFAULT_VERSION.text)
+        return min((version.text for version in self._incoming_versions()), default=DEFAULT_VERSION.text)
+
+    def _incoming_versions(self) -> frozenset[FileVersion]:
+        return frozenset(version for fragments in self._incoming for version in fragments.file_versions)

@@ -191,11 +191,6 @@ def next_flags(
     return both, writer
 
 
-def has_mixed_versions(fragments: Iterable[Fragment], *, data_storage_version: str) -> bool:
-    """Whether any file of these fragments is of another 2.x version than the table's default."""
-    return any(
-        file.version.text != data_storage_version
-        for fragment in fragments
-        for file in fragment.files
-        if not file.version.is_legacy
-    )
+def has_mixed_versions(versions: Iterable[FileVersion], *, data_storage_version: str) -> bool:
+    """Whether files of these versions are of another 2.x version than the table's default."""
+    return any(version.text != data_storage_version for version in versions if not version.is_legacy)

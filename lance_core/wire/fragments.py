@@ -18,6 +18,7 @@ import numpy as np
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
 from lance_core.rowids.walk import read_varint, walk_fields
+from lance_core.wire import new_fragments
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.peek import join_messages, peek, peek_each
 from lance_core.wire.schema import parse_message, unknown_bytes
@@ -174,6 +175,9 @@ def decode_fragment(data: bytes) -> Fragment:
 
 def encode_fragment(fragment: Fragment) -> bytes:
     """A serialized DataFragment."""
+    plain = new_fragments.encode_plain(fragment)
+    if plain is not None:
+        return plain
     return bytes(encode_fragment_message(fragment).SerializeToString(deterministic=True))
 
 
@@ -253,6 +257,14 @@ class WireFragments:
     def peek_row_ids(self, raws: Sequence[bytes]) -> bool:
         """Whether field 5 or 12 occurs in all."""
         return all(any(number in (5, 12) for number, _ in walk_fields(raw)) for raw in raws)
+
+    def peek_paths(self, raws: Sequence[bytes]) -> Sequence[str] | None:
+        """Field 1 of the only field 2."""
+        return new_fragments.paths_of(raws)
+
+    def number(self, raws: Sequence[bytes], first: int) -> tuple[Sequence[bytes], Sequence[int]] | None:
+        """Field 1 in front."""
+        return new_fragments.numbered(raws, first)
 
     def peek_any(self, raws: Sequence[bytes], name: str) -> bool:
         """Whether field 3 or 11 occurs in any."""

@@ -5,9 +5,11 @@ a2 06 ..        append (field 100) { fragments ... }
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lance_core.format.fragment import DataOverlayFile, Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexDetails
 from lance_core.table.operations import (
     Append,
@@ -30,6 +32,7 @@ from lance_core.wire.fragments import (
     decode_data_file,
     decode_fragment_message,
     encode_data_file,
+    encode_fragment,
     encode_fragment_message,
 )
 from lance_core.wire.indices import decode_index_files, decode_uuid, encode_index_files, encode_uuid
@@ -44,7 +47,9 @@ def _fragments(messages: Any) -> tuple[Fragment, ...]:
     return tuple(decode_fragment_message(item) for item in messages)
 
 
-def _messages(fragments: Any) -> list[table_pb2.DataFragment]:
+def _messages(fragments: Sequence[Fragment]) -> list[table_pb2.DataFragment]:
+    if isinstance(fragments, FragmentList):
+        return [table_pb2.DataFragment.FromString(raw) for raw in fragments.to_bytes(encode_fragment)]
     return [encode_fragment_message(item) for item in fragments]
 
 

@@ -14,22 +14,30 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from lance_core.rowids.walk import encode_field
 from lance_core.wire.schema import parse_message
 
+_APPEND = 100
+"""The field of a Transaction that holds an Append."""
 
-def _parts_class() -> Any:
+
+def _classes() -> tuple[Any, Any]:
     source = descriptor_pb2.FileDescriptorProto(
         name="lance_core/wire/parts.proto", package="lance_core.wire", syntax="proto3"
     )
-    message = source.message_type.add(name="Parts")
     kind = descriptor_pb2.FieldDescriptorProto
+    message = source.message_type.add(name="Parts")
     for number, name in enumerate(("fields", "fragments"), start=1):
         message.field.add(name=name, number=number, type=kind.TYPE_BYTES, label=kind.LABEL_REPEATED)
-    pool = descriptor_pool.DescriptorPool()
-    return message_factory.GetMessageClass(pool.AddSerializedFile(source.SerializeToString()).message_types_by_name["Parts"])
+    outer = source.message_type.add(name="Appending")
+    outer.field.add(
+        name="append", number=_APPEND, type=kind.TYPE_MESSAGE, label=kind.LABEL_OPTIONAL, type_name=".lance_core.wire.Parts"
+    )
+    found = descriptor_pool.DescriptorPool().AddSerializedFile(source.SerializeToString()).message_types_by_name
+    return message_factory.GetMessageClass(found["Parts"]), message_factory.GetMessageClass(found["Appending"])
 
 
-_PARTS = _parts_class()
+_PARTS, _APPENDING = _classes()
 
 
 def split_manifest(data: bytes) -> tuple[list[bytes], list[bytes], bytes]:
@@ -47,3 +55,18 @@ def split_manifest(data: bytes) -> tuple[list[bytes], list[bytes], bytes]:
 def join_fragments(fragments: Iterable[bytes]) -> bytes:
     """Serialized fragments as the field of a Manifest that holds them."""
     return bytes(_PARTS(fragments=fragments).SerializeToString())
+
+
+def split_append(data: bytes) -> tuple[list[bytes], bytes]:
+    """(the fragments of the Append, the message without them) of a serialized Transaction. Raises CorruptFileError."""
+    message = parse_message(_APPENDING, data, what="transaction")
+    if not message.HasField("append"):
+        return [], data
+    fragments = list(message.append.fields)
+    message.append.ClearField("fields")
+    return fragments, bytes(message.SerializeToString())
+
+
+def join_append(head: bytes, fragments: Iterable[bytes]) -> bytes:
+    """A serialized Transaction that had no operation, with an Append of serialized fragments."""
+    return head + encode_field(_APPEND, bytes(_PARTS(fields=fragments).SerializeToString()))

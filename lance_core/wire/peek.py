@@ -53,7 +53,7 @@ def peek(
     position = starts[active]
     while len(active):
         tag = data[position]
-        value, after, is_long = _varints(data, position + 1)
+        value, after, is_long = varints(data, position + 1)
         is_bytes, is_number = tag & 7 == BYTES, tag & 7 == VARINT
         after = np.where(is_bytes, after + value, after)
         odd = is_long | ~(is_bytes | is_number) | (tag >= 0x80) | (tag < 8) | (after > ends[active])
@@ -79,7 +79,7 @@ def peek_each(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, inner: i
     position = starts[active]
     while len(active):
         tag = data[position]
-        value, after, is_long = _varints(data, position + 1)
+        value, after, is_long = varints(data, position + 1)
         is_bytes, is_number = tag & 7 == BYTES, tag & 7 == VARINT
         after = np.where(is_bytes, after + value, after)
         odd = is_long | ~(is_bytes | is_number) | (tag >= 0x80) | (tag < 8) | (after > ends[active])
@@ -92,7 +92,7 @@ def peek_each(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, inner: i
     return np.concatenate(found_starts), np.concatenate(found_ends), is_odd
 
 
-def _varints(data: npt.NDArray[np.uint8], position: Ints) -> tuple[Ints, Ints, Bools]:
+def varints(data: npt.NDArray[np.uint8], position: Ints) -> tuple[Ints, Ints, Bools]:
     """Value of the varint at each position, the position behind it, and whether it goes on for too long."""
     byte = data[position].astype(np.int64)
     value, after = byte & 0x7F, position + 1

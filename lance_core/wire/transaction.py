@@ -11,9 +11,11 @@ The table at the end says, for each operation, its arm and how it is written and
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.format.fragments import FragmentList
 from lance_core.table.operations import (
     Append,
     Clone,
@@ -35,6 +37,9 @@ from lance_core.table.operations import (
 )
 from lance_core.table.transaction import Transaction
 from lance_core.wire import operations, operations_rows
+from lance_core.wire.fragments import WireFragments, encode_fragment
+from lance_core.wire.new_fragments import MANY, are_plain
+from lance_core.wire.parts import join_append, split_append
 from lance_core.wire.pb import transaction_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
 
@@ -59,6 +64,8 @@ _ARMS: dict[type[Any], tuple[str, Encode, Decode]] = {
     UpdateBases: ("update_bases", operations.encode_update_bases, operations.decode_update_bases),
     DataOverlay: ("data_overlay", operations_rows.encode_overlay, operations_rows.decode_overlay),
 }
+_MANY_BYTES = 16 * MANY
+"""Transactions of fewer bytes cannot hold many fragments."""
 _BY_ARM = {name: decode for name, _, decode in _ARMS.values()}
 
 
@@ -67,8 +74,14 @@ def decode_transaction(data: bytes) -> Transaction:
 
     Raises CorruptFileError when they are not a transaction, UnsupportedFeatureError for an operation of a newer release.
     """
-    message = parse_message(transaction_pb2.Transaction, data, what="transaction")
+    raws, rest = split_append(data) if len(data) >= _MANY_BYTES else ([], data)
+    if len(raws) < MANY or not are_plain(raws):
+        raws, rest = [], data
+    message = parse_message(transaction_pb2.Transaction, rest, what="transaction")
     arm = message.WhichOneof("operation")
+    if raws and arm != "append":
+        raws, message = [], parse_message(transaction_pb2.Transaction, data, what="transaction")
+        arm = message.WhichOneof("operation")
     unknown = unknown_bytes(message)
     if arm is None and not unknown:
         raise CorruptFileError(f"transaction {message.uuid!r} has no operation")
@@ -79,7 +92,7 @@ def decode_transaction(data: bytes) -> Transaction:
     return Transaction(
         read_version=message.read_version,
         uuid=message.uuid,
-        operation=_BY_ARM[arm](getattr(message, arm)),
+        operation=Append(FragmentList.of_bytes(raws, WireFragments())) if raws else _BY_ARM[arm](getattr(message, arm)),
         tag=message.tag,
         properties=dict(message.transaction_properties),
         unknown=unknown,
@@ -91,7 +104,21 @@ def encode_transaction(transaction: Transaction) -> bytes:
     arm, encode, _ = _ARMS[type(transaction.operation)]
     message = transaction_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid, tag=transaction.tag)
     message.transaction_properties.update(transaction.properties)
+    fragments = getattr(transaction.operation, "fragments", ())
+    if isinstance(transaction.operation, Append) and isinstance(fragments, FragmentList) and not transaction.unknown:
+        return join_append(bytes(message.SerializeToString(deterministic=True)), fragments.to_bytes(encode_fragment))
     getattr(message, arm).CopyFrom(encode(transaction.operation))
     if transaction.unknown:
         message.MergeFromString(transaction.unknown)
     return bytes(message.SerializeToString(deterministic=True))
+
+
+def with_packed_fragments(transaction: Transaction) -> Transaction:
+    """The same transaction; if it has very many new fragments, these are bytes from here on, made once for all writes."""
+    operation = transaction.operation
+    if not isinstance(operation, Append | Overwrite) or isinstance(operation.fragments, FragmentList):
+        return transaction
+    if len(operation.fragments) < MANY:
+        return transaction
+    raws = [encode_fragment(item) for item in operation.fragments]
+    return replace(transaction, operation=replace(operation, fragments=FragmentList.of_bytes(raws, WireFragments())))

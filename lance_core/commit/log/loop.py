@@ -58,6 +58,7 @@ from lance_core.table.features import check_writable
 from lance_core.table.operations import Delete, Overwrite, Restore, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
+from lance_core.wire.transaction import with_packed_fragments
 
 WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
 """The number says which release of the official library this writes like: other readers compare it with that library's
@@ -170,7 +171,7 @@ class _CommitLoop:
         before_put: Callable[[], None],
     ) -> None:
         self._store = store
-        self._planned = planned
+        self._planned = with_packed_fragments(planned)
         self._options = options
         self._source = source
         self._strict = strict
@@ -391,9 +392,8 @@ class _CommitLoop:
 
     def _keep_only(self, done: Committed) -> None:
         # Earlier tries left files that this version does not use; their puts have failed, because their numbers are taken.
-        needed = set(fragment_paths(named_fragments(done.transaction.operation)))
-        needed.add(naming.transaction_path(done.manifest.transaction_file))
-        self._delete(self._written - needed)
+        written = self._written - {naming.transaction_path(done.manifest.transaction_file)}
+        self._delete(written and written.difference(fragment_paths(named_fragments(done.transaction.operation))))
 
     def _delete(self, paths: Collection[str]) -> None:
         if not delete_quietly(self._store, *paths):

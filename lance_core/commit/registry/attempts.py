@@ -94,6 +94,8 @@ def work_in_record(spec: Mapping[str, Any], transaction: Transaction) -> dict[st
     """The content of a finished record besides the reference, so that a commit need not read two more files; {} when
     large."""
     data = encode_transaction(transaction)
+    if len(data) > _MAX_INLINE:
+        return {}
     found = {"spec": dict(spec), "transaction": base64.b64encode(data).decode()}
     return found if len(encode_record(found)) <= _MAX_INLINE else {}
 

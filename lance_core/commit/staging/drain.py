@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_core.commit import naming
 from lance_core.commit.bulk import delete_all, delete_groups, missing
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
-from lance_core.commit.references import data_paths, fragment_paths, named_fragments
+from lance_core.commit.references import data_paths, deletion_paths, fragment_paths, named_fragments, names_files
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
 from lance_core.commit.registry.ledger import landing_of
@@ -59,7 +58,7 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
 
     def check(store: Store, item: Loaded) -> LanceError | None:
         key = (item.ref.identity, item.ref.attempt)
-        if fences[key].commit == commit and key not in marked and data_paths(item.transaction, attempt=item.ref.attempt):
+        if fences[key].commit == commit and key not in marked and names_files(item.transaction, attempt=item.ref.attempt):
             # Nobody had decided before, so if it was withdrawn, that is over, and its files, which come next, went first.
             return None
         try:
@@ -147,6 +146,6 @@ def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:
     """Deletion files of landed attempts that a rebase or a fold replaced by others: what landed does not name them."""
-    staged = [path for item in items for path in data_paths(item.transaction, attempt=item.ref.attempt)]
-    used = frozenset(fragment_paths(named_fragments(published.operation)))
-    return [path for path in staged if path.startswith(f"{naming.DELETIONS}/") and path not in used]
+    staged = [path for item in items for path in deletion_paths(item.transaction, attempt=item.ref.attempt)]
+    used = frozenset(fragment_paths(named_fragments(published.operation))) if staged else frozenset()
+    return [path for path in staged if path not in used]

@@ -55,7 +55,9 @@ from lance_core.errors import (
     RetryableConflictError,
 )
 from lance_core.io.store import Store
+from lance_core.table.operations import Append, Overwrite
 from lance_core.table.transaction import Transaction
+from lance_core.wire.transaction import with_packed_fragments
 
 __all__ = [
     "DEFAULT_LEASE_SECONDS",
@@ -132,7 +134,7 @@ def finish_attempt(
     this one's files are removed and the other's reference is returned. RetryableConflictError when this attempt was given
     up (lease over and collected, or aborted), or another spec finished first.
     """
-    transaction = _with_identity(transaction, attempt, rows=rows)
+    transaction = with_packed_fragments(_with_identity(transaction, attempt, rows=rows))
     path = staged_transaction_path(attempt)
     staged = StagedTransaction(
         uri=store.uri,
@@ -300,4 +302,6 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
 def _num_new_fragments(transaction: Transaction) -> int:
     operation = transaction.operation
     added = getattr(operation, "new_fragments", None)
+    if isinstance(operation, Append | Overwrite):
+        added = operation.fragments
     return len(list(named_fragments(operation)) if added is None else added)

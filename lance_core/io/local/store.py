@@ -105,6 +105,19 @@ class LocalStore:
             raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
         return status.st_size
 
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Those of many paths at which there is no file, in order."""
+        found = []
+        for path in paths:
+            try:
+                if not _is_file(os.stat(self._full(path))):
+                    found.append(path)
+            except (FileNotFoundError, NotADirectoryError):
+                found.append(path)
+            except OSError as error:
+                raise as_store_error(error, path) from error
+        return found
+
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write a temporary file, then rename it over the target."""
         writer = self._writer(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +18,7 @@ class Append:
     """Add `fragments`; they carry id 0 until they land."""
 
     name: ClassVar[str] = "Append"
-    fragments: tuple[Fragment, ...]
+    fragments: Sequence[Fragment]
 
     def touches(self) -> Touches:
         """No existing fragment, but rows for the schema as it was read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,7 +20,7 @@ class Overwrite:
     """Replace everything by `fragments` of `schema`; `config_upsert_values` are added to the configuration."""
 
     name: ClassVar[str] = "Overwrite"
-    fragments: tuple[Fragment, ...]
+    fragments: Sequence[Fragment]
     schema: Schema
     config_upsert_values: Mapping[str, str] = field(default_factory=dict)
     initial_bases: tuple[BasePath, ...] = ()
