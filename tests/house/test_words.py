@@ -13,7 +13,12 @@ SOURCES = [
     for path in sorted((ROOT / package).rglob("*.py"))
     if "wire/pb" not in path.as_posix() and "node_modules" not in path.parts
 ]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "changes").glob("*.md")),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+]
 PLAIN = {
     r"\banew\b": "again",
     r"\bmeanwhile\b": "in the meantime",
