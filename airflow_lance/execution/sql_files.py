@@ -1,11 +1,12 @@
-"""SQL from files beside the DAG: where an argument is SQL, the path of a `.sql` file stands for what is in it.
+"""SQL from files beside the DAG: an argument that is SQL may be the path of a `.sql` file instead.
 
 ::
 
     LanceReplaceWhereOperator(predicate="sql/day.sql", source={"sql": "sql/load.sql", "views": {...}}, ...)
 
 The files are found as Airflow finds its templates (beside the DAG file, and in `template_searchpath`), are read when the DAG
-is parsed, and may hold templates. Paths of data are left alone: only arguments that are SQL are looked at.
+is parsed, and may hold templates. Paths of data are not affected, because only
+arguments that are SQL are resolved.
 """
 
 from __future__ import annotations
