@@ -10,6 +10,8 @@
                           buffer 0  ab                         offsets 0 2 2: runs of 1 and 2
     "ab", "cd", "ef"      Variable(Range(32, start 0, step 2))              buffer 0  abcdef
     "", ""                Variable(Constant(0))                             buffer 0  nothing
+    "", "abc", ""         Variable(Dictionary(Flat(8), Flat(32), 2 items))  buffer 0  u64 4, u64 8, 0 0 1 1, 0 3
+                          buffer 1  abc                        sizes of the indices and items, indices, items
 
 Each chunk's offsets count from the beginning of that chunk's bytes; buffers of offsets are in block form.
 """
@@ -22,9 +24,9 @@ import numpy.typing as npt
 from lance_core.arrays import Ints
 from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs, total
-from lance_core.codecs.gather import gather, words
+from lance_core.codecs.gather import gather, require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
-from lance_core.format.encoding import CompressiveEncoding, Constant, Delta, Range, Rle
+from lance_core.format.encoding import CompressiveEncoding, Constant, Delta, Dictionary, Range, Rle
 
 _INT32_MAX = 2**31 - 1
 _MAX_VALUES = 1 << 28
@@ -35,7 +37,7 @@ def num_offset_buffers(offsets: CompressiveEncoding) -> int:
     if isinstance(offsets, Rle):
         return int(not _is_without_bytes(offsets))
     inner = offsets.deltas if isinstance(offsets, Delta) else offsets
-    if isinstance(offsets, Delta | Range | Constant):
+    if isinstance(offsets, Delta | Range | Constant | Dictionary):
         return int(not isinstance(inner, Range | Constant))
     raise UnsupportedEncodingError(f"Variable with offsets of {type(offsets).__name__} is not supported")
 
@@ -105,6 +107,8 @@ def _numbers(encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts:
         return np.full(total(counts), number, np.int64), 8 * len(value)
     if isinstance(encoding, Rle) and _is_without_bytes(encoding):
         return _runs(encoding, counts), _progression(encoding.values)[2]
+    if isinstance(encoding, Dictionary):
+        return _looked_up(encoding, buffers[0], counts, codecs)
     if isinstance(encoding, Range):
         block = codecs.decode(encoding, (), counts)
     else:
@@ -112,3 +116,23 @@ def _numbers(encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts:
     if not isinstance(block, FixedBlock) or block.bits not in (8, 16, 32, 64):
         raise CorruptFileError("Variable: offsets are not integers")
     return words(block.data, f"u{block.bits // 8}")[: block.count].astype(np.int64), block.bits
+
+
+def _looked_up(encoding: Dictionary, pieces: Pieces, counts: Ints, codecs: Codecs) -> tuple[Ints, int]:
+    """Numbers that are indices into each chunk's own items."""
+    require_sizes(pieces, np.full(len(pieces), 16, np.int64), "Variable: offsets by dictionary")
+    sizes = words(gather(pieces.data, pieces.starts, np.full(len(pieces), 16, np.int64)), "u8").reshape(-1, 2)
+    room = pieces.sizes.astype(np.uint64) - np.uint64(16)
+    if (sizes > room[:, None]).any() or (sizes.sum(axis=1) != room).any():
+        raise CorruptFileError("Variable: the parts of a dictionary of offsets do not fill their buffer")
+    split = sizes.astype(np.int64)
+    starts = pieces.starts + 16
+    indices, _ = _numbers(encoding.indices, (Pieces(pieces.data, starts, split[:, 0]),), counts, codecs)
+    if not 0 <= encoding.num_items * len(counts) <= _MAX_VALUES:
+        raise CorruptFileError(f"{encoding.num_items} items in a dictionary of offsets")
+    num_items = np.full(len(counts), encoding.num_items, np.int64)
+    items, bits = _numbers(encoding.items, (Pieces(pieces.data, starts + split[:, 0], split[:, 1]),), num_items, codecs)
+    if len(indices) and int(indices.max()) >= encoding.num_items:
+        raise CorruptFileError(f"Variable: offset {int(indices.max())} of {encoding.num_items} in a dictionary")
+    found: Ints = items[np.repeat(np.arange(len(counts)) * encoding.num_items, counts) + indices]
+    return found, bits

@@ -26,18 +26,24 @@ def refusal_of(nodes: Sequence[Node], version: FileVersion) -> InputError | None
     return next((found for node in nodes for found in _refusals(node, version)), None)
 
 
-def check_empty_struct(leaf: Leaf, node: LeafNode) -> None:
+def check_empty_struct(leaf: Leaf, node: LeafNode, version: FileVersion) -> None:
     """InputError for rows of a struct without fields that would not come back as they are.
 
-    Its page has no value and no levels (in 2.3 it has, which the official reader overlooks). A packed one reads as null.
+    Its page has no value and no levels (in 2.3 it has, which the official reader overlooks). A packed one reads as null; in
+    2.3 only where no slot is null and nothing says that it cannot be.
     """
     num_valid = leaf.values.count if leaf.def_ is None else int(np.count_nonzero(leaf.def_ == 0))
-    if is_packed(node.field):
-        if num_valid:
-            raise _refused(node, "a packed struct without fields would be read as null", "Do not pack it.")
-    elif num_valid < leaf.values.count:
+    if not is_packed(node.field):
         num_lost = leaf.values.count - num_valid
-        raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Add a field to the struct.")
+        if num_lost:
+            raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Add a field to the struct.")
+        return
+    if version is FileVersion.V2_3:
+        is_kept = num_valid < leaf.values.count or (leaf.rep is not None and not node.field.nullable)
+    else:
+        is_kept = False
+    if num_valid and not is_kept:
+        raise _refused(node, "a packed struct without fields would be read as null", "Do not pack it.")
 
 
 def is_empty_struct(node: Node) -> bool:
@@ -51,7 +57,8 @@ def _refused(node: Node, why: str, cure: str) -> InputError:
 
 def _refusals(node: Node, version: FileVersion) -> Iterator[InputError]:
     if version >= FileVersion.V2_1:
-        yield from _empty_below(node)
+        if not _is_all_empty(node, version):
+            yield from _empty_below(node)
         if len(set(_scales(node, 1))) > 1:
             why = "readers misread the number of rows of a fixed-size list of structs beside other fields"
             yield _refused(node, why, "Store the list in a separate column.")
@@ -65,6 +72,15 @@ def _children(node: Node) -> tuple[Node, ...]:
     if isinstance(node, LeafNode):
         return ()
     return node.children if isinstance(node, StructNode) else (node.item,)
+
+
+def _is_all_empty(node: Node, version: FileVersion) -> bool:
+    """Whether there are no fields but structs without fields, so that nothing beside them could be lost."""
+    if isinstance(node, LeafNode):
+        return is_empty_struct(node) and not is_packed(node.field)
+    if isinstance(node, ListNode) and not (node.dimension and version is FileVersion.V2_3):
+        return False
+    return all(_is_all_empty(child, version) for child in _children(node))
 
 
 def _empty_below(node: Node) -> Iterator[InputError]:

@@ -29,6 +29,7 @@ from tests.bytes.random_shapes import Shape
 VERSIONS = ("0.1", "2.0", "2.1", "2.2", "2.2", "2.3")
 CANNOT_READ = "written, not read: "
 ROWS = (0, 1, 2, 7, 100, 130, 500, 1023, 1025, 2100, 5000)
+MOST_VALUES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ def random_case(seed: int, version: str | None = None) -> Case:
     version = version or str(rng.choice(VERSIONS))
     rows = int(rng.choice(ROWS))
     columns = tuple(shapes.draw(rng, version) for _ in range(int(rng.choice([1, 1, 1, 2, 3]))))
+    # Lists of lists of lists multiply: such cases have fewer rows, so that none takes a machine's memory.
+    heaviest = max(column.values_per_row for column in columns)
+    rows = max(count for count in ROWS if count <= min(rows, max(1.0, MOST_VALUES / heaviest)))
     batch_rows = int(rng.choice([1 << 20, 1 << 20, max(1, rows // 3), 700]))
     return Case(seed, version, rows, columns, batch_rows, bool(rng.random() < 0.3))
 
@@ -217,6 +221,8 @@ def _judge_ours(case: Case, root: Path, table: pa.Table, *, keeps: bool, refusal
             found, lost = _read_official(dataset, table)
             if case.version == "0.1":
                 expected, lost = found, []
+            if case.version == "2.3" and lost and refusal == f"{CANNOT_READ}loses {lost[0]}" and _is_packed_nothing(case):
+                lost = []  # it takes rows of such structs without a null among them for nulls, whoever wrote them
             problems = [f"they read ours: {line}{note}" for line in lost]
         except BaseException as error:
             if refusal.startswith(CANNOT_READ):
@@ -226,6 +232,10 @@ def _judge_ours(case: Case, root: Path, table: pa.Table, *, keeps: bool, refusal
                 return [f"we read ours: {line}" for line in (unread if case.version == "0.1" else found_here)]
             problems = [f"they cannot read ours: {type(error).__name__}: {error!s:.300}{note}".replace("\n", " ")]
     return problems + [f"we read ours: {line}" for line in _try_ours(root, expected)]
+
+
+def _is_packed_nothing(case: Case) -> bool:
+    return any("struct<>" in (text := column.describe()) and "packed=true" in text for column in case.columns)
 
 
 def _write_legacy_table(root: Path, table: pa.Table, batch_rows: int) -> None:

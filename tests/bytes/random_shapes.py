@@ -90,6 +90,16 @@ class Shape:
         own = 4 + 2 * len(self.metadata) + (self.nulls > 0) + self.dirty + (not self.nullable) + (self.style != "random")
         return own + (self.kind != "int32") + (self.size > 1) + sum(child.size_of_tree for child in self.children)
 
+    @property
+    def values_per_row(self) -> float:
+        """About how many leaf values a row holds, a long text counted as some; 1 at least."""
+        below = sum(child.values_per_row for child in self.children)
+        if self.kind == "fixed_size_list":
+            return self.size * below
+        if self.kind in ("list", "large_list", "map"):
+            return max(1.0, _MEAN_LENGTHS.get(self.style, 2.0) * below)
+        return max(1.0, below, 20.0 * (self.kind in TEXTS and self.style == "long"))
+
     def describe(self) -> str:
         """The tree on one line."""
         marks = [f"nulls={self.nulls:g}"] if self.nulls else []
@@ -292,6 +302,9 @@ def _texts(shape: Shape, rng: Rng, count: int) -> pa.Array:
     else:
         values = [rng.bytes(size) for size in sizes]
     return pa.array(values, stored)
+
+
+_MEAN_LENGTHS = {"small": 0.5, "long": 20.0, "constant": 3.0}
 
 
 def _lengths(shape: Shape, count: int) -> np.ndarray[Any, Any]:

@@ -51,6 +51,20 @@ AGREE = {
     "no rows of lists of dictionaries": (("2.1", "2.2"), fixed(Shape("dictionary", (TEXT,)), 3)),
     "a packed null of lists": (("2.1", "2.2"), Shape("struct", (Shape("list", (TEXT,)),), nulls=1.0, metadata=PACKED)),
     "a packed empty struct": (("2.1", "2.2"), Shape("struct", nulls=1.0, metadata=PACKED)),
+    "structs of empty structs": (
+        ("2.0", "2.1", "2.2", "2.3"),
+        Shape("struct", (Shape("struct"), Shape("struct", (Shape("struct", nullable=False),)))),
+    ),
+    "fixed lists of empty structs": (("2.3",), fixed(Shape("struct"), 3)),
+    "few nulls of a packed empty struct": (("2.3",), Shape("struct", nulls=0.5, seed=6, metadata=PACKED)),
+    "few nulls of packed empty structs in a list": (
+        ("2.3",),
+        Shape("list", (Shape("struct", nulls=0.5, seed=6, metadata=PACKED),), nulls=0.1),
+    ),
+    "packed empty structs that are required": (
+        ("2.3",),
+        Shape("list", (Shape("struct", nullable=False, metadata=PACKED),), seed=6),
+    ),
     "uuids of a map": (("2.2",), Shape("map", (Shape("string", nullable=False), Shape("uuid")), nulls=0.3)),
     "texts longer than a chunk": (
         ("2.2",),
@@ -61,6 +75,7 @@ AGREE = {
 CASES = [(name, version) for name, (versions, _) in AGREE.items() for version in versions]
 
 
+@pytest.mark.filterwarnings("ignore:file version 2.3")
 @pytest.mark.parametrize(("name", "version"), CASES)
 def test_both_read_what_either_writes(tmp_path: Path, name: str, version: str) -> None:
     rows = 0 if name.startswith("no rows") else 300
@@ -82,6 +97,10 @@ REFUSED = {
     "an empty struct in a struct": ("2.2", Shape("struct", (Shape("struct"), INT)), "without fields"),
     "an empty struct in a list": ("2.1", Shape("list", (Shape("struct"),)), "without fields"),
     "nulls of an empty struct": ("2.2", some("struct"), "nulls would be lost"),
+    "nulls of an empty struct in 2.3": ("2.3", some("struct"), "nulls would be lost"),
+    "nulls of a struct of empty structs": ("2.2", some("struct", children=(Shape("struct"),)), "nulls would be lost"),
+    "an empty struct in a list in 2.3": ("2.3", Shape("list", (Shape("struct"),)), "without fields"),
+    "a packed empty struct without nulls": ("2.3", Shape("struct", metadata=PACKED), "read as null"),
     "nulls of an empty struct in 2.0": ("2.0", some("struct"), "2.0 files cannot hold"),
     "nulls of a packed struct in 2.0": ("2.0", Shape("struct", (INT,), nulls=1.0, metadata=PACKED), "2.0 files cannot hold"),
     "a packed empty struct": ("2.2", Shape("struct", metadata=PACKED), "read as null"),
@@ -92,6 +111,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:file version 2.3")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_nobody_else_could_read_is_refused(tmp_path: Path, name: str) -> None:
     version, shape, message = REFUSED[name]

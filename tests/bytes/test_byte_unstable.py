@@ -19,7 +19,7 @@ from lance_core.codecs.blocks import Pieces
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange, run_fetch
-from lance_core.format.encoding import Constant, Delta, Flat, InlineBitpacking, Range, Rle, Variable
+from lance_core.format.encoding import Constant, Delta, Dictionary, Flat, InlineBitpacking, Range, Rle, Variable
 from lance_core.format.layout import (
     ConstantLayout,
     FullZipLayout,
@@ -63,6 +63,9 @@ def test_encoding_metadata(tmp_path: Path, nulls: str, distribution: str) -> Non
     check(tmp_path, cases.metadata_table("2.2", 2500, nulls, distribution))
 
 
+NUMBERS = "00000000 00000000 01000000 01000000 00000000 02000000"
+
+
 @pytest.mark.parametrize(
     ("offsets", "buffers"),
     [
@@ -73,6 +76,8 @@ def test_encoding_metadata(tmp_path: Path, nulls: str, distribution: str) -> Non
         (Rle(Range(32, 0, 1), Flat(32)), ["0000000000000000 01000000 03000000", "61"]),
         (Rle(Range(32, 0, 2), Range(32, 1, 2)), ["6162"]),
         (Rle(Range(32, 0, 1), Constant(b"\x02\0\0\0")), ["61"]),
+        (Dictionary(Flat(32), Flat(32), 2), [f"1000000000000000 0800000000000000 {NUMBERS}", "6162"]),
+        (Dictionary(Flat(32), Range(32, 0, 2), 2), [f"1000000000000000 0000000000000000 {NUMBERS[:35]}", "6162"]),
         (Rle(Flat(32), Flat(8)), ["0400000000000000 02000000 04", "6162"]),
     ],
 )
@@ -92,6 +97,25 @@ def test_offsets_apart(offsets: object, buffers: list[str]) -> None:
             short[number] = Pieces.whole(np.frombuffer(item[:-1], np.uint8))
             with pytest.raises(CorruptFileError):
                 CODECS.decode(encoding, tuple(short), counts)
+
+
+def test_offsets_beyond_their_dictionary_are_refused() -> None:
+    buffers = bytes.fromhex(f"1000000000000000 0400000000000000 {NUMBERS[:44]}"), b"ab"
+    pieces = tuple(Pieces.whole(np.frombuffer(item, np.uint8)) for item in buffers)
+    with pytest.raises(CorruptFileError, match="in a dictionary"):
+        CODECS.decode(Variable(Dictionary(Flat(32), Flat(32), 1)), pieces, np.array([3], np.int64))
+
+
+def test_few_long_texts_have_offsets_by_dictionary(tmp_path: Path) -> None:
+    """The official library keeps them so where nearly all values are null, read by chunk, by row and whole."""
+    values = [None] * 130
+    values[14], values[78], values[80], values[90] = b"", b"seventeen letters", b"abc", b"fifteen letters"
+    field = pa.field("c", pa.binary(), metadata={"lance-encoding:rle-threshold": "0.0"})
+    table = pa.Table.from_arrays([pa.array(values, pa.binary())], schema=pa.schema([field]))
+    files.write_official(tmp_path, table, "2.3")
+    (column,) = files.open_at(tmp_path).columns([0])  # type: ignore[attr-defined]
+    assert isinstance(column.pages[0].layout.value_compression.offsets, Dictionary)
+    assert not files.read_by_us(tmp_path, table)
 
 
 @pytest.mark.parametrize("lengths", [Range(32, 2, 3), Range(32, 0, 1), Constant(bytes(4)), Range(32, 5, 0)])

@@ -41,8 +41,8 @@ def flat_array(leaf: Leaf, arrow_type: pa.DataType) -> pa.Array[Any]:
 def leaf_array(leaf: Leaf, node: LeafNode) -> pa.Array[Any]:
     """Rows of one page of a column that is a leaf (2.1 and newer)."""
     if is_packed(node.field) and pa.types.is_struct(node.type) and not node.type.num_fields:
-        # There is nothing to pack: the official library takes the page without a value for one of nulls.
-        return pa.nulls(leaf.values.count, node.type)
+        # There is nothing to pack: the official library takes a page without a value and levels for one of nulls.
+        return pa.nulls(leaf.values.count, node.type) if leaf.def_ is None else flat_array(leaf, node.type)
     return flat_array(leaf, node.type)
 
 

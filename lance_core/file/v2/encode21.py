@@ -78,7 +78,7 @@ class LeafEncoder:
         except InputError as error:
             raise InputError(f"column {node.field.name!r}: {error}") from error
         if is_empty_struct(node):
-            check_empty_struct(leaf, node)
+            check_empty_struct(leaf, node, self._version)
         options = self._options[column]
         if self._version is FileVersion.V2_3:
             options = replace(options, dimensions=self._dimensions[column])
