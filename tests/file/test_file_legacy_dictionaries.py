@@ -76,6 +76,46 @@ def test_values_no_reader_knows(tmp_path: Path, values: list[object]) -> None:
         lance_core.write_dataset(given, str(tmp_path / "ours"), data_storage_version="0.1")
 
 
+NULL_ITEMS = {
+    "a number": ([None, 7], pa.int64()),
+    "a last number": ([7, None, 9], pa.int8()),
+    "nothing but null": ([None], pa.int32()),
+    "a text": ([None, "a"], pa.string()),
+    "a text beside an empty one": (["a", None, ""], pa.large_string()),
+    "bytes": ([b"a", None], pa.binary()),
+}
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+@pytest.mark.parametrize("place", ["column", "struct", "list"])
+@pytest.mark.parametrize("name", NULL_ITEMS)
+def test_nulls_among_the_values_are_what_the_official_library_keeps(
+    tmp_path: Path, name: str, place: str, chunks: int
+) -> None:
+    """A null number is zero, a null text reads as null: never the first of the values."""
+    values, kind = NULL_ITEMS[name]
+    keys = pa.array([*range(len(values)), None] * 3, pa.int8())
+    array = pa.DictionaryArray.from_arrays(keys, pa.array(values, kind))
+    if place == "struct":
+        array = pa.StructArray.from_arrays([array], names=["x"])
+    if place == "list":
+        array = pa.ListArray.from_arrays(pa.array(range(len(array) + 1), pa.int32()), array)
+    given = pa.table({"c": pa.chunked_array([array.slice(2)] * chunks)})
+    found = []
+    for library in (lance, lance_core):
+        library.write_dataset(given, str(tmp_path / library.__name__), data_storage_version="0.1")
+        found += [reader.dataset(str(tmp_path / library.__name__)).to_table().to_pylist() for reader in (lance, lance_core)]
+    assert found == found[:1] * 4
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
+def test_keys_that_are_all_null_can_be_read(tmp_path: Path, kind: pa.DataType) -> None:
+    """The official library writes such columns of no values and cannot read them back."""
+    given = pa.table({"c": pa.DictionaryArray.from_arrays(pa.nulls(3, pa.int8()), pa.array([], kind))})
+    lance_core.write_dataset(given, str(tmp_path), data_storage_version="0.1")
+    assert same_in_both(tmp_path).column("c").to_pylist() == [0 if kind == pa.int64() else None] * 3
+
+
 def test_files_that_disagree(tmp_path: Path) -> None:
     parts = [pa.array(["x", "y"]).dictionary_encode(), pa.array(["q", "r"]).dictionary_encode()]
     given = pa.table({"c": pa.chunked_array(parts)})

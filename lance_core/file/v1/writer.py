@@ -23,8 +23,8 @@ from lance_core.arrow.kinds import as_dictionary, as_list, as_struct, dictionary
 from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of
-from lance_core.file.convert.assemble import concat, plain_dictionary
-from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, build_tree
+from lance_core.file.convert.assemble import concat
+from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, build_tree, leaves
 from lance_core.file.footer import LEGACY_FOOTER, MAGIC
 from lance_core.file.v1.statistics import StatisticsCollector
 from lance_core.file.v1.table import PageSpot, encode_table
@@ -112,7 +112,7 @@ class LegacyBody:
             return
         batch = len(self._offsets) - 1
         for number, node in enumerate(self._nodes):
-            array = concat([arrays[number] for arrays in self._waiting], node.type)
+            array = concat([_without_null_items(node, arrays[number]) for arrays in self._waiting], node.type)
             self._measure(node, array)
             self._write_field(node, array, batch)
         self._offsets.append(self._offsets[-1] + self._num_waiting)
@@ -152,11 +152,10 @@ class LegacyBody:
 
     def _write_keys(self, node: LeafNode, array: pa.DictionaryArray[Any, Any], batch: int) -> None:
         """Keys into one dictionary for the whole file: later batches are translated into what it holds by then."""
-        array = plain_dictionary(array)
         known = self._known(node)
         items = array.dictionary if known is None else _merged(known, array.dictionary)
-        if not len(items) and len(array) and node.field.id not in self._fixed and _is_text(items.type):
-            # Keys that are null need a value to point at: an empty one reads as null.
+        if not len(items) and len(array) and node.field.id not in self._fixed:
+            # Keys that are null need a value to point at: an empty text reads as null, a number as zero.
             items = _zeros(1, items.type)
         if node.field.id in self._fixed and known is not None and len(items) > len(known):
             raise InputError(
@@ -246,6 +245,22 @@ def _items_of(values: Sequence[bytes], arrow_type: pa.DataType) -> pa.Array[Any]
     if pa.types.is_primitive(arrow_type):
         return pa.Array.from_buffers(arrow_type, len(values), [None, pa.py_buffer(b"".join(values))])
     return pa.array(values, pa.large_binary()).cast(arrow_type)
+
+
+def _without_null_items(node: Node, array: pa.Array[Any]) -> pa.Array[Any]:
+    """The array with nulls among the values of its dictionaries as what legacy pages keep of a null."""
+    if not any(pa.types.is_dictionary(leaf.type) for leaf in leaves(node)):
+        return array
+    if isinstance(node, StructNode):
+        struct = as_struct(array)
+        parts = [_without_null_items(child, struct.field(number)) for number, child in enumerate(node.children)]
+        return pa.StructArray.from_arrays(parts, fields=list(struct.type), mask=struct.is_null())
+    if isinstance(node, ListNode):
+        values = _without_null_items(node.item, cast("Any", array).values)
+        buffers = array.buffers()[: 1 if node.dimension else 2]
+        return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset, children=[values])
+    whole = as_dictionary(array)
+    return pa.DictionaryArray.from_arrays(whole.indices, _filled(whole.dictionary)) if whole.dictionary.null_count else array
 
 
 def _merged(known: pa.Array[Any], more: pa.Array[Any]) -> pa.Array[Any]:
