@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import CorruptFileError, InputError
@@ -71,11 +71,13 @@ def in_protobuf(transaction: Transaction) -> bytes:
     return bytes(message.SerializeToString(deterministic=True))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(FRAGMENTS | PLAIN)
 def test_a_fragment_is_the_bytes_that_protobuf_makes(fragment: Fragment) -> None:
     assert encode_fragment(fragment) == as_message(fragment)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(PLAIN.map(lambda item: replace(item, id=0)), min_size=1, max_size=6), st.integers(0, 2**32 - 10))
 def test_numbering_bytes_is_numbering_objects(fragments: list[Fragment], first: int) -> None:
     raws = [as_message(item) for item in fragments]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Ints
-from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan
+from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, is_itself
 from lance_core.dataset.scan.prefetch import tasks_ahead
 from lance_core.dataset.scan.projection import Output, Projection
 from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE, ReadAhead
@@ -80,16 +80,10 @@ def expected_bytes(plan: ScanPlan, task: FragmentTask) -> int:
     return int(min(size * share, MAX_WINDOWS * WINDOW_BYTES)) + _MIN_EXPECTED
 
 
-def plain_outputs(plan: ScanPlan) -> bool:
-    """Whether the outputs are exactly the stored columns that are read, so that nothing is left to compute."""
-    names = [output.field.name for output in plan.projection.outputs]
-    stored = [item.name for item in plan.first.top_level]
-    whole = all(_is_itself(output.expr, output.field.name) for output in plan.projection.outputs)
-    return whole and bool(names) and sorted(names) == sorted(stored) and not plan.first_system
-
-
 def scan_whole(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> pa.Table | None:
     """A task without filter as one table with the chunks it was decoded in; None when rows or files must be put together."""
+    if task.ready is not None:
+        return pa.Table.from_batches([task.ready])
     reader = reader_of(snapshot, task.fragment)
     start, end = living_span(reader.deleted, task.start, task.end)
     if end - start != task.num_rows:
@@ -130,6 +124,9 @@ def _selected_of_picked(reader: FragmentReader, picked: Picked) -> Ints:
 
 
 def _scan_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask, batch_size: int) -> Iterator[pa.RecordBatch]:
+    if task.ready is not None:
+        yield from (task.ready.slice(first, batch_size) for first in range(0, task.num_rows, batch_size))
+        return
     reader = reader_of(snapshot, task.fragment)
     if task.picked is not None:
         yield from _scan_picked(reader, task.picked, batch_size)
@@ -309,14 +306,10 @@ def project(batch: pa.RecordBatch, projection: Projection) -> pa.RecordBatch:
     if not projection.outputs:
         return empty_columns(batch.num_rows)
     schema = projection.arrow_schema
-    if batch.schema.equals(schema) and all(_is_itself(output.expr, output.field.name) for output in projection.outputs):
+    if batch.schema.equals(schema) and all(is_itself(output.expr, output.field.name) for output in projection.outputs):
         return batch
     arrays = [_output(batch, output) for output in projection.outputs]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _is_itself(expr: ast.Expr, name: str) -> bool:
-    return isinstance(expr, ast.Column) and expr.path == (name,)
 
 
 def _output(batch: pa.RecordBatch, output: Output) -> Any:

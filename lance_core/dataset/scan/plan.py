@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_core.dataset.scan.projection import Needs, Projection, needs_of
 from lance_core.errors import InputError
-from lance_core.expr import Expr, columns_of
+from lance_core.expr import Expr, ast, columns_of
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import NO_PARENT, Schema
 
@@ -29,6 +30,8 @@ class FragmentTask:
     start: int
     end: int
     picked: Picked | None = None
+    ready: pa.RecordBatch | None = None
+    """Its rows, where they have been read with those of other fragments."""
 
     @property
     def num_rows(self) -> int:
@@ -51,6 +54,19 @@ class ScanPlan:
     rest: Schema | None
     limit: int | None
     offset: int
+
+
+def plain_outputs(plan: ScanPlan) -> bool:
+    """Whether the outputs are exactly the stored columns that are read, so that nothing is left to compute."""
+    names = [output.field.name for output in plan.projection.outputs]
+    stored = [item.name for item in plan.first.top_level]
+    whole = all(is_itself(output.expr, output.field.name) for output in plan.projection.outputs)
+    return whole and bool(names) and sorted(names) == sorted(stored) and not plan.first_system
+
+
+def is_itself(expr: Expr, name: str) -> bool:
+    """Whether an expression is nothing but a column of that name."""
+    return isinstance(expr, ast.Column) and expr.path == (name,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,8 @@ def _opened(pending: deque[tuple[FragmentTask, Future[None]]]) -> FragmentTask:
 
 def open_fragment(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> None:
     """Open what the first step of a task needs. Errors are left to the reading, which says more about them."""
+    if task.ready is not None:
+        return
     reader = reader_of(snapshot, task.fragment)
     with suppress(LanceError):
         _ = reader.deleted

@@ -1,12 +1,14 @@
-"""Test a filter on many tiny fragments at once, so that only those with a selected row are checked one by one.
+"""Many tiny fragments at once: read their rows, or test a filter on them, so that few are checked one by one.
 
 ::
 
-    10,000 fragments of 100 rows, a = 7     read the files whole, decode a of all of them, evaluate once
+    10,000 fragments of 100 rows            read the files whole, decode the columns of all of them
+                                            -> each fragment: a slice of what was decoded
+    the same, a = 7                         decode a of all of them, evaluate once
                                             -> fragment 4711: row 12 picked, 9,999 fragments left out
 
-What comes out is what an index would say (`Picked`). Deleted rows are masked by whoever reads the picked rows. A fragment
-that is not so simple keeps its task and is scanned as always.
+What comes out of a filter is what an index would say (`Picked`). Deleted rows are masked by whoever reads the picked rows.
+A fragment that is not so simple keeps its task and is scanned as always.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.dataset.scan.parallel import is_far
-from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plan_scan
+from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plain_outputs, plan_scan
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of, evaluate
@@ -31,6 +33,7 @@ from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 
+_Columns = dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...] | None]
 MIN_TASKS = 8
 """Fewer fragments are not worth the trouble."""
 MIN_FAR_TASKS = 1000
@@ -40,52 +43,51 @@ _BLOCK_BYTES = 16 << 20
 
 
 def swept(snapshot: Snapshot, plan: ScanPlan) -> Iterable[FragmentTask]:
-    """The tasks of a plan in order; tiny fragments come with their selected rows picked, those without any not at all."""
+    """The tasks of a plan in order. Tiny fragments come with their rows, or with those picked that the filter selects;
+    of the latter, fragments without any are left out."""
     fewest = MIN_FAR_TASKS if is_far(snapshot) else MIN_TASKS
-    if plan.filter is None or len(plan.tasks) < fewest:
+    if len(plan.tasks) < fewest:
         return plan.tasks
-    sweep = _sweep_of(snapshot, plan)
+    sweep = _whole_of(snapshot, plan) if plan.filter is None else _sweep_of(snapshot, plan, plan.filter)
     return plan.tasks if sweep is None else sweep.run(plan.tasks)
 
 
-def _sweep_of(snapshot: Snapshot, plan: ScanPlan) -> _Sweep | None:
+def _whole_of(snapshot: Snapshot, plan: ScanPlan) -> _Whole | None:
+    """None when more is read than flat columns, or something is computed of them."""
+    leaves = _leaves_of(plan.first) if plain_outputs(plan) and plan.rest is None else None
+    return None if leaves is None else _Whole(snapshot, plan.first, leaves, plan.projection.arrow_schema)
+
+
+def _sweep_of(snapshot: Snapshot, plan: ScanPlan, test: ast.Expr) -> _Sweep | None:
     """None when the filter tests more than flat columns and addresses."""
-    assert plan.filter is not None
     schema = snapshot.manifest.schema
-    needs = needs_of(schema, columns_of(plan.filter))
+    needs = needs_of(schema, columns_of(test))
     addresses = {"_rowaddr", "_rowoffset"} | (set() if snapshot.manifest.uses_stable_row_ids else {"_rowid"})
     if not needs.system <= addresses or not (needs.field_ids or needs.system):
         return None
     tested = schema.project(needs.field_ids)
-    nodes = [build_tree(tested, item, {}) for item in tested.top_level]
-    leaves = tuple(node for node in nodes if isinstance(node, LeafNode) and not tested.children(node.field.id))
-    if len(leaves) < len(nodes) or any(leaf.field.metadata.get("lance-encoding:blob") for leaf in leaves):
+    leaves = _leaves_of(tested)
+    if leaves is None:
         return None
     picked = plan_scan(schema, (), plan.projection)
-    return _Sweep(snapshot, plan.filter, picked, tested, leaves, tuple(sorted(needs.system)))
+    return _Sweep(snapshot, tested, leaves, test, picked, tuple(sorted(needs.system)))
+
+
+def _leaves_of(schema: Schema) -> tuple[LeafNode, ...] | None:
+    nodes = [build_tree(schema, item, {}) for item in schema.top_level]
+    leaves = tuple(node for node in nodes if isinstance(node, LeafNode) and not schema.children(node.field.id))
+    is_blob = any(leaf.field.metadata.get("lance-encoding:blob") for leaf in leaves)
+    return None if is_blob or len(leaves) < len(nodes) else leaves
 
 
 @dataclass(frozen=True)
-class _Sweep:
+class _Reading:
+    """Flat columns of tiny fragments."""
+
     snapshot: Snapshot
-    filter: ast.Expr
-    picked: ScanPlan
-    """What is left to do with rows that the filter selects."""
     tested: Schema
     leaves: tuple[LeafNode, ...]
-    system: tuple[str, ...]
-    _columns: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...] | None] = field(default_factory=dict)
-
-    def run(self, tasks: Sequence[FragmentTask]) -> Iterator[FragmentTask]:
-        for block in _blocks(tasks):
-            files = [self._small_file(task) for task in block]
-            answers = self._answer(block, [number for number, file in enumerate(files) if file is not None], files)
-            for number, task in enumerate(block):
-                offsets = answers.get(number)
-                if offsets is None:
-                    yield task
-                elif len(offsets):
-                    yield replace(task, picked=Picked(offsets, self.picked))
+    _columns: _Columns = field(default_factory=dict, kw_only=True)
 
     def _small_file(self, task: FragmentTask) -> SmallFile | None:
         fragment = task.fragment
@@ -111,6 +113,55 @@ class _Sweep:
             sound = min(columns) >= 0 and file.version >= FileVersion.V2_1
             self._columns[key] = columns if sound else None
         return self._columns[key]
+
+
+@dataclass(frozen=True)
+class _Whole(_Reading):
+    target: pa.Schema
+
+    def run(self, tasks: Sequence[FragmentTask]) -> Iterator[FragmentTask]:
+        for block in _blocks(tasks):
+            files = [None if task.fragment.deletion_file is not None else self._small_file(task) for task in block]
+            ready = self._read(files)
+            for number, task in enumerate(block):
+                yield replace(task, ready=ready[number]) if number in ready else task
+
+    def _read(self, files: Sequence[SmallFile | None]) -> dict[int, pa.RecordBatch]:
+        """The rows of each file that could be read with the others, by its number."""
+        numbers = [number for number, file in enumerate(files) if file is not None]
+        wanted = [file for file in files if file is not None]
+        if not wanted:
+            return {}
+        schema = schema_to_arrow(self.tested)
+        found, _ = read_together(self.snapshot.store, wanted, self.leaves, [item.type for item in schema])
+        ready = {}
+        for group in found:
+            arrays = [group.arrays[schema.get_field_index(name)] for name in self.target.names]
+            rows = pa.RecordBatch.from_arrays(arrays, schema=self.target)
+            start = 0
+            for position in group.files.tolist():
+                ready[numbers[position]] = rows.slice(start, wanted[position].num_rows)
+                start += wanted[position].num_rows
+        return ready
+
+
+@dataclass(frozen=True)
+class _Sweep(_Reading):
+    filter: ast.Expr
+    picked: ScanPlan
+    """What is left to do with rows that the filter selects."""
+    system: tuple[str, ...]
+
+    def run(self, tasks: Sequence[FragmentTask]) -> Iterator[FragmentTask]:
+        for block in _blocks(tasks):
+            files = [self._small_file(task) for task in block]
+            answers = self._answer(block, [number for number, file in enumerate(files) if file is not None], files)
+            for number, task in enumerate(block):
+                offsets = answers.get(number)
+                if offsets is None:
+                    yield task
+                elif len(offsets):
+                    yield replace(task, picked=Picked(offsets, self.picked))
 
     def _answer(
         self, block: Sequence[FragmentTask], numbers: Sequence[int], files: Sequence[SmallFile | None]

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, expected_bytes, plain_outputs, scan, scan_whole
+from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, expected_bytes, scan, scan_whole
 from lance_core.dataset.scan.parallel import is_far
-from lance_core.dataset.scan.plan import FragmentTask, ScanPlan
+from lance_core.dataset.scan.plan import FragmentTask, ScanPlan, plain_outputs
 from lance_core.dataset.scan.read_ahead import BYTES_AHEAD, TASKS_AT_ONCE
 from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.snapshot import Snapshot
