@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from lance_core.commit.naming import index_uuid as new_index_uuid
+from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import living_offsets
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
@@ -111,15 +112,17 @@ def reuse_details(snapshot: Snapshot) -> ReuseDetails | None:
 
 def moves_of(snapshot: Snapshot) -> Moves | None:
     """Where rows went; None if it is unknown. Raises CorruptFileError."""
-    kept = snapshot.remember("moves", dict[str, Moves | None])
-    if "all" not in kept:
-        details = reuse_details(snapshot)
-        kept["all"] = (
-            None
-            if details is None
-            else Moves(tuple(_move(group, item.dataset_version) for item in details.versions for group in item.groups))
-        )
-    return kept["all"]
+    return snapshot.cached(_MOVES)
+
+
+def _read_moves(snapshot: Snapshot) -> Moves | None:
+    details = reuse_details(snapshot)
+    if details is None:
+        return None
+    return Moves(tuple(_move(group, item.dataset_version) for item in details.versions for group in item.groups))
+
+
+_MOVES = CacheSlot(_read_moves)
 
 
 def _move(group: ReuseGroup, version: int) -> _Move:

@@ -42,7 +42,7 @@ from lance_core.index.base import Answer, IndexKind, OpenIndex
 from lance_core.index.over_json import is_searched, may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details
 from lance_core.rowids.bitmap import bitmap_array
-from lance_core.rowids.index import MISSING, RowIdIndex
+from lance_core.rowids.index import MISSING
 from lance_core.rowids.selection import AddressSet, address_set
 from lance_core.table.coverage import FRAGMENT_REUSE, SYSTEM_INDICES, is_address_based
 
@@ -226,10 +226,7 @@ class _Search:
 
     def _translated(self, rows: AddressSet) -> AddressSet:
         """Addresses of stable row ids; ids of rows that are gone are left out."""
-        kept = self.snapshot.remember("row_id_index", dict[str, RowIdIndex])
-        if "all" not in kept:
-            kept["all"] = row_id_index(self.snapshot)
-        addresses = kept["all"].addresses_of(rows.to_array())
+        addresses = row_id_index(self.snapshot).addresses_of(rows.to_array())
         return address_set(addresses[addresses != MISSING])
 
 

@@ -30,6 +30,7 @@ from lance_core.dataset.indexing.verify import (
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, VERIFIED, IndexPolicy
 from lance_core.dataset.scan.nearest_request import NearestQuery
 from lance_core.dataset.scan.scored_rows import Scored
+from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -165,14 +166,15 @@ class RowMask:
         return kept
 
 
+_ROW_MASKS = CacheSlot[Snapshot, KeyedCache[frozenset[int], RowMask]](lambda _: KeyedCache(max_items=64))
+"""Masks of living rows, by the fragments that a segment covers: without a filter, the same for each search."""
+
+
 def row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray[np.uint64] | None) -> RowMask:
     """The mask for rows of some fragments; `passing` are the addresses a prefilter selected (None: no filter)."""
     if passing is not None:
         return _row_mask(snapshot, coverage, passing)
-    kept = snapshot.remember("row_masks", dict[frozenset[int], RowMask])
-    if coverage not in kept:
-        kept[coverage] = _row_mask(snapshot, coverage, None)
-    return kept[coverage]
+    return snapshot.cached(_ROW_MASKS).get(coverage, lambda: _row_mask(snapshot, coverage, None))
 
 
 def _row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray[np.uint64] | None) -> RowMask:
@@ -202,14 +204,7 @@ def _row_mask(snapshot: Snapshot, coverage: frozenset[int], passing: npt.NDArray
         position += len(piece)
         pieces.append(piece)
     bits = np.concatenate(pieces) if pieces else np.zeros(1, np.bool_)
-    return RowMask(starts, sizes, bits, _row_ids(snapshot) if snapshot.manifest.uses_stable_row_ids else None)
-
-
-def _row_ids(snapshot: Snapshot) -> RowIdIndex:
-    kept = snapshot.remember("row_id_index", dict[str, RowIdIndex])
-    if "all" not in kept:
-        kept["all"] = row_id_index(snapshot)
-    return kept["all"]
+    return RowMask(starts, sizes, bits, row_id_index(snapshot) if snapshot.manifest.uses_stable_row_ids else None)
 
 
 def search_segment(

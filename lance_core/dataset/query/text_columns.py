@@ -23,6 +23,7 @@ from lance_core.dataset.indexing.fragment_reuse import moves_of
 from lance_core.dataset.indexing.scalar_search import Segment, open_segment
 from lance_core.dataset.indexing.verify import UNREADABLE, ensure_verified, may_open, warn_skipped
 from lance_core.dataset.scan.index_policy import IndexPolicy
+from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -36,9 +37,6 @@ from lance_core.index.text.unindexed import MemoryPartition
 from lance_core.rowids.index import MISSING
 from lance_core.wire.index import decode_details
 
-_KEPT_OTHERS = 4
-"""Sets of rows without an index that are kept cut and counted."""
-
 
 @dataclass(frozen=True, eq=False)
 class Searched:
@@ -46,6 +44,12 @@ class Searched:
 
     documents: Documents
     addresses: Any
+
+
+_OthersKey = tuple[str, TextParams, frozenset[int]]
+_INDEXED = CacheSlot[Snapshot, dict[str, tuple[Inverted, tuple[Searched, ...]]]](lambda _: {})
+_OTHERS = CacheSlot[Snapshot, KeyedCache[_OthersKey, MemoryPartition]](lambda _: KeyedCache(max_items=4))
+"""Rows without an index, tokenized and counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +127,7 @@ def _stored_params(snapshot: Snapshot, segments: Sequence[Segment]) -> TextParam
 
 
 def _indexed(snapshot: Snapshot, segment: Segment, index: Inverted) -> tuple[Searched, ...]:
-    known = snapshot.remember("text_rows", dict[str, tuple[Inverted, tuple[Searched, ...]]])
+    known = snapshot.cached(_INDEXED)
     found = known.get(segment.index.uuid)
     if found is None or found[0] is not index:
         parts = tuple(Searched(part, _addresses(snapshot, segment, part.ids)) for part in index.partitions)
@@ -135,10 +139,7 @@ def _addresses(snapshot: Snapshot, segment: Segment, ids: Any) -> Any:
     """Where documents are; MISSING for rows that are deleted, moved or not of the segment's fragments."""
     addresses = ids
     if snapshot.manifest.uses_stable_row_ids:
-        kept = snapshot.remember("row_id_index", dict[str, Any])
-        if "all" not in kept:
-            kept["all"] = row_id_index(snapshot)
-        addresses = kept["all"].addresses_of(ids)
+        addresses = row_id_index(snapshot).addresses_of(ids)
     elif (moves := moves_of(snapshot)) is not None:
         addresses = moves.array(ids)
     owners = addresses >> np.uint64(32)
@@ -169,11 +170,8 @@ def _others(
     fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id not in covered]
     if not fragments:
         return None
-    known = snapshot.remember("text_others", dict[tuple[str, TextParams, frozenset[int]], MemoryPartition])
-    key = (name, params, covered)
-    found = known.get(key)
-    if found is None:
-        if len(known) >= _KEPT_OTHERS:
-            known.clear()
-        found = known[key] = MemoryPartition(tokenizer, training_batches(snapshot, name, fragments, "_rowaddr"))
+    found = snapshot.cached(_OTHERS).get(
+        (name, params, covered),
+        lambda: MemoryPartition(tokenizer, training_batches(snapshot, name, fragments, "_rowaddr")),
+    )
     return Searched(found, found.ids)

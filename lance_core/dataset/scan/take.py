@@ -22,6 +22,7 @@ from lance_core.dataset.scan.execute import project
 from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
 from lance_core.dataset.snapshot.assemble import empty_columns
+from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -33,28 +34,21 @@ from lance_core.pages.rows import RowSelection
 
 _Int = TypeVar("_Int", np.int64, np.uint64)
 _ALL = 1 << 31
-_MAX_PROJECTIONS = 16
 
 
 def projection_of(snapshot: Snapshot, columns: Columns) -> Projection:
     """The projection of columns by name, remembered with the snapshot: takes of few rows would spend their time planning."""
     if not (columns is None or (isinstance(columns, (list, tuple)) and all(isinstance(name, str) for name in columns))):
         return plan_projection(snapshot.manifest.schema, columns)
-    known = snapshot.remember("projections", dict[tuple[str, ...] | None, Projection])
     key = None if columns is None else tuple(columns)
-    found = known.get(key)
-    if found is None:
-        if len(known) >= _MAX_PROJECTIONS:
-            known.clear()
-        found = known.setdefault(key, plan_projection(snapshot.manifest.schema, columns))
-    return found
+    return snapshot.cached(_PROJECTIONS).get(key, lambda: plan_projection(snapshot.manifest.schema, columns))
 
 
 def take_rows(snapshot: Snapshot, indices: npt.ArrayLike, projection: Projection) -> pa.Table:
     """The rows at positions 0 .. number of rows - 1. Raises InputError for a position the table does not have."""
     fragments = snapshot.manifest.fragments
     rows = _whole_numbers(indices)
-    ends = snapshot.remember("row_ends", lambda: _row_ends(fragments))
+    ends = snapshot.cached(_ROW_ENDS)
     total = int(ends[-1]) if len(ends) else 0
     if len(rows) and (rows.min() < 0 or rows.max() >= total):
         wrong = int(rows.min()) if rows.min() < 0 else int(rows.max())
@@ -102,8 +96,12 @@ def _require_living(reader: FragmentReader, offsets: Ints) -> None:
         raise InputError(f"fragment {reader.fragment.id} has no live row at offset {int(gone[0])}", cure="It was deleted.")
 
 
-def _row_ends(fragments: Sequence[Fragment]) -> Ints:
-    return np.cumsum(FragmentList.of(fragments).row_counts, dtype=np.int64)
+def _row_ends(snapshot: Snapshot) -> Ints:
+    return np.cumsum(FragmentList.of(snapshot.manifest.fragments).row_counts, dtype=np.int64)
+
+
+_ROW_ENDS = CacheSlot(_row_ends)
+_PROJECTIONS = CacheSlot[Snapshot, KeyedCache[tuple[str, ...] | None, Projection]](lambda _: KeyedCache(max_items=16))
 
 
 def _distinct(values: npt.NDArray[_Int]) -> tuple[npt.NDArray[_Int], Ints | None]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.dataset.snapshot.assemble import assemble
+from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.packed_structs import has_packed_structs, is_packed_struct, with_whole_structs
 from lance_core.dataset.snapshot.row_offsets import addresses
@@ -63,9 +64,12 @@ class ReaderCache:
             return reader
 
 
+_READERS = CacheSlot[Snapshot, ReaderCache](lambda _: ReaderCache())
+
+
 def reader_of(snapshot: Snapshot, fragment: Fragment) -> FragmentReader:
     """The (remembered) reader of a fragment of a snapshot."""
-    return snapshot.remember("readers", ReaderCache).get(snapshot, fragment)
+    return snapshot.cached(_READERS).get(snapshot, fragment)
 
 
 class FragmentReader:

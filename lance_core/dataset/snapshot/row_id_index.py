@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
@@ -11,7 +12,11 @@ from lance_core.rowids.sequence import sequence_of
 
 
 def row_id_index(snapshot: Snapshot) -> RowIdIndex:
-    """Where each stable row id of a snapshot is."""
+    """Return where each stable row id of a snapshot is: built once for a snapshot. Raises CorruptFileError."""
+    return snapshot.cached(_ROW_IDS)
+
+
+def _build(snapshot: Snapshot) -> RowIdIndex:
     parts = []
     for fragment in snapshot.manifest.fragments:
         reader = reader_of(snapshot, fragment)
@@ -20,3 +25,6 @@ def row_id_index(snapshot: Snapshot) -> RowIdIndex:
         deleted = deletion_vector(reader.deleted) if len(reader.deleted) else None
         parts.append(FragmentIds(fragment.id, sequence_of(reader.row_ids), deleted))
     return build_row_id_index(parts)
+
+
+_ROW_IDS = CacheSlot(_build)

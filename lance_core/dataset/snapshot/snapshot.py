@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.log.manifests import load_manifest, version_numbers
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, place_of
 from lance_core.dataset.refs.tags import read_tag
+from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache, SlotCache
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
@@ -34,7 +35,6 @@ from lance_core.io.store import Store
 T = TypeVar("T")
 Version = int | str | tuple[str | None, int | None]
 """A number, a tag's name, or (branch, number): None for the main line, None for the newest."""
-_MAX_SCHEMAS = 64
 AsOf = dt.datetime | dt.date | str
 
 
@@ -62,23 +62,16 @@ class Snapshot:
         return schema_to_arrow(self.manifest.schema)
 
     @cached_property
-    def _memory(self) -> dict[str, Any]:
-        return {}
+    def _cache(self) -> SlotCache[Snapshot]:
+        return SlotCache()
 
-    def remember(self, name: str, make: Callable[[], T]) -> T:
-        """What one room keeps with this snapshot (readers, open indices), made on first use. Never pickled."""
-        found: T | None = self._memory.get(name)
-        return self._memory.setdefault(name, make()) if found is None else found
+    def cached(self, slot: CacheSlot[Snapshot, T]) -> T:
+        """Return what a module keeps with this snapshot (readers, row masks), made on first use. It is never pickled."""
+        return self._cache.get(slot, self)
 
     def part_of_schema(self, field_ids: frozenset[int]) -> Schema:
         """The part of the table's schema with some fields: always the same object, so that what hangs on it is found."""
-        parts = self.remember("schemas", dict[frozenset[int], Schema])
-        found = parts.get(field_ids)
-        if found is None:
-            if len(parts) >= _MAX_SCHEMAS:
-                parts.clear()
-            found = parts.setdefault(field_ids, self.manifest.schema.project(field_ids))
-        return found
+        return self.cached(_SCHEMAS).get(field_ids, lambda: self.manifest.schema.project(field_ids))
 
     def __getstate__(self) -> dict[str, Any]:
         # A dataclass without slots pickles its __dict__: the remembered things and their locks stay here.
@@ -116,6 +109,9 @@ class Snapshot:
         if version is None or (isinstance(version, int) and not isinstance(version, bool)):
             return snapshot_of(self.store, version=version, storage_options=self.storage_options)
         return snapshot_of(self.root, version=version, storage_options=self.storage_options)
+
+
+_SCHEMAS = CacheSlot[Snapshot, KeyedCache[frozenset[int], Schema]](lambda _: KeyedCache(max_items=64))
 
 
 def open_snapshot(
