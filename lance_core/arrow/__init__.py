@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from lance_core.arrow.cast import BatchCaster, cast_batch
+from lance_core.arrow.cast import BatchCaster, ExactBatches, cast_batch
 from lance_core.arrow.check import check_compatible
 from lance_core.arrow.from_arrow import schema_from_arrow
 from lance_core.arrow.to_arrow import field_to_arrow, schema_to_arrow, storage_type
 
 __all__ = [
     "BatchCaster",
+    "ExactBatches",
     "cast_batch",
     "check_compatible",
     "field_to_arrow",

@@ -6,7 +6,8 @@ a missing nullable field of a struct -> nulls                    utf8 -> arrow.j
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,17 @@ def cast_batch(batch: pa.RecordBatch, schema: Schema, *, first_row: int = 0) -> 
     return BatchCaster(schema).cast(batch, first_row=first_row)
 
 
+@dataclass(frozen=True)
+class ExactBatches:
+    """Batches that have the exact types of a schema, their nulls checked, so that no layer below casts them again."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches
+
+
 class BatchCaster:
     """`cast_batch` for many batches of one schema, which is translated once."""
 
@@ -48,6 +60,19 @@ class BatchCaster:
         if not arrays:
             return batch.select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
+
+    def stream(self, batches: Iterable[pa.RecordBatch]) -> ExactBatches:
+        """Cast each batch that has rows; a stream that is of the schema already is handed on as it is."""
+        if isinstance(batches, ExactBatches) and batches.schema.equals(self._target, check_metadata=True):
+            return batches
+        return ExactBatches(self._target, self._cast_all(batches))
+
+    def _cast_all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        first_row = 0
+        for batch in batches:
+            if batch.num_rows:
+                yield self.cast(batch, first_row=first_row)
+                first_row += batch.num_rows
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field[Any], *, first_row: int) -> pa.Array[Any]:

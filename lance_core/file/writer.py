@@ -139,8 +139,12 @@ class FileWriter:
         Raises SchemaMismatchError naming the column (and row) for a wrong type, or a null where none may be.
         """
         self._check_open()
-        cast = self._caster.cast(batch, first_row=self.num_rows)
-        arrays = [prepare(array, storage) for array, storage in zip(cast.columns, self._storage, strict=True)]
+        self.write_exact(self._caster.cast(batch, first_row=self.num_rows))
+
+    def write_exact(self, batch: pa.RecordBatch) -> None:
+        """Append a batch that a `BatchCaster` (or a job's `Conformer`) has brought into the exact types of the schema."""
+        self._check_open()
+        arrays = [prepare(array, storage) for array, storage in zip(batch.columns, self._storage, strict=True)]
         self._body.append(arrays, batch.num_rows)
         self.num_rows += batch.num_rows
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.arrow import cast_batch
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.udf import Checkpoint
 from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
@@ -144,7 +143,7 @@ def _filled(
             computed = compute(batch)
             if computed.num_rows != batch.num_rows:
                 raise InputError(f"the function returned {computed.num_rows} rows, expected {batch.num_rows}")
-            writer.write(cast_batch(computed, part))
+            writer.write(computed)
     except BaseException:
         with suppress(LanceError, OSError):
             writer.abort()

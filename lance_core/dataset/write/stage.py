@@ -93,7 +93,7 @@ def stage_fragments(
     stage = _Stage(tuple(places) or (WriteTarget(store),), schema, version, name, progress, external)
     limit = MAX_BYTES_PER_FILE if max_bytes_per_file is None else max_bytes_per_file
     try:
-        for batch in _conformed(batches, schema):
+        for batch in BatchCaster(schema).stream(batches):
             for piece in stage.cut(batch, max_rows_per_file):
                 stage.add(piece)
                 if stage.rows_in_file >= max_rows_per_file or stage.bytes_in_file >= limit:
@@ -118,15 +118,6 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment], places: Seque
                 folder = place.path_of(file.path.removesuffix(".lance"))
                 for name in place.store.list_names(folder):
                     place.store.delete(f"{folder}/{name}")
-
-
-def _conformed(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
-    caster = BatchCaster(schema)
-    first_row = 0
-    for batch in batches:
-        if batch.num_rows:
-            yield caster.cast(batch, first_row=first_row)
-            first_row += batch.num_rows
 
 
 class _Stage:
@@ -179,7 +170,7 @@ class _Stage:
             self._base_id = place.base_id
             if self._events is not None:
                 self._events.begin(Fragment(id=0, files=(), physical_rows=0))
-        self._writer.write(batch)
+        self._writer.write_exact(batch)
         self.rows_in_file += batch.num_rows
         self._rows += batch.num_rows
         self._report()

@@ -11,13 +11,13 @@ Spark and file readers know fewer types than a table; their output is converted 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_core.arrow.cast import cast_array, check_nulls
+from lance_core.arrow.cast import ExactBatches, cast_array, check_nulls
 from lance_core.errors import SchemaMismatchError
 from lance_core.jobs.sources.type_compatibility import misfit, relaxed
 from lance_core.jobs.specs.spec import Drift
@@ -88,11 +88,9 @@ class Conformer:
             return batch.select([])
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
-    def stream(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """`apply` over a stream, without empty batches."""
-        for batch in batches:
-            if batch.num_rows:
-                yield self.apply(batch)
+    def stream(self, batches: Iterable[pa.RecordBatch]) -> ExactBatches:
+        """`apply` over a stream, without empty batches. Whoever writes the result need not cast it again."""
+        return ExactBatches(self._target, (self.apply(batch) for batch in batches if batch.num_rows))
 
     def _column(self, batch: pa.RecordBatch, field: Field) -> Array:
         index = batch.schema.get_field_index(field.name)

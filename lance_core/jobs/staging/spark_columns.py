@@ -134,7 +134,7 @@ class _FragmentFile:
         expected = np.arange(self._num_rows, self._num_rows + batch.num_rows)
         if number != self._fragment.id or not np.array_equal(offsets, expected):
             raise self.misfit("the expressions returned rows in another order, or more rows than they received")
-        self._writer.write(self._conformer.apply(batch))
+        self._writer.write_exact(self._conformer.apply(batch))
         self._num_rows += batch.num_rows
 
     def finish(self) -> int:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from lance_core.arrow import ExactBatches
 from lance_core.commit.log.beside import beside
 from lance_core.commit.model import Attempt
 from lance_core.commit.records import each
@@ -98,8 +99,10 @@ class WriteWork:
         each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
         log.warning("attempt %s of %s was withdrawn: the files that its task wrote are removed", self.attempt, self.identity)
 
-    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return batches if self.must_satisfy is None else satisfying(batches, self.must_satisfy, schema=self.target)
+    def _checked(self, batches: ExactBatches) -> ExactBatches:
+        if self.must_satisfy is None:
+            return batches
+        return ExactBatches(batches.schema, satisfying(batches, self.must_satisfy, schema=self.target))
 
 
 def make_work(
