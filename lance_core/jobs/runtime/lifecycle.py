@@ -59,7 +59,8 @@ SECOND_PASS = 1_000_000
 """Partition numbers of a plan's second pass begin here, those of a third at twice that."""
 
 S = TypeVar("S", bound=JobSpec)
-PlanJob = Callable[[S, TableState, Runner], Plan]
+PlanJob = Callable[[S, TableState, Runner], Plan | None]
+"""None: there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +146,27 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
         spec = spec.with_identity(random_identity())
     store = resolve_store(spec.uri, spec.resolved_options())
     spec = after_clear(store, spec)
+    done = find_reference(store, spec)
+    return done if done is not None else stage_new(store, spec, runner, plan_job)
+
+
+def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
+    """Return the reference to work that is done already, None when it is to be done. It looks at the store once."""
     done = find_done(store, spec)
-    if done is not None:
-        where = f"landed as version {done.version}" if done.version is not None else "already staged and complete"
-        log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
-        return done.staged
+    if done is None:
+        return None
+    where = f"landed as version {done.version}" if done.version is not None else "already staged and complete"
+    log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
+    return done.staged
+
+
+def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
+    """`stage` for a caller that has found out by `find_reference` that the work is not done."""
     clear_failure(store, spec.identity)
     clear_dead(store, spec.identity)
     plan = plan_job(spec, look_at(store, spec), runner)
+    if plan is None:
+        return _note_landed(store, spec)
     attempt = open_attempt(spec, plan.table)
     try:
         on_tick = on_tick_of(store, attempt)
@@ -347,6 +361,10 @@ def _refuse_foreign(store: Store) -> None:
 def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
     """The identity counts as landed at the version that is there: its work has nothing (more) to do."""
     clear_dead(store, spec.identity)
+    return _note_landed(store, spec)
+
+
+def _note_landed(store: Store, spec: JobSpec) -> StagedTransaction:
     version = latest_version(store)
     record_landed(
         store,

@@ -42,7 +42,15 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.failure_record import clear_failure
 from lance_core.jobs.runtime.landed_work import after_clear
-from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, find_done, look_at, on_tick_of, open_attempt, work_of
+from lance_core.jobs.runtime.lifecycle import (
+    abort_after,
+    clear_dead,
+    find_reference,
+    look_at,
+    on_tick_of,
+    open_attempt,
+    work_of,
+)
 from lance_core.jobs.runtime.local_runner import LocalRows
 from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner, Shape, TableState
@@ -81,10 +89,9 @@ class AddColumnsJob:
         spec = spec if spec.identity else spec.with_identity(random_identity())
         store = resolve_store(spec.uri, spec.resolved_options())
         spec = after_clear(store, spec)
-        done = find_done(store, spec)
+        done = find_reference(store, spec)
         if done is not None:
-            log.info("%s %s is staged or has landed: nothing to do", spec.kind, spec.identity)
-            return done.staged
+            return done
         clear_failure(store, spec.identity)
         attempt = _find_unfinished(store, spec)
         clear_dead(store, spec.identity, spare="" if attempt is None else attempt.attempt)

@@ -31,11 +31,12 @@ from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import CommitError, LanceError, NotFoundError
+from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.landed_work import after_clear
-from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
+from lance_core.jobs.runtime.lifecycle import find_reference, look_at, note_nothing_to_do, stage, stage_new
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.identity import random_identity
@@ -92,25 +93,38 @@ class CompactJob:
         if spec.dry_run:
             return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
         spec = after_clear(store, spec)
-        if find_done(store, spec) is None:
-            if spec.groups_per_commit is not None:
-                return _in_waves(store, spec, runner)
-            if not plan_groups(existing(look_at(store, spec), spec), spec).groups:
-                return note_nothing_to_do(store, spec)
-        return stage(spec, runner, plan_compact)
+        done = find_reference(store, spec)
+        if done is not None:
+            return done
+        if spec.groups_per_commit is not None:
+            return _in_waves(store, spec, runner)
+        return stage_new(store, spec, runner, plan_compact)
 
 
-def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
-    """Find the groups. UnsupportedFeatureError for a table that cannot be compacted; nothing is written then."""
+def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan | None:
+    """Find the groups; None for none. UnsupportedFeatureError for a table that cannot be compacted, before any write."""
     snapshot = existing(table, spec)
-    groups = tuple(tuple(fragment.id for fragment in group) for group in plan_groups(snapshot, spec).groups)
+    groups = plan_groups(snapshot, spec).groups
+    return _plan_of(groups, spec, table, snapshot.manifest, runner) if groups else None
+
+
+def _plan_wave(spec: CompactSpec, table: TableState, runner: Runner) -> Plan:
+    # A wave of which nothing is left is staged as a rewrite of nothing: the commit knows it by its identity.
+    snapshot = existing(table, spec)
+    return _plan_of(plan_groups(snapshot, spec).groups, spec, table, snapshot.manifest, runner)
+
+
+def _plan_of(
+    found: Sequence[Sequence[Fragment]], spec: CompactSpec, table: TableState, manifest: Manifest, runner: Runner
+) -> Plan:
+    groups = tuple(tuple(fragment.id for fragment in group) for group in found)
     staging = StageRewrite(options_of(spec))
     return Plan(
         table=table,
         source=runner.open_tasks(len(groups)),
         shape=Shape(tick_seconds=spec.progress_seconds, title=f"compact {spec.uri}"),
         make_work=lambda attempt: edit_work(spec, attempt, groups, staging, progress_seconds=spec.progress_seconds),
-        conclude=Rewrites(snapshot.manifest),
+        conclude=Rewrites(manifest),
         properties=spec.properties,
     )
 
@@ -172,7 +186,7 @@ def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransact
 
 
 def _stage_wave(part: CompactSpec, runner: Runner) -> StagedTransaction:
-    return stage(part, runner, plan_compact)
+    return stage(part, runner, _plan_wave)
 
 
 def _settle_waves(store: Store, spec: CompactSpec) -> None:

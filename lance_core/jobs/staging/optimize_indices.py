@@ -16,11 +16,8 @@ from lance_core.dataset.indexing.maintain import outdated_indices, rebuild, tier
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
-from lance_core.io.resolve import resolve_store
-from lance_core.jobs.runtime.landed_work import after_clear
-from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
+from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
-from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of
 from lance_core.table.operations.create_index import CreateIndex
@@ -70,18 +67,14 @@ class OptimizeIndicesJob:
 
     def run(self, spec: OptimizeIndicesSpec, runner: Runner) -> StagedTransaction:
         """Stage the new segments once."""
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = spec if spec.identity else spec.with_identity(random_identity())
-        spec = after_clear(store, spec)
-        if find_done(store, spec) is None and not plan_extensions(existing(look_at(store, spec), spec), spec):
-            return note_nothing_to_do(store, spec)
         return stage(spec, runner, plan_optimize)
 
 
-def plan_optimize(spec: OptimizeIndicesSpec, table: TableState, runner: Runner) -> Plan:
-    """Find the indices that lag behind. InputError for an index that is not there; nothing is written then."""
-    snapshot = existing(table, spec)
-    found = plan_extensions(snapshot, spec)
+def plan_optimize(spec: OptimizeIndicesSpec, table: TableState, runner: Runner) -> Plan | None:
+    """Find the indices that lag behind; None for none. InputError for an index that is not there, before any write."""
+    found = plan_extensions(existing(table, spec), spec)
+    if not found:
+        return None
     groups, stages = tuple(item.coverage for item in found), tuple(StageAgain(item.like) for item in found)
     removed = tuple(index for item in found for index in item.removed)
 

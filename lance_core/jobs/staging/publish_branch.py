@@ -36,12 +36,9 @@ from lance_core.file.blob.external import KEEP
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
-from lance_core.io.resolve import resolve_store
-from lance_core.jobs.runtime.landed_work import after_clear
-from lance_core.jobs.runtime.lifecycle import find_done, look_at, note_nothing_to_do, stage
+from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.branches import PublishBranchSpec
-from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.staging.assumptions import assumes_keys
 from lance_core.jobs.staging.edit_fragments import (
     StageEdit,
@@ -152,17 +149,14 @@ class PublishBranchJob:
 
     def run(self, spec: PublishBranchSpec, runner: Runner) -> StagedTransaction:
         """Stage the branch's changes once. When it changed nothing there is no version."""
-        spec = spec if spec.identity else spec.with_identity(random_identity())
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = after_clear(store, spec)
-        if find_done(store, spec) is None and not changes_of(existing(look_at(store, spec), spec), spec):
-            return note_nothing_to_do(store, spec)
         return stage(spec, runner, plan_publish)
 
 
-def plan_publish(spec: PublishBranchSpec, table: TableState, runner: Runner) -> Plan:
-    """Compare the branch with where it began. InputError, NotFoundError before anything is written."""
+def plan_publish(spec: PublishBranchSpec, table: TableState, runner: Runner) -> Plan | None:
+    """Compare the branch with where it began; None when it changed nothing. InputError, NotFoundError before any write."""
     changes = changes_of(existing(table, spec), spec)
+    if not changes:
+        return None
     copied = group_fragments(changes.new, rows=spec.rows_per_task)
     marked = group_fragments(changes.marked, rows=spec.rows_per_task)
     stages: tuple[StageEdit, ...] = (
