@@ -1,22 +1,20 @@
-"""Many small objects at once: removed together, or written together if they share one content.
+"""Many small objects at once: removed together, or looked for together.
 
 ::
 
     delete_all(store, [a, b, c])                  one look at each folder, several threads where the disk is slow
-    put_same_if_absent(store, [a, b], data)       a local disk: one file with two names; elsewhere: two objects
-
-A local disk takes a quarter of a millisecond to make a file and a few microseconds to give it a further name.
+    missing(store, [a, b, c])                     a listing where many are asked for, single questions otherwise
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 
 from lance_core.commit.records import each
 from lance_core.errors import NotFoundError
-from lance_core.io.fetcher import is_local
+from lance_core.io.abilities import DeletesMany
 from lance_core.io.local.store import LocalStore
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
@@ -39,11 +37,11 @@ def delete_all(store: Store, paths: Iterable[str]) -> None:
 
 def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
     """Remove the objects of each group, the last one of it last; groups at once."""
-    many: Callable[[Iterable[str]], None] | None = getattr(store, "delete_many", None)
-    if many is None:
+    if not isinstance(store, DeletesMany):
         each(store, groups, _delete_group)
         return
-    if getattr(store, "is_wide", False):
+    many, is_wide = store.delete_many, store.is_wide
+    if is_wide:
         # One request removes many in no certain order: all but the last of their groups first.
         many(path for group in groups for path in group[:-1])
         many(group[-1] for group in groups if group)
@@ -66,7 +64,7 @@ def missing(store: Store, paths: Sequence[str]) -> list[str]:
     further than that is fewer requests in a row than asking for each of them, many at once.
     """
     asked: Sequence[str] = paths
-    if len(paths) >= _MANY and not is_local(store):
+    if len(paths) >= _MANY and not store.is_local:
         unseen = set(paths)
         for folder in sorted({path.partition("/")[0] for path in paths}):
             unseen.difference_update(
@@ -90,14 +88,3 @@ def _if_missing(store: Store, path: str) -> str | None:
 def _delete_group(store: Store, paths: Sequence[str]) -> None:
     for path in paths:
         store.delete(path)
-
-
-def can_share(store: Store) -> bool:
-    """Whether many names for one content cost this store less than many objects."""
-    return getattr(store, "put_same_if_absent", None) is not None
-
-
-def put_same_if_absent(store: Store, paths: Sequence[str], data: bytes, *, durable: bool) -> list[str]:
-    """Write the same bytes at many paths of one folder, for a store that `can_share`; returns those that existed already."""
-    found: list[str] = getattr(store, "put_same_if_absent")(paths, data, durable=durable)  # noqa: B009
-    return found

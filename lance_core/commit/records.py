@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
-from lance_core.io.fetcher import is_local
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 
@@ -120,7 +119,7 @@ def each(store: Store, items: Sequence[S], action: Callable[[Store, S], T]) -> l
     if len(items) < 2 or in_io_pool():
         return [action(store, item) for item in items]
     # A folder of this machine answers sooner than a thread takes over; one of the network, or a disk to be synced, does not.
-    done = _while_quick(store, items, action) if is_local(store) else []
+    done = _while_quick(store, items, action) if store.is_local else []
     return done + list(io_pool().map(lambda item: action(store, item), items[len(done) :]))
 
 

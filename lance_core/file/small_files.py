@@ -31,7 +31,6 @@ from lance_core.file.footer import FOOTER, MAGIC, TABLE_ENTRY_SIZE
 from lance_core.file.to_user_types import finish
 from lance_core.format.layout import ConstantLayout, MiniBlockLayout
 from lance_core.format.version import FileVersion
-from lance_core.io.fetcher import is_local
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 from lance_core.pages.read.same_layout import AlikePages, can_join, scan_alike
@@ -106,7 +105,7 @@ def _get_all(store: Store, files: Sequence[SmallFile]) -> Sequence[Any]:
     def get(file: SmallFile) -> Any:
         return store.get_ranges(file.path, [ByteRange(0, file.size)])[0]
 
-    if is_local(store) or in_io_pool():
+    if store.is_local or in_io_pool():
         return [get(file) for file in files]
     return list(io_pool().map(get, files))
 

@@ -21,6 +21,7 @@ from contextlib import closing, suppress
 from typing import Any, TypeVar, cast
 
 from lance_core.fetch import Buffer, ByteRange, Fetch, ManyRanges, Together
+from lance_core.io.abilities import ReadsScattered
 from lance_core.io.pool import in_io_pool, in_work_pool, io_pool, num_work_threads, work_pool
 from lance_core.io.ranges import LOCAL_GAP, REMOTE_GAP, WIDE_GAP, ReadPlan, plan_reads
 from lance_core.io.scattered_reads import is_ascending
@@ -58,23 +59,13 @@ def drive_one(store: Store, path: str, fetch: Fetch[T]) -> T:
     return drive(store, [(path, fetch)])[0]
 
 
-def is_local(store: Store) -> bool:
-    """Whether reads of this store cost microseconds."""
-    return bool(getattr(store, "is_local", False))
-
-
-def is_wide(store: Store) -> bool:
-    """Whether each range of a call is a request that a thread waits for, so that ranges are best given out one by one."""
-    return bool(getattr(store, "is_wide", False))
-
-
 class _Rounds:
     """The readers, what each has asked and what each has returned."""
 
     def __init__(self, store: Store, jobs: Sequence[tuple[str, Fetch[Any]]]) -> None:
         self._store = store
         self._jobs = jobs
-        self._local = is_local(store)
+        self._local = store.is_local
         self.asked: dict[int, Sequence[ByteRange]] = {}
         self.results: list[Any] = [None] * len(jobs)
 
@@ -88,7 +79,7 @@ class _Rounds:
         by_path: dict[str, list[int]] = {}
         for number in self.asked:
             by_path.setdefault(self._jobs[number][0], []).append(number)
-        gap = LOCAL_GAP if self._local else WIDE_GAP if is_wide(self._store) else REMOTE_GAP
+        gap = LOCAL_GAP if self._local else WIDE_GAP if self._store.is_wide else REMOTE_GAP
         plans = {}
         for path, numbers in by_path.items():
             plans[path] = plan_reads([item for number in numbers for item in self.asked[number]], gap=gap)
@@ -105,19 +96,21 @@ class _Rounds:
 
     def answer_scattered(self) -> None:
         """Answer whoever asks a local store for many small ranges, until nobody does."""
-        get = getattr(self._store, "get_scattered", None) if self._local else None
-        while get is not None and (by_path := self._scattered()):
-            for path, numbers in by_path.items():
-                with closing(get(path, [self.asked[number] for number in numbers])) as answers:
-                    for number in numbers:
+        store = self._store
+        if not isinstance(store, ReadsScattered):
+            return
+        while by_path := self._scattered():
+            for path, asked in by_path.items():
+                with closing(store.get_scattered(path, [*asked.values()])) as answers:
+                    for number in asked:
                         # No name for the answer: its memory is used again once the reader has dropped it.
                         self._step_one(number, next(answers))
 
-    def _scattered(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+    def _scattered(self) -> dict[str, dict[int, ManyRanges]]:
+        found: dict[str, dict[int, ManyRanges]] = {}
         for number, asked in self.asked.items():
             if isinstance(asked, ManyRanges) and asked.num_bytes <= len(asked) * _SMALL_RANGE and is_ascending(asked):
-                found.setdefault(self._jobs[number][0], []).append(number)
+                found.setdefault(self._jobs[number][0], {})[number] = asked
         return found
 
     def are_heavy_and_local(self) -> bool:

@@ -51,6 +51,7 @@ class MemoryStore:
     """Objects in this process's memory, shared by root name."""
 
     is_local = True
+    is_wide = False
     has_put_if_absent = True
 
     def __init__(self, name: str, *, folder: str = "") -> None:

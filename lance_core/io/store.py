@@ -53,6 +53,14 @@ class Store(Protocol):
     def has_put_if_absent(self) -> bool:
         """Whether `put_if_absent` is really conditional here; a table without it refuses to commit."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether reads cost microseconds, so that small ones are not worth a thread."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether each range of a call is a request that a thread waits for, so that ranges are handed out one by one."""
+
     def get(self, path: str) -> Buffer:
         """A whole object. NotFoundError when there is none."""
 

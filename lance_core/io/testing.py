@@ -43,12 +43,12 @@ class WrappedStore:
     @property
     def is_local(self) -> bool:
         """As the inner store."""
-        return bool(getattr(self.inner, "is_local", False))
+        return self.inner.is_local
 
     @property
     def is_wide(self) -> bool:
         """As the inner store."""
-        return bool(getattr(self.inner, "is_wide", False))
+        return self.inner.is_wide
 
     def get(self, path: str) -> Buffer:
         """Forwarded."""

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 
-from lance_core.io.fetcher import is_wide
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
@@ -78,4 +77,4 @@ def beside(store: Store, action: Callable[[], None]) -> Iterator[None]:
 
 
 def _helps(store: Store) -> bool:
-    return is_wide(store) and not in_io_pool()
+    return store.is_wide and not in_io_pool()

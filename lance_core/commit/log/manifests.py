@@ -20,6 +20,7 @@ from lance_core.commit import naming
 from lance_core.commit.log.row_counts import with_row_counts
 from lance_core.errors import CorruptFileError, FormatError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
+from lance_core.io.abilities import ListsInOrder
 from lance_core.io.store import Store
 from lance_core.table.features import check_readable
 from lance_core.wire.manifest_file import decode_manifest_file
@@ -212,15 +213,14 @@ def _names_of_newest(store: Store) -> dict[str, str | None]:
     V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
     """
     folder = f"{naming.VERSIONS}/"
-    first_entries = getattr(store, "first_entries", None)
-    if first_entries is None:
+    if not isinstance(store, ListsInOrder):
         return dict.fromkeys(store.list_names(folder))
-    entries, is_all = first_entries(folder)
+    entries, is_all = store.first_entries(folder)
     found: dict[str, str | None] = {entry.path[len(folder) :]: entry.tag for entry in entries}
     if is_all:
         return found
     if all(len(name) == _V2_LENGTH and name[0] == "1" for name in found):
-        behind: Sequence[str] = store.names_after(folder, naming.manifest_name(0))  # type: ignore[attr-defined]
+        behind = store.names_after(folder, naming.manifest_name(0))
         return {**dict.fromkeys(behind), **found}
     return dict.fromkeys(store.list_names(folder))
 

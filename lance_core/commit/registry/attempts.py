@@ -27,6 +27,7 @@ from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record,
 from lance_core.commit.records import FORMAT, Record, each, encode_record, read_record, write_record
 from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
 from lance_core.errors import CorruptFileError, FormatError
+from lance_core.io.abilities import ListsInOrder
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import decode_transaction, encode_transaction
@@ -134,11 +135,12 @@ def is_given_up(store: Store, identity: str, attempt: str) -> bool:
 
 def is_over(store: Store, identity: str, attempt: str) -> bool:
     """For a task of the attempt: whether it was withdrawn, or nothing is left of it. One request where it is at work."""
-    names_after = getattr(store, "names_after", None)
-    if names_after is not None:
+    if isinstance(store, ListsInOrder):
         # The fence goes up before the record of the start goes, so that record alone says that nobody is at it.
         stem = f"{identity}.{attempt}."
-        records = [name for name in names_after(f"{naming.STAGED}/", stem, most=_OF_ONE_ATTEMPT) if name.startswith(stem)]
+        records = [
+            name for name in store.names_after(f"{naming.STAGED}/", stem, most=_OF_ONE_ATTEMPT) if name.startswith(stem)
+        ]
         if records == [record_path(identity, attempt, STARTED).rpartition("/")[2]]:
             return False
     return is_given_up(store, identity, attempt) or read_started(store, identity, attempt) is None

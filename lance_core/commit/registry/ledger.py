@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lance_core.commit import naming
-from lance_core.commit.bulk import can_share, put_same_if_absent
 from lance_core.commit.identities import identities_of
 from lance_core.commit.record_types import LedgerRecord, parse_record
 from lance_core.commit.records import FORMAT, add_record, each, encode_record, read_record, write_record
 from lance_core.errors import CorruptFileError
+from lance_core.io.abilities import SharesContent
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -116,12 +116,11 @@ def record_fold(
 ) -> None:
     """Note the landing of identities that a transaction of the log carries."""
     notes = identities_of(transaction)
-    known = {identity: notes.get(identity, {}) for identity in identities}
+    known: Notes = {identity: notes.get(identity, {}) for identity in identities}
     common = {"version": version, "transaction": transaction.uuid, "incarnation": incarnation}
-    if len(known) > 1 and can_share(store):
-        _record_shared(store, known, common, durable=durable)
-    else:
-        _record_each(store, known, common, durable=durable)
+    if len(known) > 1 and isinstance(store, SharesContent):
+        known = _record_shared(store, known, common, durable=durable)
+    _record_each(store, known, common, durable=durable)
 
 
 def recorded_version(store: Store, identity: str) -> int | None:
@@ -160,9 +159,9 @@ def _record_each(store: Store, notes: Notes, common: Mapping[str, Any], *, durab
     each(store, [*notes.items()], record)
 
 
-def _record_shared(store: Store, notes: Notes, common: Mapping[str, Any], *, durable: bool) -> None:
-    """One content under the names of many records. Whoever finds a name taken writes that one again."""
-    items = [*notes.items()]
+def _record_shared(store: SharesContent, notes: Notes, common: Mapping[str, Any], *, durable: bool) -> Notes:
+    """Put one content under the names of many records. Returns the notes whose names were taken, to be written each anew."""
+    items, left = [*notes.items()], dict[str, Mapping[str, Any]]()
     for start in range(0, len(items), _SHARED_BY):
         share = dict(items[start : start + _SHARED_BY])
         record = {
@@ -174,8 +173,9 @@ def _record_shared(store: Store, notes: Notes, common: Mapping[str, Any], *, dur
             **common,
         }
         by_path = {naming.ledger_path(identity): identity for identity in share}
-        taken = put_same_if_absent(store, [*by_path], encode_record(record), durable=durable)
-        _record_each(store, {by_path[path]: share[by_path[path]] for path in taken}, common, durable=durable)
+        taken = store.put_same_if_absent([*by_path], encode_record(record), durable=durable)
+        left.update({by_path[path]: share[by_path[path]] for path in taken})
+    return left
 
 
 def _landing(identity: str, plain: Mapping[str, Any], path: str) -> Landing:

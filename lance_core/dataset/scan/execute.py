@@ -33,7 +33,6 @@ from lance_core.errors import FilterError
 from lance_core.expr import ast, evaluate, evaluate_value
 from lance_core.file.projection import MAX_WINDOWS, WINDOW_BYTES
 from lance_core.format.schema import Schema
-from lance_core.io.fetcher import is_local
 from lance_core.pages.rows import RowSelection
 
 _MIN_EXPECTED = 64 << 10
@@ -56,7 +55,7 @@ def scan(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = DEFAULT_BATCH_
 def _batches(snapshot: Snapshot, plan: ScanPlan, batch_size: int) -> Iterator[pa.RecordBatch]:
     """The batches of all tasks in order. With a limit on what a filter selects, no rows are read that may not be wanted."""
     is_bounded = plan.filter is not None and plan.limit is not None
-    if is_bounded or len(plan.tasks) < 2 or is_local(snapshot.store):
+    if is_bounded or len(plan.tasks) < 2 or snapshot.store.is_local:
         tasks = tasks_ahead(snapshot, plan)
         return (batch for task in tasks for batch in _scan_task(snapshot, plan, task, batch_size))
     ahead = ReadAhead(

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.io.fetcher import is_local
 from lance_core.io.threads import Threads
 
 S = TypeVar("S")
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 def is_far(snapshot: Snapshot) -> bool:
     """Whether some files of a snapshot are on a store that is waited for."""
-    return not is_local(snapshot.store) or bool(snapshot.manifest.base_paths)
+    return not snapshot.store.is_local or bool(snapshot.manifest.base_paths)
 
 
 def at_once(snapshot: Snapshot, items: Sequence[S], work: Callable[[S], T]) -> list[T]:

@@ -19,7 +19,6 @@ from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.fragment_reader import reader_of, stored_part
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
-from lance_core.io.fetcher import is_local
 from lance_core.io.threads import Threads
 
 FRAGMENTS_AHEAD = 8
@@ -28,7 +27,7 @@ FRAGMENTS_AHEAD = 8
 def tasks_ahead(snapshot: Snapshot, plan: ScanPlan) -> Iterator[FragmentTask]:
     """The tasks of a plan in order; the files of those that follow are being opened in the meantime."""
     tasks = swept(snapshot, plan)
-    if len(plan.tasks) < 2 or is_local(snapshot.store):
+    if len(plan.tasks) < 2 or snapshot.store.is_local:
         yield from tasks
         return
     # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.

@@ -16,7 +16,6 @@ from lance_core.commit.records import each
 from lance_core.errors import FormatError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.io.fetcher import is_local
 from lance_core.io.store import Store
 from lance_core.table.features import check_readable
 from lance_core.wire.versions import Counts, VersionReader
@@ -45,9 +44,7 @@ def _manifests(store: Store) -> Iterator[tuple[int, str, bytes]]:
     entries = manifest_paths(store)
     for start in range(0, len(entries), _AT_ONCE):
         some = entries[start : start + _AT_ONCE]
-        read = (
-            [_read(store, path) for _, path in some] if is_local(store) else each(store, [path for _, path in some], _read)
-        )
+        read = [_read(store, path) for _, path in some] if store.is_local else each(store, [path for _, path in some], _read)
         yield from ((version, path, data) for (version, path), data in zip(some, read, strict=True) if data is not None)
 
 

@@ -22,7 +22,6 @@ from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.references import fragment_paths
 from lance_core.errors import NotFoundError
 from lance_core.format.fragment import Fragment
-from lance_core.io.fetcher import is_local
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 from lance_core.table.operations.reserve_fragments import ReserveFragments
@@ -105,7 +104,7 @@ def split_by_age(
 
 def open_each(store: Store, entries: Sequence[VersionEntry]) -> Iterator[tuple[VersionEntry, OpenVersion | None]]:
     """Every version, opened once, in order; None for those that are gone. Some are read ahead on a store that is far."""
-    if is_local(store) or in_io_pool() or len(entries) < 2:
+    if store.is_local or in_io_pool() or len(entries) < 2:
         yield from ((entry, _open(store, entry)) for entry in entries)
         return
     pending: deque[tuple[VersionEntry, Future[OpenVersion | None]]] = deque()

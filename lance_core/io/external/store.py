@@ -83,7 +83,12 @@ class ExternalStore:
     @property
     def is_local(self) -> bool:
         """As the inner store."""
-        return bool(getattr(self._inner, "is_local", False))
+        return self._inner.is_local
+
+    @property
+    def is_wide(self) -> bool:
+        """False: what a range costs is the inner store's affair."""
+        return False
 
     @property
     def has_put_if_absent(self) -> bool:

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
+from lance_core.io.abilities import DeletesMany, ReadsScattered, SharesContent
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.scattered_reads import read_scattered
@@ -36,12 +37,11 @@ _FOLDER_ATTEMPTS = 10
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
 
-class LocalStore:
+class LocalStore(DeletesMany, ReadsScattered, SharesContent):
     """A folder as a store. The folder need not exist until something is written."""
 
     is_local = True
-    """Reads cost microseconds: small ones are not worth a thread."""
-
+    is_wide = False
     has_put_if_absent = True
 
     def __init__(self, root: str | os.PathLike[str], *, durable: bool = True, syncs: Syncs | None = None) -> None:
@@ -82,8 +82,8 @@ class LocalStore:
         finally:
             os.close(fd)
 
-    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Iterator[Together]:
-        """Several lists of ascending ranges, each into one piece of memory, read when it is requested."""
+    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Generator[Together, None, None]:
+        """Several lists of ascending ranges, each into one piece of memory, read when it is asked for."""
         fd = self._open(path)
         try:
             yield from read_scattered(fd, path, asked)

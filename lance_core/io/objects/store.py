@@ -24,6 +24,7 @@ import obstore
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer, ByteRange
+from lance_core.io.abilities import DeletesMany, ListsInOrder
 from lance_core.io.objects.connect import Clients
 from lance_core.io.objects.errors import typed
 from lance_core.io.objects.writer import ObjectWriter
@@ -41,12 +42,11 @@ _SMALL_RANGES = 4 << 20
 """Bytes of one call that are not worth a thread for each range: what is waited for is the store."""
 
 
-class ObjectStore:
+class ObjectStore(DeletesMany, ListsInOrder):
     """A folder of a bucket. `place` names the bucket for what is remembered of it."""
 
     is_local = False
     is_wide = True
-    """Each range of a call is a request of its own that a thread may wait for."""
 
     def __init__(
         self,

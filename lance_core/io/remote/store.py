@@ -94,6 +94,7 @@ class RemoteStore:
     """A folder of an fsspec file system. `conditional` None: find out whether conditional put works before trusting it."""
 
     is_local = False
+    is_wide = False
 
     def __init__(
         self,

@@ -110,17 +110,17 @@ def null_at_three() -> pa.Table:
 
 
 def test_exact_batches_of_another_schema_are_cast(tmp_path: Path) -> None:
-    stream = cast.ExactBatches(pa.schema([("id", "int32")]), iter([pa.record_batch({"id": pa.array([1], pa.int32())})]))
+    stream = cast.ExactBatches(pa.schema([("id", pa.int32())]), iter([pa.record_batch({"id": pa.array([1], pa.int32())})]))
 
     with pytest.raises(SchemaMismatchError, match="expected int64, got int32"):
-        list(BatchCaster(schema_from_arrow(pa.schema([("id", "int64")]))).stream(stream))
+        list(BatchCaster(schema_from_arrow(pa.schema([("id", pa.int64())]))).stream(stream))
 
 
 _SPECS: dict[str, Callable[[str], JobSpec]] = {
     "append": lambda uri: AppendSpec(uri=uri, identity="one", source=source(first=1000)),
     "overwrite": lambda uri: OverwriteSpec(uri=uri, identity="one", source=source()),
     "replace_where": lambda uri: ReplaceWhereSpec(uri=uri, identity="one", predicate="id > 500", source=source(first=501)),
-    "merge": lambda uri: MergeSpec(uri=uri, identity="one", on=("id",), when_matched="update_all", source=source(first=100)),
+    "merge": lambda uri: MergeSpec(uri=uri, identity="one", on=("id",), when_matched="update", source=source(first=100)),
     "delete": lambda uri: DeleteSpec(uri=uri, identity="one", predicate="id < 7"),
     "update": lambda uri: UpdateSpec(uri=uri, identity="one", updates={"id": "id + 1"}, where="id > 190"),
     "add_columns": lambda uri: AddColumnsSpec(uri=uri, identity="one", columns={"twice": "id * 2"}),
