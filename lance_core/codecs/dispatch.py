@@ -16,8 +16,8 @@ the same encoding exist in files, and a codec implements those its encoding is w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from lance_core.arrays import Ints
 from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces, VariableBlock
 from lance_core.codecs.gather import check_pieces
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
-from lance_core.format.encoding import CompressiveEncoding
+from lance_core.format.encoding import CompressiveEncoding, Fsst, OutOfLineBitpacking
 
 Values = FixedBlock | VariableBlock
 """Payloads of a full-zip page: one for each value that has one."""
@@ -51,6 +51,35 @@ class Codec(Protocol):
         ...
 
 
+@runtime_checkable
+class DecodesOne(Protocol):
+    """A codec that decodes a single value of a mini-block chunk without the others."""
+
+    def decode_at(self, encoding: Any, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+        """See `Codecs.decode_at`."""
+        ...
+
+
+@runtime_checkable
+class DecodesPicks(Protocol):
+    """A codec that decodes few values of many chunks without the others."""
+
+    def decode_picks(
+        self, encoding: Any, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs
+    ) -> Block | None:
+        """See `Codecs.decode_picks`."""
+        ...
+
+
+@runtime_checkable
+class Unwraps(Protocol):
+    """A codec of compressed buffers, inside which there is another encoding."""
+
+    def unwrap(self, encoding: Any, pieces: Pieces) -> tuple[CompressiveEncoding, Pieces]:
+        """See `Codecs.unwrap`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Codecs:
     """The table of codecs, keyed by the type of the description.
@@ -61,6 +90,15 @@ class Codecs:
     """
 
     table: Mapping[type, Codec]
+    _one: Mapping[type, DecodesOne] = field(init=False, repr=False, compare=False)
+    _picks: Mapping[type, DecodesPicks] = field(init=False, repr=False, compare=False)
+    _unwraps: Mapping[type, Unwraps] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        codecs = self.table.items()
+        object.__setattr__(self, "_one", {kind: codec for kind, codec in codecs if isinstance(codec, DecodesOne)})
+        object.__setattr__(self, "_picks", {kind: codec for kind, codec in codecs if isinstance(codec, DecodesPicks)})
+        object.__setattr__(self, "_unwraps", {kind: codec for kind, codec in codecs if isinstance(codec, Unwraps)})
 
     def decode(self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints) -> Block:
         """Values of many mini-block chunks.
@@ -80,17 +118,17 @@ class Codecs:
 
     def can_decode_at(self, encoding: CompressiveEncoding) -> bool:
         """Whether the codec, and the one inside it if it has one, decodes single values (has a function `decode_at`)."""
-        inner = getattr(encoding, "values", None)
-        return hasattr(self._find(encoding), "decode_at") and (inner is None or self.can_decode_at(inner))
+        if type(encoding) not in self._one:
+            self._find(encoding)
+            return False
+        return not isinstance(encoding, (Fsst, OutOfLineBitpacking)) or self.can_decode_at(encoding.values)
 
     def decode_at(self, encoding: CompressiveEncoding, buffers: tuple[memoryview, ...], count: int, position: int) -> Block:
         """One value of one mini-block chunk of `count` values, as a block of one; see `can_decode_at`.
 
         `buffers` are the value buffers of the chunk (uint8), `position` counts from 0 and is below `count`.
         """
-        codec: Any = self._find(encoding)
-        found: Block = codec.decode_at(encoding, buffers, count, position, self)
-        return found
+        return self._one[type(encoding)].decode_at(encoding, buffers, count, position, self)
 
     def decode_picks(
         self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks
@@ -99,15 +137,14 @@ class Codecs:
 
         None where the codec (or the one inside it) has no `decode_picks`, or knows no way for these chunks.
         """
-        codec: Any = self._find(encoding)
-        if not hasattr(codec, "decode_picks"):
+        whole, codec = self._find(encoding), self._picks.get(type(encoding))
+        if codec is None:
             return None
-        if len(buffers) != codec.num_buffers(encoding, self):
+        if len(buffers) != whole.num_buffers(encoding, self):
             raise CorruptFileError(f"a chunk of {type(encoding).__name__} has {len(buffers)} value buffers")
         for pieces in buffers:
             check_pieces(pieces, counts)
-        found: Block | None = codec.decode_picks(encoding, buffers, counts, picks, self)
-        return found
+        return codec.decode_picks(encoding, buffers, counts, picks, self)
 
     def decode_block(self, encoding: CompressiveEncoding, piece: Pieces, counts: Ints) -> Block:
         """Values of one or more buffers in block form (levels of many chunks, a dictionary); joined.
@@ -128,11 +165,11 @@ class Codecs:
 
     def unwrap(self, encoding: CompressiveEncoding, pieces: Pieces) -> tuple[CompressiveEncoding, Pieces]:
         """The encoding inside a general compressor and its bytes, or both as they are (`unwrap` of the codec)."""
-        codec: Any = self._find(encoding)
-        if not hasattr(codec, "unwrap"):
+        codec = self._unwraps.get(type(encoding))
+        if codec is None:
+            self._find(encoding)
             return encoding, pieces
-        found: tuple[CompressiveEncoding, Pieces] = codec.unwrap(encoding, pieces)
-        return found
+        return codec.unwrap(encoding, pieces)
 
     def num_buffers(self, encoding: CompressiveEncoding) -> int:
         """How many value buffers each mini-block chunk of this encoding has."""

@@ -95,7 +95,7 @@ def _progression(encoding: CompressiveEncoding) -> tuple[int, int, int]:
     """(first number, step, bits) of an encoding without bytes."""
     if isinstance(encoding, Range):
         return max(encoding.start, 0), max(encoding.step, 0), encoding.uncompressed_bits
-    value = getattr(encoding, "value", None) or b""
+    value = (encoding.value or b"") if isinstance(encoding, Constant) else b""
     return min(int.from_bytes(value, "little"), 1 << 62), 0, 8 * len(value)
 
 

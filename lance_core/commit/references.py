@@ -15,6 +15,7 @@ from lance_core.commit import naming
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
+from lance_core.table.carried import new_indices, replacing_files, written_fragments
 from lance_core.table.transaction import Transaction
 
 
@@ -64,10 +65,7 @@ def _plain_paths(operation: Any) -> list[str] | None:
 
 def named_fragments(operation: Any) -> Iterator[Fragment]:
     """Every fragment that an operation writes down as new or changed."""
-    for name in ("fragments", "new_fragments", "updated_fragments"):
-        yield from getattr(operation, name, ())
-    for group in getattr(operation, "groups", ()):
-        yield from getattr(group, "new_fragments", ())
+    yield from written_fragments(operation)
 
 
 def referenced_files(manifest: Manifest) -> Iterator[str]:
@@ -91,12 +89,11 @@ def is_referenced(path: str, referenced: Set[str]) -> bool:
 
 
 def _named_files(operation: Any) -> Iterator[DataFile]:
-    for replacement in getattr(operation, "replacements", ()):
-        yield replacement.new_file
+    yield from replacing_files(operation)
 
 
 def _index_paths(operation: Any) -> Iterator[str]:
-    for index in getattr(operation, "new_indices", ()):
+    for index in new_indices(operation):
         yield from (f"{naming.INDICES}/{index.uuid}/{file.path}" for file in index.files)
         if naming.INDEX_CHECKSUMS_HINT in index.metadata:
             yield f"{naming.INDICES}/{index.uuid}/{naming.INDEX_CHECKSUMS}"

@@ -41,7 +41,7 @@ class ListsInOrder(ABC):
 
 
 class SharesContent(ABC):
-    """Gives one content many names: a local disk makes a file in a quarter of a millisecond, a name in a few microseconds."""
+    """Gives one content many names: a local disk makes a file in a quarter of a millisecond, a name in microseconds."""
 
     __slots__ = ()
 

@@ -11,12 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.table.coverage import MEM_WAL, depends_on
-from lance_core.table.operations import CompactedSsTable, UpdateMode
+from lance_core.table.operations import (
+    CompactedSsTable,
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Project,
+    Rewrite,
+    Update,
+    UpdateMode,
+)
 from lance_core.table.verdict import OK, Verdict, never, rebase, retry
 
 
@@ -32,7 +42,13 @@ class Known:
     originals: Mapping[int, Fragment] = field(default_factory=dict)
 
 
+_Kind = TypeVar("_Kind")
 Rule = Callable[[Any, Any, Known], Verdict]
+
+
+def _told_apart(mine: Any, theirs: Any, kind: type[_Kind]) -> tuple[_Kind, Any]:
+    """Return the side of a kind, and the other one."""
+    return (mine, theirs) if isinstance(mine, kind) else (theirs, mine)
 
 
 def fine(mine: Any, theirs: Any, known: Known) -> Verdict:
@@ -52,7 +68,7 @@ def replan(mine: Any, theirs: Any, known: Known) -> Verdict:
 
 def nullability(mine: Any, theirs: Any, known: Known) -> Verdict:
     """One side may have made values invalid that the other side brings."""
-    changes = [side for side in (mine, theirs) if not getattr(side, "preserves_nullability", True)]
+    changes = [side for side in (mine, theirs) if isinstance(side, (Merge, Project)) and not side.preserves_nullability]
     return retry(f"a {changes[0].name} that may tighten nullability met new values") if changes else OK
 
 
@@ -161,7 +177,7 @@ def _names(indices: Iterable[IndexMetadata]) -> set[str]:
 
 def rewritten_coverage(mine: Any, theirs: Any, known: Known) -> Verdict:
     """CreateIndex and Rewrite, whichever is mine: the new index must not point into fragments that went away."""
-    rewrite, create = (mine, theirs) if hasattr(mine, "groups") else (theirs, mine)
+    rewrite, create = _told_apart(mine, theirs, Rewrite)
     reuse = rewrite.frag_reuse_index is not None
     for index in create.new_indices:
         for group in rewrite.groups:
@@ -184,7 +200,7 @@ def _points_into(index: IndexMetadata, old: frozenset[int], *, has_reuse_index: 
 
 def indexed_fields(mine: Any, theirs: Any, known: Known) -> Verdict:
     """CreateIndex and DataReplacement, whichever is mine: an index must not be built on values that are being replaced."""
-    replacement, create = (mine, theirs) if hasattr(mine, "replacements") else (theirs, mine)
+    replacement, create = _told_apart(mine, theirs, DataReplacement)
     fields = replacement.touches().fields
     names = sorted(index.name for index in create.new_indices if depends_on(index, fields))
     return retry(f"index {names} was built on columns that a DataReplacement changes") if names else OK
@@ -203,7 +219,7 @@ def updated_coverage(mine: Any, theirs: Any, known: Known) -> Verdict:
 
 def mem_wal_index(mine: Any, theirs: Any, known: Known) -> Verdict:
     """Only the index of the write-ahead log itself cares about Merge and about the log's state."""
-    create, other = (mine, theirs) if hasattr(mine, "new_indices") else (theirs, mine)
+    create, other = _told_apart(mine, theirs, CreateIndex)
     return (
         retry(f"a concurrent {other.name} conflicts with a change of the write-ahead log's index")
         if MEM_WAL in _names(create.new_indices)
@@ -223,7 +239,7 @@ def replaced_rows(mine: Any, theirs: Any, known: Known) -> Verdict:
     if removed:
         return never(f"fragment(s) {removed}, whose files are to be replaced, were removed by a concurrent {theirs.name}")
     both = sorted(target.modified & touched.modified)
-    if not both or not hasattr(theirs, "update_mode"):
+    if not both or not isinstance(theirs, Update):
         return OK
     if theirs.update_mode is UpdateMode.REWRITE_ROWS or touched.fields & target.fields:
         return retry(f"rows or columns of fragment(s) {both} were changed by a concurrent Update")
@@ -249,14 +265,14 @@ def kept_fields(mine: Any, theirs: Any, known: Known) -> Verdict:
 def overlaid(mine: Any, theirs: Any, known: Known) -> Verdict:
     """DataOverlay against whoever moves or removes rows: judged by whole fragments."""
     verdict = overlap(mine, theirs, known)
-    others = [side for side in (mine, theirs) if hasattr(side, "updated_fragments")]
+    others = [side for side in (mine, theirs) if isinstance(side, (Delete, Update))]
     if verdict is OK or not others:
         return verdict
     other = others[0]
     overlay = theirs if other is mine else mine
     if overlay.touches().fragments & other.touches().removed:
         return verdict
-    moves = getattr(other, "update_mode", None)
+    moves = other.update_mode if isinstance(other, Update) else None
     return OK if moves is None or (moves is UpdateMode.REWRITE_COLUMNS and other is theirs) else verdict
 
 

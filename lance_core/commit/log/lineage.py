@@ -19,11 +19,12 @@ from lance_core.commit.log.manifests import (
     version_numbers,
 )
 from lance_core.commit.log.transactions import transaction_of
-from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.references import fragment_paths
 from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest, WriterVersion
 from lance_core.io.store import Store
 from lance_core.table.build import build
+from lance_core.table.carried import written_fragments
 from lance_core.table.operations import Clone, CreateIndex, Overwrite, Restore
 from lance_core.table.transaction import Transaction
 
@@ -104,7 +105,7 @@ def _before(mine: Manifest, transaction: Transaction) -> frozenset[str]:
 
 
 def _files_of(transaction: Transaction) -> Iterator[str]:
-    return fragment_paths(named_fragments(transaction.operation))
+    return fragment_paths(written_fragments(transaction.operation))
 
 
 def _is_one_of(item: str, brought: set[str]) -> bool:

@@ -28,7 +28,7 @@ from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, re
 from lance_core.commit.log.manifests import OpenVersion, open_newest, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
-from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.references import fragment_paths
 from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, renew_claim
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.landings import find_landed_many
@@ -58,6 +58,7 @@ from lance_core.errors import (
     StoreError,
 )
 from lance_core.io.store import Store
+from lance_core.table.carried import written_fragments
 from lance_core.table.draft import TableOptions
 from lance_core.table.transaction import Transaction
 
@@ -242,7 +243,7 @@ class _Service:
         except Exception:
             self._delete(merged.files)
             raise
-        used = frozenset(fragment_paths(named_fragments(done.transaction.operation)))
+        used = frozenset(fragment_paths(written_fragments(done.transaction.operation)))
         self._delete(path for path in merged.files if path not in used)
         return done
 

@@ -46,6 +46,7 @@ from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.store import Store
+from lance_core.table.carried import new_indices, new_schema
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
 
@@ -376,9 +377,9 @@ def _complete_transaction(store: Store, staged: StagedTransaction) -> Transactio
     if transaction is None:
         return None
     operation = transaction.operation
-    if any(not index.files for index in getattr(operation, "new_indices", ())):
+    if any(not index.files for index in new_indices(operation)):
         return None
-    schema = getattr(operation, "schema", None)
+    schema = new_schema(operation)
     if schema is None:
         try:
             schema = load_manifest(store).schema

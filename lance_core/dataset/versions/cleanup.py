@@ -27,7 +27,7 @@ from lance_core.commit.log.manifests import OpenVersion, VersionEntry, list_vers
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedEntry
 from lance_core.commit.records import each
-from lance_core.commit.references import fragment_paths, is_referenced, named_fragments
+from lance_core.commit.references import fragment_paths, is_referenced
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.history import record_history
@@ -39,6 +39,7 @@ from lance_core.dataset.versions.references_pass import FileSet, History, open_e
 from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store, StoreEntry
+from lance_core.table.carried import written_fragments
 
 UNVERIFIED_SECONDS = 7 * 86_400
 """A file of no version may be the work of a writer that has not committed yet; younger than this it stays."""
@@ -294,4 +295,4 @@ def _staged_paths(store: Store, staged: Sequence[StagedEntry]) -> Iterable[str]:
     yield from transactions
     for transaction in each(store, transactions, read_transaction_file):
         if transaction is not None:
-            yield from fragment_paths(named_fragments(transaction.operation))
+            yield from fragment_paths(written_fragments(transaction.operation))

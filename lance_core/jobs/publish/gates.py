@@ -32,9 +32,9 @@ from lance_core.io.store import Store
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.load_function import load_function
-from lance_core.table.operations.merge import Merge
+from lance_core.table.carried import added_fragments
+from lance_core.table.operations.base import Operation
 from lance_core.table.operations.overwrite import Overwrite
-from lance_core.table.operations.rewrite import Rewrite
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -119,11 +119,8 @@ def staged_rows(
     return StagedRows(tuple(ref for ref, _ in items), tuple(parts))
 
 
-def _added(operation: object) -> tuple[Fragment, ...]:
-    if isinstance(operation, (Rewrite, Merge)):
-        return ()
-    found: Sequence[Fragment] = getattr(operation, "new_fragments", ()) or getattr(operation, "fragments", ())
-    return tuple(replace(fragment, id=number) for number, fragment in enumerate(found))
+def _added(operation: Operation) -> tuple[Fragment, ...]:
+    return tuple(replace(fragment, id=number) for number, fragment in enumerate(added_fragments(operation)))
 
 
 def _row_bounds(gate: GateSpec, staged: StagedRows) -> str | None:

@@ -33,6 +33,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.io.store import Store
 from lance_core.table.operations import Append, Overwrite, Update, UpdateMode
+from lance_core.table.operations.base import Operation
 from lance_core.table.transaction import Transaction
 
 
@@ -90,9 +91,8 @@ def _brought(theirs: Transaction) -> Sequence[Fragment]:
     return ()
 
 
-def _new_fragments(operation: object) -> Sequence[Fragment]:
-    found: Sequence[Fragment] = getattr(operation, "new_fragments", ())
-    return found
+def _new_fragments(operation: Operation) -> Sequence[Fragment]:
+    return operation.new_fragments if isinstance(operation, Update) else ()
 
 
 def _snapshot_of(store: Store, opened: OpenVersion, fragments: Sequence[Fragment], options: Mapping[str, str]) -> Snapshot:

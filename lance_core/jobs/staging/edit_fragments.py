@@ -31,6 +31,8 @@ from lance_core.jobs.runtime.progress import ProgressReport
 from lance_core.jobs.runtime.protocols import TableState, TaskResult
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.jobs.staging.write_fragments import size_of
+from lance_core.table.carried import added_fragments, rewritten_fragments
+from lance_core.table.operations.base import Operation
 from lance_core.wire.transaction import decode_transaction, encode_transaction
 
 T = TypeVar("T")
@@ -132,10 +134,8 @@ def group_fragments(fragments: Sequence[Fragment], *, rows: int) -> tuple[tuple[
     return (*groups, tuple(current)) if current else tuple(groups)
 
 
-def _new_fragments(operation: object) -> Iterator[Fragment]:
-    yield from getattr(operation, "new_fragments", ())
-    for group in getattr(operation, "groups", ()):
-        yield from group.new_fragments
+def _new_fragments(operation: Operation) -> tuple[Fragment, ...]:
+    return (*added_fragments(operation), *rewritten_fragments(operation))
 
 
 def existing(table: TableState, spec: JobSpec) -> Snapshot:

@@ -25,6 +25,8 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.writers import Json, name_of, other_properties, shown, writers_in
+from lance_core.table.carried import added_fragments, rewritten_fragments
+from lance_core.table.operations import Append, Overwrite, Rewrite, Update
 from lance_core.table.transaction import Transaction
 
 MAX_VERSIONS = 200
@@ -140,14 +142,9 @@ def _summary(operation: str | None, changed: int | None) -> str:
 def new_fragments(transaction: Transaction) -> Sequence[Fragment] | None:
     """The fragments that an operation brings along; None for operations without any."""
     operation = transaction.operation
-    groups = getattr(operation, "groups", None)
-    if groups is not None:
-        return [item for group in groups for item in group.new_fragments]
-    for name in ("new_fragments", "fragments"):
-        found = getattr(operation, name, None)
-        if found is not None and operation.name != "Merge":
-            return [*found]
-    return None
+    if isinstance(operation, Rewrite):
+        return rewritten_fragments(operation)
+    return added_fragments(operation) if isinstance(operation, (Append, Overwrite, Update)) else None
 
 
 def _conflicts(found: Iterable[_Read]) -> Json:
