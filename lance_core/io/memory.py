@@ -39,10 +39,6 @@ class _Roots:
         with self._lock:
             return self._by_name.setdefault(name, _Objects())
 
-    def drop(self, name: str) -> None:
-        with self._lock:
-            self._by_name.pop(name, None)
-
 
 _ROOTS = _Roots()
 
@@ -176,8 +172,3 @@ class MemoryWriter:
     def abort(self) -> None:
         """Forget the bytes; a no-op after `close`."""
         self._parts = None
-
-
-def forget_memory_root(name: str) -> None:
-    """Drop everything under `memory://name`, for tests."""
-    _ROOTS.drop(name)

@@ -30,6 +30,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -280,13 +281,9 @@ def _with_intrinsics(function: Callable[..., Any]) -> Callable[..., Any]:
     return copy
 
 
-_MOVES: dict[str, Any] = {}
-
-
+@cache
 def _intrinsics() -> dict[str, Any]:
-    if not _MOVES:
-        _MOVES.update(_checked_moves() if is_checked() else _make_intrinsics())
-    return _MOVES
+    return _checked_moves() if is_checked() else _make_intrinsics()
 
 
 def _checked_moves() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import struct
+import uuid
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from lance_core.file.open import ContainerFile, open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
-from lance_core.io.memory import MemoryStore, forget_memory_root
+from lance_core.io.memory import MemoryStore
 from tests.file import file_columns as columns
 
 VERSIONS = ["0.1", "2.0", "2.1", "2.2"]
@@ -26,18 +27,17 @@ def written(name: str, version: str, nulls: str = "some", num_rows: int = 300) -
     parsed = parse_storage_version(version)
     table = columns.table(name, num_rows, nulls)
     schema = schema_from_arrow(table.schema, version=parsed)
-    store = MemoryStore("damage-source")
+    store = MemoryStore(f"damage-source-{uuid.uuid4()}")
     writer = FileWriter(store, "x", schema, version=parsed)
     for batch in table.to_batches():
         writer.write(batch)
     writer.finish()
     data = bytes(store.get("x"))
-    forget_memory_root("damage-source")
     return data, schema
 
 
 def read(data: bytes, schema: Schema) -> pa.Table:
-    store = MemoryStore("damage")
+    store = MemoryStore(f"damage-{uuid.uuid4()}")
     store.put("data/x.lance", data)
     opened = open_file(store, "data/x.lance")
     table = pa.Table.from_batches(list(opened.read(schema, batch_size=100)), schema_to_arrow(schema))
@@ -48,7 +48,7 @@ def read(data: bytes, schema: Schema) -> pa.Table:
 
 def boundaries(data: bytes, schema: Schema) -> list[int]:
     """Every position where a part of the file begins or ends."""
-    store = MemoryStore("damage")
+    store = MemoryStore(f"damage-{uuid.uuid4()}")
     store.put("data/x.lance", data)
     opened = open_file(store, "data/x.lance")
     found = {0, 1, 8, 15, 16, 39, 40, len(data) - 1, len(data) - 8, len(data) - 16, len(data) - 40}
@@ -72,7 +72,7 @@ def test_truncated_files(name: str, version: str) -> None:
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_pages_that_lie_are_named(version: str) -> None:
     data, schema = written("string", version, num_rows=2000)
-    store = MemoryStore("damage")
+    store = MemoryStore(f"damage-{uuid.uuid4()}")
     store.put("data/x.lance", data)
     opened = open_file(store, "data/x.lance")
     assert isinstance(opened, ContainerFile)

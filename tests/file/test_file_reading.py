@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from lance_core.errors import InputError, SchemaMismatchError
 from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
-from lance_core.io.memory import MemoryStore, forget_memory_root
+from lance_core.io.memory import MemoryStore
 from lance_core.io.testing import CountingStore
 from tests.file import file_columns as columns
 from tests.file import file_tables as tables
@@ -75,8 +76,7 @@ def test_columns_the_file_lacks_read_as_null(tmp_path: Path) -> None:
 
 
 def test_requests(table: pa.Table) -> None:
-    forget_memory_root("requests")
-    inner = MemoryStore("requests")
+    inner = MemoryStore(f"requests-{uuid.uuid4()}")
     wide = pa.table({f"c{i}": columns.column("float64", 2000) for i in range(40)})
     schema = schema_from_arrow(wide.schema)
     writer = FileWriter(inner, "data/a.lance", schema)
@@ -95,8 +95,7 @@ def test_requests(table: pa.Table) -> None:
 
 
 def test_small_files_are_read_with_one_request() -> None:
-    forget_memory_root("small")
-    inner = MemoryStore("small")
+    inner = MemoryStore(f"small-{uuid.uuid4()}")
     table = columns.table("string", 100)
     writer = FileWriter(inner, "data/a.lance", schema_from_arrow(table.schema))
     writer.write(table.to_batches()[0])
@@ -110,14 +109,15 @@ def test_small_files_are_read_with_one_request() -> None:
 
 def test_writer_names_what_does_not_fit() -> None:
     schema = schema_from_arrow(pa.schema([pa.field("c", pa.int64(), nullable=False)]))
-    writer = FileWriter(MemoryStore("misfit"), "data/a.lance", schema)
+    store = MemoryStore(f"misfit-{uuid.uuid4()}")
+    writer = FileWriter(store, "data/a.lance", schema)
     writer.write(pa.record_batch([pa.array([1, 2])], names=["c"]))
     with pytest.raises(SchemaMismatchError, match=r"'c'.*row 3"):
         writer.write(pa.record_batch([pa.array([1, None])], names=["c"]))
     with pytest.raises(SchemaMismatchError, match="int32"):
         writer.write(pa.record_batch([pa.array([1], pa.int32())], names=["c"]))
     writer.abort()
-    assert list(MemoryStore("misfit").list("")) == []
+    assert list(store.list("")) == []
     with pytest.raises(InputError):
         writer.finish()
 

@@ -6,6 +6,8 @@ then one for each range of pages, ranges that are together being one. No column 
 
 from __future__ import annotations
 
+import uuid
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,7 +19,7 @@ from lance_core.format.layout import ConstantLayout, FullZipLayout, MiniBlockLay
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.cache import LruCache
-from lance_core.io.memory import MemoryStore, forget_memory_root
+from lance_core.io.memory import MemoryStore
 from lance_core.io.testing import CountingStore
 
 ROWS = 20_000
@@ -86,8 +88,7 @@ def written(name: str, version: str) -> tuple[CountingStore, pa.Table]:
     noise = pa.array(RNG.random(ROWS))
     fields = [pa.field("a", noise.type), pa.field("c", array.type, metadata=metadata), pa.field("z", noise.type)]
     table = pa.table([noise, array, noise], schema=pa.schema(fields))
-    root = f"requests-{version}-{name}"
-    forget_memory_root(root)
+    root = f"requests-{version}-{name}-{uuid.uuid4()}"
     store, parsed = MemoryStore(root), parse_storage_version(version)
     with FileWriter(store, "data/a.lance", schema_from_arrow(table.schema, version=parsed), version=parsed) as writer:
         for batch in table.to_batches():
@@ -146,8 +147,7 @@ def test_one_of_many_columns_costs_two_requests_and_its_range(version: str) -> N
     """The end does not hold the metadata of 2,000 columns: the wanted one's is the second request."""
     names = [f"c{number}" for number in range(2000)]
     table = pa.table([pa.array([number, -number, 2 * number]) for number in range(2000)], names=names)
-    parsed, root = parse_storage_version(version), f"requests-many-{version}"
-    forget_memory_root(root)
+    parsed, root = parse_storage_version(version), f"requests-many-{version}-{uuid.uuid4()}"
     memory = MemoryStore(root)
     schema = schema_from_arrow(table.schema, version=parsed)
     with FileWriter(memory, "data/a.lance", schema, version=parsed) as writer:
@@ -167,8 +167,7 @@ def test_a_writer_of_a_thousand_columns_holds_a_few_pages_of_each(version: str) 
     names = [f"c{number}" for number in range(columns)]
     schema = pa.schema([(name, pa.float64()) for name in names])
     parsed = parse_storage_version(version)
-    root = f"thousand-{version}"
-    forget_memory_root(root)
+    root = f"thousand-{version}-{uuid.uuid4()}"
     values = pa.array(RNG.random(rows))
     batch = pa.record_batch([values] * columns, schema=schema)
     for limit in (columns * page * 4, 1 << 20):
