@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import Schema
@@ -23,7 +25,7 @@ from lance_core.table.operations.project import Project
 from lance_core.table.operations.rewrite import Rewrite
 from lance_core.table.operations.update import Update
 
-Fragments = tuple[Fragment, ...]
+Fragments = Sequence[Fragment]
 
 
 def added_fragments(operation: Operation) -> Fragments:
