@@ -3,7 +3,7 @@
 ::
 
     delete_all(store, [a, b, c])                  one look at each folder, several threads where the disk is slow
-    missing(store, [a, b, c])                     a listing where many are asked for, single questions otherwise
+    missing(store, [a, b, c])                     a listing where many are requested, single questions otherwise
 """
 
 from __future__ import annotations

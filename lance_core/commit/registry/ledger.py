@@ -160,7 +160,7 @@ def _record_each(store: Store, notes: Notes, common: Mapping[str, Any], *, durab
 
 
 def _record_shared(store: SharesContent, notes: Notes, common: Mapping[str, Any], *, durable: bool) -> Notes:
-    """Put one content under the names of many records. Returns the notes whose names were taken, to be written each anew."""
+    """Put one content under the names of many records. Returns the notes whose names were taken, to be written again."""
     items, left = [*notes.items()], dict[str, Mapping[str, Any]]()
     for start in range(0, len(items), _SHARED_BY):
         share = dict(items[start : start + _SHARED_BY])

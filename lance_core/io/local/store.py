@@ -83,7 +83,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             os.close(fd)
 
     def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Generator[Together, None, None]:
-        """Several lists of ascending ranges, each into one piece of memory, read when it is asked for."""
+        """Several lists of ascending ranges, each into one piece of memory, read when it is requested."""
         fd = self._open(path)
         try:
             yield from read_scattered(fd, path, asked)
