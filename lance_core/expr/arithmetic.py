@@ -35,6 +35,9 @@ def calculate(op: str, left: Value, right: Value) -> Value:
         other = second.type if families[0] == "null" else first.type
         target = pa.int64() if pa.types.is_null(other) else other
         first, second = (cast(side, target) if pa.types.is_null(side.type) else side for side in (first, second))
+    if op == "-" and {family_of(first.type), family_of(second.type)} == {"date"}:
+        days = [cast(cast(side, pa.date32(), safe=False), pa.int32()) for side in (first, second)]
+        return pc.subtract(*(cast(side, pa.int64()) for side in days))
     first, second = _operands(op, first, second)
     return _KERNELS[op](first, second)
 

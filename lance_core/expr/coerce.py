@@ -70,6 +70,8 @@ def is_scalar(value: Value) -> bool:
 
 def repeat(value: Value, count: int) -> Value:
     """A constant as a column of `count` rows."""
+    if not count:
+        return pa.array([], value.type)
     return pc.cast(pa.nulls(count), value.type) if not value.is_valid else _repeat(value, count)
 
 

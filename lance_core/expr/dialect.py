@@ -16,6 +16,8 @@ from sqlglot import parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 
+from lance_core.expr.names import with_names
+
 _IS: Any = vars(tokens)["TokenType"].IS
 
 
@@ -64,7 +66,7 @@ class LanceFilters(Dialect):
 def parse_tree(sql: str) -> Any:
     """The one expression in `sql` as sqlglot's tree. Raises sqlglot's errors."""
     dialect = LanceFilters()
-    found = dialect.parser(error_level=ErrorLevel.IMMEDIATE).parse(dialect.tokenize(sql), sql)
+    found = dialect.parser(error_level=ErrorLevel.IMMEDIATE).parse(with_names(dialect.tokenize(sql)), sql)
     if len(found) != 1 or found[0] is None:
         raise ParseError("expected exactly one expression")
     return found[0]

@@ -31,10 +31,13 @@ from lance_core.expr.json_values import (
     to_int,
     to_text,
 )
+from lance_core.expr.list_functions import LIST_FUNCTIONS
 from lance_core.expr.lists import array_contains, array_has_all, array_has_any, element, length_of
 from lance_core.expr.number_functions import NUMBER_FUNCTIONS
 from lance_core.expr.patterns import for_each, match_groups, match_regex
+from lance_core.expr.regex_functions import REGEX_FUNCTIONS
 from lance_core.expr.text_functions import TEXT_FUNCTIONS
+from lance_core.expr.time_functions import TIME_FUNCTIONS
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -169,6 +172,7 @@ _PARTS: Mapping[str, Callable[[Value], Value]] = MappingProxyType(
     {
         "year": pc.year, "quarter": pc.quarter, "month": pc.month, "week": pc.iso_week, "day": pc.day, "hour": pc.hour,
         "minute": pc.minute, "second": pc.second, "doy": pc.day_of_year,
+        "isodow": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=1),
         "dow": lambda value: pc.day_of_week(value, count_from_zero=True, week_start=7),
     }
 )  # fmt: skip
@@ -180,10 +184,31 @@ def _utc(value: Value) -> Value:
     return cast(value, pa.timestamp(value.type.unit)) if pa.types.is_timestamp(value.type) and value.type.tz else value
 
 
+def _fine_part(name: str, value: Value) -> Value:
+    """Seconds of the minute in a finer unit, or all seconds since 1970 with their fraction."""
+    subject = _utc(value)
+    stamps = cast(subject, pa.timestamp("ns"), safe=False) if family_of(subject.type) != "time" else subject
+    if name == "epoch":
+        ticks = cast(stamps, pa.timestamp("us"), safe=False).cast(pa.int64())
+        return pc.divide(cast(ticks, pa.float64(), safe=False), pa.scalar(1e6))
+    nanoseconds = pc.add(pc.multiply(pc.second(stamps), 1_000_000_000), _fraction(stamps))
+    return pc.divide(nanoseconds, pa.scalar(_FINE[name], pa.int64()))
+
+
+def _fraction(stamps: Value) -> Value:
+    finer = pc.add(pc.multiply(pc.millisecond(stamps), 1_000_000), pc.multiply(pc.microsecond(stamps), 1_000))
+    return pc.add(finer, pc.nanosecond(stamps))
+
+
+_FINE: Mapping[str, int] = MappingProxyType({"millisecond": 10**6, "microsecond": 10**3, "nanosecond": 1, "epoch": 0})
+
+
 def _date_part(part: Value, value: Value) -> Value:
     name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
+    if name in _FINE:
+        return _fine_part(name, value)
     if name not in _PARTS:
-        raise FilterError(f"unknown part {name!r} of date_part", cure=f"Known parts: {', '.join(_PARTS)}.")
+        raise FilterError(f"unknown part {name!r} of date_part", cure=f"Known parts: {', '.join([*_PARTS, *_FINE])}.")
     return cast(_PARTS[name](_utc(value)), pa.int64())
 
 
@@ -196,13 +221,45 @@ def _date_trunc(part: Value, value: Value) -> Value:
     known = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
     if name not in known:
         raise FilterError(f"unknown part {name!r} of date_trunc", cure=f"Known parts: {', '.join(known)}.")
-    return pc.floor_temporal(_utc(value), unit=name)
+    stamps = _utc(value)
+    if family_of(stamps.type) == "date":
+        stamps = cast(cast(stamps, pa.date32(), safe=False), pa.timestamp("ns"))
+    return pc.floor_temporal(stamps, unit=name)
 
 
-def _to_timestamp(value: Value) -> Value:
+def _arrow_cast(value: Value, name: Value, *, safe: bool) -> Value:
     from lance_core.expr.casts import cast_to
 
-    return cast_to(value, "timestamp", (9,) if is_scalar(value) else (6,), safe=False)
+    if not is_scalar(name) or name.as_py() is None:
+        raise FilterError("arrow_cast takes the name of a type", cure="Write it as 'Int64'.")
+    return cast_to(value, str(name.as_py()).lower(), (), safe=safe)
+
+
+def _get_field(value: Value, name: Value) -> Value:
+    if not pa.types.is_struct(value.type) or not is_scalar(name):
+        raise FilterError(f"get_field takes a struct and a constant name, got {value.type}")
+    wanted = str(name.as_py())
+    if value.type.get_field_index(wanted) < 0:
+        raise FilterError(f"no field {wanted!r} in {value.type}")
+    return pc.struct_field(value, wanted)
+
+
+def _named_struct(*parts: Value) -> Value:
+    if len(parts) % 2 or not all(is_scalar(name) for name in parts[::2]):
+        raise FilterError("named_struct takes a constant name before each value")
+    return _structs([str(name.as_py()) for name in parts[::2]], parts[1::2])
+
+
+def _struct(*values: Value) -> Value:
+    return _structs([f"c{number}" for number in range(len(values))], values)
+
+
+def _structs(names: Sequence[str], values: Sequence[Value]) -> Value:
+    return pc.make_struct(*values, field_names=[*names])
+
+
+def _now() -> Value:
+    return pa.scalar(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))
 
 
 _MANY = 255
@@ -258,7 +315,6 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "second": (1, 1, _part("second")),
         "date_trunc": (2, 2, _date_trunc),
         "datetrunc": (2, 2, _date_trunc),
-        "to_timestamp": (1, 1, _to_timestamp),
         "json_extract": (2, 2, json_extract),
         "json_exists": (2, 2, json_exists),
         "json_get": (2, 2, json_get),
@@ -268,8 +324,21 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "json_get_bool": (2, 2, json_getter("json_get_bool", to_bool, pa.bool_())),
         "json_array_contains": (3, 3, json_array_contains),
         "json_array_length": (2, 2, json_array_length),
+        "arrow_cast": (2, 2, lambda value, name: _arrow_cast(value, name, safe=False)),
+        "arrow_try_cast": (2, 2, lambda value, name: _arrow_cast(value, name, safe=True)),
+        "get_field": (2, 2, _get_field),
+        "named_struct": (2, _MANY, _named_struct),
+        "struct": (1, _MANY, _struct),
+        "row": (1, _MANY, _struct),
+        "arrays_overlap": (2, 2, array_has_any),
+        "list_has_any": (2, 2, array_has_any),
+        "list_has_all": (2, 2, array_has_all),
         **TEXT_FUNCTIONS,
         **NUMBER_FUNCTIONS,
-        "now": (0, 0, lambda: pa.scalar(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))),
+        **LIST_FUNCTIONS,
+        **REGEX_FUNCTIONS,
+        **TIME_FUNCTIONS,
+        "current_timestamp": (0, 0, _now),
+        "now": (0, 0, _now),
     }
 )

@@ -218,6 +218,8 @@ def _column(translator: _Translator, node: Any) -> Expr:
     names = _names(node)
     if names is None:
         raise FilterError(f"{node.sql()!r} is not supported in a filter", cure=_SUPPORTED)
+    if len(names) == 1 and names[0].lower() == "current_date" and not node.this.args.get("quoted"):
+        return ast.Call("current_date", ())  # as the official library has it; a column of this name takes backticks
     return translator.column(names)
 
 

@@ -23,7 +23,8 @@ from lance_core.expr.evaluate import evaluate_value, type_of
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
-_INT32 = frozenset({"length", "char_length", "character_length", "octet_length", "date_part", "extract"})
+_INT32 = frozenset({"length", "char_length", "character_length", "octet_length", "date_part", "datepart"})
+_FINE_PARTS = (ast.Literal("epoch"), ast.Literal("nanosecond"))
 _UINT64 = frozenset({"array_length", "list_length", "cardinality"})
 _TEXTS = frozenset({"concat", "concat_ws"})
 
@@ -125,6 +126,8 @@ def _text_of(parts: list[Expr], schema: pa.Schema) -> pa.DataType | None:
 
 
 def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
+    if expr.name in ("date_part", "datepart") and expr.arguments[0] in _FINE_PARTS:
+        return None  # what is computed has the right type
     if expr.name in _INT32:
         return pa.int64() if stored_type(expr.arguments[-1], schema) == pa.large_string() else pa.int32()
     if expr.name in _UINT64:

@@ -1,0 +1,324 @@
+"""Functions that make lists of lists or take them apart: one row each in a table, as in `functions`.
+
+::
+
+    array_append([1, 2], 3) -> [1, 2, 3]     array_slice([1, 2, 3], 2, 3) -> [2, 3]     array_position([4, 5], 5) -> 2
+    array_sort([2, NULL, 1]) -> [NULL, 1, 2]     array_to_string([1, NULL, 2], '-') -> '1-2'
+
+They are computed row by row; a null list gives null, where nothing else is said. Positions count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from itertools import repeat as forever
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, family_of, is_scalar, plain, unify
+from lance_core.expr.lists import element
+from lance_core.expr.text_functions import MAX_TEXT
+
+Items = list[Any]
+Row = tuple[int, int, Callable[..., Value]]
+_SKIP = object()
+
+
+def rows_of(values: Sequence[Value]) -> Iterable[tuple[Any, ...]]:
+    """The values of each row; of one row, when all are constants."""
+    if all(is_scalar(value) for value in values):
+        return [tuple(value.as_py() for value in values)]
+    return zip(*(forever(value.as_py()) if is_scalar(value) else value.to_pylist() for value in values), strict=False)
+
+
+def made_of(found: Iterable[Any], kind: pa.DataType, values: Sequence[Value]) -> Value:
+    """The results as a column; as a constant, when all values are."""
+    made = pa.array([*found], kind)
+    return made[0] if all(is_scalar(value) for value in values) else made
+
+
+def _item_type(kind: pa.DataType, name: str) -> pa.DataType:
+    if pa.types.is_null(kind):
+        return pa.null()
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise FilterError(f"{name} works on lists, got {kind}")
+    return kind.value_type
+
+
+def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """The one type that items of all these types have."""
+    found = pa.null()
+    for kind in kinds:
+        if pa.types.is_null(found) or found == kind:
+            found = kind
+        elif not pa.types.is_null(kind):
+            found = unify(pa.nulls(0, found), pa.nulls(0, kind))[0].type
+    return found
+
+
+def _lists(name: str, fewest: int, most: int, function: Callable[..., Any], *, items: Sequence[int] = (0,)) -> Row:
+    """A function whose result is a list of what its arguments hold: `items` says which of them are or hold items."""
+
+    def call(*given: Value) -> Value:
+        values = [plain(value) for value in given]
+        kinds = [
+            _item_type(value.type, name) if number == items[0] or number in items[1:] else value.type
+            for number, value in enumerate(values)
+        ]
+        single = [kinds[number] for number in _SINGLE.get(name, ()) if number < len(kinds)]
+        kind = pa.list_(_common([*(kinds[number] for number in items if number < len(kinds)), *single]))
+        return made_of((function(*row) for row in rows_of(values)), kind, values)
+
+    return fewest, most, call
+
+
+def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: pa.DataType | None) -> Row:
+    """A function of a list; of the type of its items where no type is said."""
+
+    def call(*given: Value) -> Value:
+        values = [plain(value) for value in given]
+        found = _item_type(values[0].type, name) if kind is None else kind
+        _item_type(values[0].type, name)
+        results = (None if row[0] is None else function(*row) for row in rows_of(values))
+        return made_of(results, found, values)
+
+    return fewest, most, call
+
+
+def _unless_null(function: Callable[..., Items]) -> Callable[..., Items | None]:
+    return lambda items, *rest: None if items is None else function(items, *rest)
+
+
+def _distinct(items: Iterable[Any]) -> Items:
+    found: Items = []
+    seen: set[Any] = set()
+    for item in items:
+        key = repr(item)
+        if key not in seen:
+            seen.add(key)
+            found.append(item)
+    return found
+
+
+def _concat(*lists: Items | None) -> Items | None:
+    known = [items for items in lists if items is not None]
+    return [*chain.from_iterable(known)] if known else None
+
+
+def _set(choose: Callable[[Items, Items], Iterable[Any]]) -> Callable[..., Items | None]:
+    return lambda left, right: None if left is None or right is None else _distinct(choose(left, right))
+
+
+def _remove(items: Items, gone: Any, count: int = 1) -> Items:
+    left = max(count, 0)
+    kept: Items = []
+    for item in items:
+        if left and item == gone:
+            left -= 1
+        else:
+            kept.append(item)
+    return kept
+
+
+def _replace(items: Items, old: Any, new: Any, count: int = 1) -> Items:
+    left = max(count, 0)
+    made: Items = []
+    for item in items:
+        hit = bool(left) and item == old
+        left -= hit
+        made.append(new if hit else item)
+    return made
+
+
+def _resize(items: Items, size: int, fill: Any = None) -> Items:
+    if not 0 <= size <= MAX_TEXT:
+        raise FilterError(f"a list of {size:,} items, at most {MAX_TEXT:,} are made")
+    return [*items[:size], *[fill] * (size - len(items))]
+
+
+def _slice(items: Items, first: int | None, last: int | None, step: int = 1) -> Items | None:
+    if first is None or last is None or step is None:
+        return None
+    if step == 0:
+        raise FilterError("array_slice takes a step other than 0")
+    begin = first + len(items) if first < 0 else max(first - 1, 0)
+    end = last + len(items) if last < 0 else min(last, len(items)) - 1
+    begin = max(begin, 0)
+    return items[begin : end + 1 : step] if step > 0 else items[end : begin + 1 : step]
+
+
+def _sort(items: Items, order: str = "ASC", nulls: str = "NULLS FIRST") -> Items | None:
+    if order is None or nulls is None:
+        return None
+    if order.upper() not in ("ASC", "DESC") or nulls.upper() not in ("NULLS FIRST", "NULLS LAST"):
+        raise FilterError(f"array_sort by {order!r}, {nulls!r}", cure="Use 'ASC' or 'DESC', 'NULLS FIRST' or 'NULLS LAST'.")
+    known = sorted((item for item in items if item is not None), reverse=order.upper() == "DESC")
+    empty = [None] * (len(items) - len(known))
+    return [*empty, *known] if nulls.upper() == "NULLS FIRST" else [*known, *empty]
+
+
+def _position(items: Items, wanted: Any, first: int = 1) -> int | None:
+    return next((number for number, item in enumerate(items, 1) if number >= first and item == wanted), None)
+
+
+def _as_text(items: Items, by: str | None, null: str | None = None) -> str | None:
+    if by is None:
+        return None
+    texts = [null if item is None else _text(item) for item in items]
+    return by.join(text for text in texts if text is not None)
+
+
+def _text(item: Any) -> str:
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if isinstance(item, (int, float, str)):
+        return str(item)
+    raise FilterError(f"array_to_string of {type(item).__name__}", cure="CAST the items to strings.")
+
+
+def _extreme(choose: Callable[[Items], Any]) -> Callable[[Items], Any]:
+    def function(items: Items) -> Any:
+        known = [item for item in items if item is not None]
+        return choose(known) if known else None
+
+    return function
+
+
+def _make(*given: Value) -> Value:
+    values = [plain(value) for value in given]
+    kind = pa.list_(_common([value.type for value in values]))
+    return made_of(([*row] for row in rows_of(values)), kind, values) if values else pa.scalar([], pa.list_(pa.int64()))
+
+
+def _repeat_item(given: Value, count: Value) -> Value:
+    values = [plain(given), plain(count)]
+    rows = ([item] * _size(times) for item, times in rows_of(values))
+    return made_of(rows, pa.list_(values[0].type), values)
+
+
+def _size(times: int | None) -> int:
+    if times is not None and times > MAX_TEXT:
+        raise FilterError(f"a list of {times:,} items, at most {MAX_TEXT:,} are made")
+    return max(times or 0, 0)
+
+
+def _split(text: str | None, by: str | None, null: Any = _SKIP) -> Items | None:
+    if text is None:
+        return None
+    parts = [text] if by == "" else [*text] if by is None else text.split(by) if text else []
+    return [None if part == null else part for part in parts]
+
+
+def _string_to_array(*given: Value) -> Value:
+    values = [plain(value) for value in given]
+    return made_of((_split(*row) for row in rows_of(values)), pa.list_(pa.string()), values)
+
+
+def _flatten(given: Value) -> Value:
+    inner = _item_type(plain(given).type, "flatten")
+    kind = pa.list_(_item_type(inner, "flatten"))
+    rows = rows_of([plain(given)])
+    found = (None if row is None else [*chain.from_iterable(part or [] for part in row)] for (row,) in rows)
+    return made_of(found, kind, [given])
+
+
+def _ndims(given: Value) -> Value:
+    depth, kind = 1, _item_type(plain(given).type, "array_ndims")
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        depth, kind = depth + 1, kind.value_type
+    return made_of((None if row is None else depth for (row,) in rows_of([plain(given)])), pa.uint64(), [given])
+
+
+def _series(*, past_end: int) -> Callable[..., Value]:
+    """range and generate_series of whole numbers; `past_end` is 1 where the end belongs to the series."""
+
+    def numbers(*row: int | None) -> Items | None:
+        known = [number for number in row if number is not None]
+        if len(known) < len(row):
+            return None
+        first, last, step = (0, *known, 1) if len(known) == 1 else (*known, 1)[:3]
+        if step == 0 or abs(last - first) // abs(step) > MAX_TEXT:
+            raise FilterError(f"a series from {first} to {last} by {step}", cure="Take another step.")
+        return [*range(first, last + past_end * (1 if step > 0 else -1), step)]
+
+    def call(*given: Value) -> Value:
+        if not {family_of(value.type) for value in given} <= {"int", "null"}:
+            raise FilterError("a series takes whole numbers")
+        return made_of((numbers(*row) for row in rows_of(given)), pa.list_(pa.int64()), given)
+
+    return call
+
+
+_SINGLE: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        "array_append": (1,), "array_prepend": (0,), "array_remove": (1,), "array_remove_n": (1,), "array_remove_all": (1,),
+        "array_replace": (1, 2), "array_replace_n": (1, 2), "array_replace_all": (1, 2), "array_resize": (2,),
+    }
+)  # fmt: skip
+"""Arguments that are items themselves."""
+_ALL = 1 << 31
+_BOTH = (0, 1)
+_NAMED: Mapping[str, Row] = MappingProxyType(
+    {
+        "array_append": _lists("array_append", 2, 2, lambda items, item: [*(items or []), item]),
+        "array_prepend": _lists("array_prepend", 2, 2, lambda item, items: [item, *(items or [])], items=(1,)),
+        "array_concat": _lists("array_concat", 1, 255, _concat, items=range(255)),
+        "array_distinct": _lists("array_distinct", 1, 1, _unless_null(_distinct)),
+        "array_except": _lists("array_except", 2, 2, _set(lambda a, b: (x for x in a if x not in b)), items=_BOTH),
+        "array_intersect": _lists("array_intersect", 2, 2, _set(lambda a, b: (x for x in a if x in b)), items=_BOTH),
+        "array_union": _lists("array_union", 2, 2, _set(lambda a, b: [*a, *b]), items=_BOTH),
+        "array_pop_back": _lists("array_pop_back", 1, 1, _unless_null(lambda items: items[:-1])),
+        "array_pop_front": _lists("array_pop_front", 1, 1, _unless_null(lambda items: items[1:])),
+        "array_remove": _lists("array_remove", 2, 2, _unless_null(_remove)),
+        "array_remove_n": _lists("array_remove_n", 3, 3, _unless_null(_remove)),
+        "array_remove_all": _lists("array_remove_all", 2, 2, _unless_null(lambda items, gone: _remove(items, gone, _ALL))),
+        "array_replace": _lists("array_replace", 3, 3, _unless_null(_replace)),
+        "array_replace_n": _lists("array_replace_n", 4, 4, _unless_null(_replace)),
+        "array_replace_all": _lists(
+            "array_replace_all", 3, 3, _unless_null(lambda items, old, new: _replace(items, old, new, _ALL))
+        ),
+        "array_resize": _lists("array_resize", 2, 3, _unless_null(_resize)),
+        "array_reverse": _lists("array_reverse", 1, 1, _unless_null(lambda items: items[::-1])),
+        "array_slice": _lists("array_slice", 3, 4, lambda items, *rest: None if items is None else _slice(items, *rest)),
+        "array_sort": _lists("array_sort", 1, 3, lambda items, *rest: None if items is None else _sort(items, *rest)),
+        "array_extract": (2, 2, element),
+        "array_position": _of("array_position", 2, 3, _position, pa.uint64()),
+        "array_positions": _of(
+            "array_positions", 2, 2,
+            lambda items, wanted: [at for at, item in enumerate(items, 1) if item == wanted], pa.list_(pa.uint64()),
+        ),
+        "array_to_string": _of("array_to_string", 2, 3, _as_text, pa.string()),
+        "array_max": _of("array_max", 1, 1, _extreme(max), None),
+        "array_min": _of("array_min", 1, 1, _extreme(min), None),
+        "array_any_value": _of("array_any_value", 1, 1, _extreme(lambda known: known[0]), None),
+        "array_empty": _of("array_empty", 1, 1, lambda items: not items, pa.bool_()),
+        "array_dims": _of("array_dims", 1, 1, lambda items: [len(items)] if items else None, pa.list_(pa.uint64())),
+        "array_ndims": (1, 1, _ndims),
+        "range": (1, 3, _series(past_end=0)),
+        "generate_series": (1, 3, _series(past_end=1)),
+        "array_repeat": (2, 2, _repeat_item),
+        "flatten": (1, 1, _flatten),
+        "make_array": (0, 255, _make),
+        "string_to_array": (2, 3, _string_to_array),
+    }
+)  # fmt: skip
+_OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "empty": "array_empty", "array_cat": "array_concat", "array_push_back": "array_append", "list_cat": "array_concat",
+        "array_push_front": "array_prepend", "array_indexof": "array_position", "array_join": "array_to_string",
+        "list_push_back": "array_append", "list_push_front": "array_prepend", "list_indexof": "array_position",
+        "list_join": "array_to_string", "make_list": "make_array", "string_to_list": "string_to_array",
+    }
+)  # fmt: skip
+LIST_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
+    {
+        **_NAMED,
+        **{name.replace("array_", "list_", 1): row for name, row in _NAMED.items() if name.startswith("array_")},
+        **{name: _NAMED[known] for name, known in _OTHER_NAMES.items()},
+        "list_element": (2, 2, element),
+    }
+)

@@ -1,0 +1,158 @@
+"""Functions of regular expressions and of positions in texts: one row each in a table, as in `functions`.
+
+::
+
+    regexp_replace('abcab', '(b)', '[$1]', 'g') -> 'a[b]ca[b]'     regexp_count('abcab', 'a') -> 2
+    regexp_instr('abcab', 'b', 3) -> 5     overlay('abcab', 'ZZ', 2, 1) -> 'aZZcab'     find_in_set('b', 'a,b') -> 2
+
+Patterns are those that Python's `re` and RE2 have in common. Positions count from 1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from itertools import groupby
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from lance_core.errors import FilterError
+from lance_core.expr.coerce import Value, family_of, plain
+from lance_core.expr.list_functions import made_of, rows_of
+from lance_core.expr.patterns import MAX_PATTERN
+from lance_core.expr.text_functions import MAX_TEXT
+
+Row = tuple[int, int, Callable[..., Value]]
+_FLAGS = MappingProxyType({"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "U": 0, "g": 0})
+_GROUP = re.compile(r"\\(\d*)|\$(\d+)|\$\{(\w+)\}")
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
+    if len(pattern) > MAX_PATTERN:
+        raise FilterError(f"a pattern has {len(pattern):,} characters, at most {MAX_PATTERN:,} are read")
+    given = 0
+    for letter in flags:
+        if letter not in _FLAGS:
+            raise FilterError(f"unknown flags {flags!r} of a regular expression", cure="Use some of i, m, s, x, g.")
+        given |= _FLAGS[letter]
+    try:
+        return re.compile(pattern, given)
+    except (re.error, OverflowError) as error:
+        raise FilterError(f"{pattern!r} is no regular expression: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _template(replacement: str) -> str:
+    """The replacement with groups in Python's words; a backslash without a number is nothing."""
+    parts, end = [], 0
+    for match in _GROUP.finditer(replacement):
+        group = next(filter(None, match.groups()), None)
+        parts += [replacement[end : match.start()], "" if group is None else rf"\g<{group}>"]
+        end = match.end()
+    return "".join([*parts, replacement[end:]])
+
+
+def _replace(text: str | None, pattern: str | None, new: str | None, flags: str | None = "") -> str | None:
+    if text is None or pattern is None or new is None or flags is None:
+        return None
+    try:
+        found = _compiled(pattern, flags).sub(_template(new), text, count=0 if "g" in flags else 1)
+    except (re.error, IndexError) as error:
+        raise FilterError(f"regexp_replace by {new!r}: {error}", cure="Name groups as $1 or ${name}.") from error
+    if len(found) > MAX_TEXT:
+        raise FilterError(f"regexp_replace makes a text of more than {MAX_TEXT:,} characters")
+    return found
+
+
+def _begin(start: int) -> int:
+    if start < 1:
+        raise FilterError(f"a search begins at position 1 or after it, got {start}")
+    return start - 1
+
+
+def _count(text: str | None, pattern: str | None, start: int | None = 1, flags: str | None = "") -> int:
+    if text is None or not pattern or start is None:
+        return 0
+    return sum(1 for _ in _compiled(pattern, flags or "").finditer(text[_begin(start) :]))
+
+
+def _instr(
+    text: str | None, pattern: str | None, start: int | None = 1, number: int | None = 1, flags: str | None = "",
+    group: int | None = 0,
+) -> int | None:  # fmt: skip
+    if text is None or pattern is None:
+        return None
+    first = _begin(1 if start is None else start)
+    for at, match in enumerate(_compiled(pattern, flags or "").finditer(text[first:]), 1):
+        if at == (number or 1):
+            return 0 if match.start(group or 0) < 0 else match.start(group or 0) + first + 1
+    return 0
+
+
+def _overlay(text: str | None, new: str | None, start: int | None, count: int | None = -1) -> str | None:
+    if text is None or new is None or start is None or count is None:
+        return None
+    first = max(start - 1, 0)
+    return text[:first] + new + text[first + (len(new) if count < 0 else count) :]
+
+
+def _find_in_set(text: str | None, listed: str | None) -> int | None:
+    if text is None or listed is None:
+        return None
+    parts = listed.split(",") if listed else []
+    return parts.index(text) + 1 if text in parts else 0
+
+
+def _tokens(text: str) -> set[str]:
+    return {"".join(run) for is_word, run in groupby(text, str.isalnum) if is_word}
+
+
+def _contains_tokens(text: str | None, wanted: str | None) -> bool | None:
+    return None if text is None or wanted is None else _tokens(wanted) <= _tokens(text)
+
+
+def _decode(value: str | bytes | None, name: str | None) -> bytes | None:
+    if value is None or name is None:
+        return None
+    raw = value.encode() if isinstance(value, str) else value
+    try:
+        if name.lower() == "hex":
+            return bytes.fromhex(raw.decode())
+        if name.lower() == "base64":
+            return base64.b64decode(raw + b"=" * (-len(raw) % 4), validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise FilterError(f"{value!r} is no {name}: {error}") from error
+    raise FilterError(f"no encoding {name!r}", cure="Known: hex, base64.")
+
+
+def _row(
+    name: str, fewest: int, most: int, function: Callable[..., object], kind: pa.DataType | None, *families: str
+) -> Row:
+    def call(*given: Value) -> Value:
+        values = [plain(value) for value in given]
+        for value, family in zip(values, families, strict=False):
+            if family_of(value.type) not in (*family.split("|"), "null"):
+                raise FilterError(f"{name} takes {family} here, got {value.type}", cure="CAST it.")
+        wide = values[0].type == pa.large_string()
+        result = kind if kind is not None else pa.large_string() if wide else pa.string()
+        return made_of((function(*row) for row in rows_of(values)), result, values)
+
+    return fewest, most, call
+
+
+REGEX_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
+    {
+        "regexp_replace": _row("regexp_replace", 3, 4, _replace, None, "text", "text", "text", "text"),
+        "regexp_count": _row("regexp_count", 2, 4, _count, pa.int64(), "text", "text", "int", "text"),
+        "regexp_instr": _row("regexp_instr", 2, 6, _instr, pa.int64(), "text", "text", "int", "int", "text", "int"),
+        "overlay": _row("overlay", 3, 4, _overlay, None, "text", "text", "int", "int"),
+        "find_in_set": _row("find_in_set", 2, 2, _find_in_set, pa.int32(), "text", "text"),
+        "contains_tokens": _row("contains_tokens", 2, 2, _contains_tokens, pa.bool_(), "text", "text"),
+        "decode": _row("decode", 2, 2, _decode, pa.binary(), "text|bytes", "text"),
+    }
+)

@@ -1,0 +1,215 @@
+"""Functions of dates and timestamps: one row each in a table, as in `functions`.
+
+::
+
+    to_char(ts, '%d.%m.%Y') -> '31.01.2020'     to_timestamp_millis(1000) -> 1970-01-01 00:00:01     make_date(2020, 2, 29)
+    date_bin(INTERVAL '15' MINUTE, ts) -> the beginning of its quarter of an hour
+
+Timestamps without a zone are UTC. Formats are those of strftime, with `%.3f` for a fraction of three digits.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from lance_core.errors import FilterError
+from lance_core.expr.casts import cast_to
+from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
+from lance_core.expr.list_functions import made_of, rows_of
+from lance_core.expr.literals import parse_date, parse_instant
+
+pc: Any = compute  # the stubs know only some of what the kernels take
+Row = tuple[int, int, Callable[..., Value]]
+_STAMPS: Mapping[str, pa.DataType] = MappingProxyType(
+    {"s": pa.timestamp("s"), "ms": pa.timestamp("ms"), "us": pa.timestamp("us"), "ns": pa.timestamp("ns")}
+)
+_PER_SECOND = MappingProxyType({"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9})
+_SPECIFIER = re.compile(r"%(\.?[369]?f|[-_0]?[A-Za-z%+])")
+_KNOWN = frozenset("YmdHMSyjBbhAaeplIFTDRuwZzsn%UWGVCkfct")
+
+
+def _naive(value: Value, name: str) -> Value:
+    """A date or timestamp as a timestamp without a zone."""
+    subject = plain(value)
+    if family_of(subject.type) == "date":
+        return cast(cast(subject, pa.date32(), safe=False), pa.timestamp("s"))
+    if family_of(subject.type) != "timestamp":
+        raise FilterError(f"{name} takes a date or a timestamp, got {subject.type}", cure="CAST it.")
+    return cast(subject, pa.timestamp(subject.type.unit))
+
+
+def _stamp(unit: str, numbers: str) -> Callable[..., Value]:
+    """To a timestamp of a unit: from text, from numbers of `numbers` since 1970, from other dates and timestamps."""
+
+    def function(value: Value, *formats: Value) -> Value:
+        subject = plain(value)
+        target = _STAMPS[unit]
+        family = family_of(subject.type)
+        if family == "null":
+            return cast(subject, target)
+        if family == "text":
+            return made_of((_read(*row, unit=unit) for row in rows_of([subject, *map(plain, formats)])), target, [subject])
+        if family == "float":
+            per_second = _PER_SECOND[unit]
+            scaled = pc.multiply(cast(subject, pa.float64()), pa.scalar(float(per_second // _PER_SECOND[numbers])))
+            filled = pc.if_else(pc.fill_null(pc.is_nan(scaled), False), 0.0, scaled)
+            return cast(cast(pc.trunc(filled), pa.int64()), target)
+        if family == "int":
+            return cast(cast(cast(subject, pa.int64()), _STAMPS[numbers]), target)
+        return cast(_naive(subject, "to_timestamp"), target, safe=False)
+
+    return function
+
+
+def _read(text: str | None, *formats: str | None, unit: str) -> int | None:
+    """A timestamp in ticks: by the first of the formats that fits, as ISO where there is none."""
+    if text is None:
+        return None
+    per_second = _PER_SECOND[unit]
+    if not formats:
+        return parse_instant(text).nanoseconds * per_second // 10**9
+    for form in formats:
+        if form is not None and (found := _parsed(text, form)) is not None:
+            return (found - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) * per_second // 10**6
+    raise FilterError(f"{text!r} fits none of the formats {', '.join(map(repr, formats))}")
+
+
+def _parsed(text: str, form: str) -> dt.datetime | None:
+    try:
+        found = dt.datetime.strptime(text, form.replace("%.f", ".%f").replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S"))
+    except ValueError:
+        return None
+    return found if found.tzinfo is None else found.astimezone(dt.timezone.utc).replace(tzinfo=None)
+
+
+def _to_date(value: Value, *formats: Value) -> Value:
+    subject = plain(value)
+    if family_of(subject.type) == "text":
+        rows = rows_of([subject, *map(plain, formats)])
+        return made_of((_day(*row) for row in rows), pa.date32(), [subject])
+    if family_of(subject.type) == "int":
+        return cast(cast(subject, pa.int32()), pa.date32())
+    return cast_to(subject, "date", (), safe=False)
+
+
+def _day(text: str | None, *formats: str | None) -> dt.date | None:
+    if text is None:
+        return None
+    if not formats:
+        return parse_date(text)
+    for form in formats:
+        if form is not None and (found := _parsed(text, form)) is not None:
+            return found.date()
+    raise FilterError(f"{text!r} fits none of the formats {', '.join(map(repr, formats))}")
+
+
+def _to_unixtime(value: Value, *formats: Value) -> Value:
+    subject = plain(value)
+    if family_of(subject.type) in ("int", "float"):
+        return cast(subject, pa.int64(), safe=False)
+    stamps = _stamp("s", "s")(subject, *formats) if family_of(subject.type) == "text" else _naive(subject, "to_unixtime")
+    return cast(pc.floor_temporal(stamps, unit="second"), pa.timestamp("s"), safe=False).cast(pa.int64())
+
+
+def _to_char(value: Value, form: Value) -> Value:
+    subject = _naive(value, "to_char")
+    per_second = _PER_SECOND[subject.type.unit]
+    ticks = subject.cast(pa.int64())
+    rows = rows_of([ticks, plain(form)])
+    return made_of((_written(*row, per_second=per_second) for row in rows), pa.string(), [ticks])
+
+
+def _written(ticks: int | None, form: str | None, *, per_second: int) -> str | None:
+    if ticks is None or form is None:
+        return None
+    seconds, rest = divmod(ticks, per_second)
+    nanoseconds = rest * (10**9 // per_second)
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+    except OverflowError:
+        raise FilterError("to_char of a timestamp beyond the years 1 to 9999") from None
+
+    def spelled(match: re.Match[str]) -> str:
+        what = match[1]
+        if what.endswith("f"):
+            digits = int(what[-2]) if what[-2:-1].isdigit() else 9
+            text = f"{nanoseconds:09}"[:digits]
+            if what == ".f":
+                text = text.rstrip("0") or "0"
+            return f".{text}" if what.startswith(".") else text
+        if what[-1] not in _KNOWN:
+            raise FilterError(f"%{what} in the format {form!r}", cure="Use the specifiers of strftime.")
+        if what == "Y":
+            return f"{moment.year:04}"
+        return moment.strftime(f"%{what}")
+
+    return _SPECIFIER.sub(spelled, form)
+
+
+def _make_date(*values: Value) -> Value:
+    plains = [plain(value) for value in values]
+    for value in plains:
+        if family_of(value.type) not in ("int", "null"):
+            raise FilterError(f"make_date takes whole numbers, got {value.type}", cure="CAST it.")
+    return made_of((None if None in row else _date(*row) for row in rows_of(plains)), pa.date32(), plains)
+
+
+def _date(year: int, month: int, day: int) -> dt.date:
+    try:
+        return dt.date(year, month, day)
+    except (ValueError, OverflowError) as error:
+        raise FilterError(f"no date {year}-{month}-{day}: {error}") from None
+
+
+def _date_bin(interval: Value, value: Value, origin: Value | None = None) -> Value:
+    subject = _naive(value, "date_bin")
+    if not is_scalar(interval) or family_of(interval.type) != "duration" or not interval.is_valid:
+        raise FilterError("date_bin takes a constant interval", cure="Write it as INTERVAL '15' MINUTE.")
+    per_second = _PER_SECOND[subject.type.unit]
+    step = int(cast(interval, pa.duration("ns"), safe=False).cast(pa.int64()).as_py()) * per_second // 10**9
+    if step <= 0:
+        raise FilterError("date_bin takes an interval longer than nothing, in the column's unit")
+    begin = 0
+    if origin is not None:
+        given = plain(origin)
+        if not is_scalar(given):
+            raise FilterError("date_bin takes a constant origin")
+        stamp = instant_scalar(parse_instant(given.as_py()).nanoseconds) if family_of(given.type) == "text" else given
+        begin = int(cast(_naive(stamp, "date_bin"), subject.type, safe=False).cast(pa.int64()).as_py())
+    ticks = subject.cast(pa.int64())
+    rows = (None if tick is None else begin + (tick - begin) // step * step for (tick,) in rows_of([ticks]))
+    return made_of(rows, subject.type, [subject])
+
+
+def _today() -> Value:
+    return pa.scalar(dt.datetime.now(dt.timezone.utc).date(), pa.date32())
+
+
+_TODAY: Row = (0, 0, _today)
+_CHAR: Row = (2, 2, _to_char)
+TIME_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
+    {
+        "to_timestamp": (1, 255, _stamp("ns", "s")),
+        "to_timestamp_seconds": (1, 255, _stamp("s", "s")),
+        "to_timestamp_millis": (1, 255, _stamp("ms", "ms")),
+        "to_timestamp_micros": (1, 255, _stamp("us", "us")),
+        "to_timestamp_nanos": (1, 255, _stamp("ns", "ns")),
+        "from_unixtime": (1, 1, _stamp("s", "s")),
+        "to_unixtime": (1, 255, _to_unixtime),
+        "to_date": (1, 255, _to_date),
+        "to_char": _CHAR,
+        "date_format": _CHAR,
+        "to_local_time": (1, 1, lambda value: _naive(value, "to_local_time")),
+        "make_date": (3, 3, _make_date),
+        "date_bin": (2, 3, _date_bin),
+        "current_date": _TODAY,
+        "today": _TODAY,
+    }
+)
