@@ -46,12 +46,13 @@ def _item_type(kind: pa.DataType, name: str) -> pa.DataType:
         return pa.null()
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise FilterError(f"{name} works on lists, got {kind}")
-    return kind.value_type
+    found: pa.DataType = kind.value_type
+    return found
 
 
 def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
     """The one type that items of all these types have."""
-    found = pa.null()
+    found: pa.DataType = pa.null()
     for kind in kinds:
         if pa.types.is_null(found) or found == kind:
             found = kind

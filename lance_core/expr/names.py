@@ -22,7 +22,7 @@ _ALWAYS = _kinds(
     "AND OR ALIAS BETWEEN LIKE ILIKE RLIKE GLOB XOR DISTINCT ELSE THEN WHEN FROM SELECT WITH NOTNULL SIMILAR_TO"
 )
 """Nothing that begins an operand."""
-_UNLESS_FOLLOWED = _kinds("NOT CASE ANY IF")
+_UNLESS_FOLLOWED = _kinds("NOT CASE ANY")
 """What may begin an operand: a name only before what must have an operand in front of it."""
 _AFTER_OPERAND = frozenset(
     {_T.EQ, _T.NEQ, _T.GT, _T.GTE, _T.LT, _T.LTE, _T.IS, _T.IN, _T.BETWEEN, _T.LIKE, _T.ILIKE, _T.AND, _T.OR, _T.R_PAREN}
@@ -57,7 +57,8 @@ def _is_name(found: Sequence[Any], number: int) -> bool:
     if kind in _ALWAYS:
         in_case = number > 0 and found[number - 1].token_type is _T.CASE
         return following is not _T.L_PAREN and not (kind is _T.WHEN and in_case)
-    return kind in _UNLESS_FOLLOWED and (following is None or following in _AFTER_OPERAND)
+    is_if = kind is _T.VAR and found[number].text.upper() == "IF"
+    return (is_if or kind in _UNLESS_FOLLOWED) and (following is None or following in _AFTER_OPERAND)
 
 
 def _as_name(token: Any) -> Any:

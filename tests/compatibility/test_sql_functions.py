@@ -1,0 +1,147 @@
+"""Functions of filters and computed columns, text by text as the official library computes them: values and types."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import FilterError
+
+STAMPS = [
+    dt.datetime(2020, 1, 31, 13, 45, 6, 123456), None, dt.datetime(1969, 12, 31, 23, 59, 59),
+    dt.datetime(2024, 2, 29), dt.datetime(2000, 1, 1, 0, 0, 1),
+]  # fmt: skip
+ROWS = pa.table(
+    {
+        "s": ["abcab", "Été x", None, "", "a,b,,c"],
+        "i": pa.array([1, 2, None, 0, -7], pa.int32()),
+        "k": [0, 86400, 5, None, -1],
+        "f": [0.5, -1.5, None, 2.0, float("nan")],
+        "ts": pa.array(STAMPS, pa.timestamp("us")),
+        "d": pa.array([None if stamp is None else stamp.date() for stamp in STAMPS]),
+        "l": pa.array([[1, 2, 3, 2], [], None, [None, 5], [7]], pa.list_(pa.int32())),
+        "ls": [["a", "b"], ["b", None], None, [], ["x"]],
+        "st": pa.array([{"x": 1}, {"x": None}, None, {"x": 3}, {"x": 4}], pa.struct([("x", pa.int32())])),
+    }
+)
+EXPRESSIONS = r"""
+acosh(f); asinh(f); atanh(f); cot(f); pi() + f; find_in_set(s,'abcab,b'); find_in_set('b',s); overlay(s, 'ZZ', 2)
+overlay(s,'ZZ',2,1); decode(encode(s,'hex'),'hex'); decode(encode(s,'base64'),'base64'); regexp_count(s,'a')
+regexp_count(s,'a',2); regexp_count(s,'A',1,'i'); regexp_instr(s,'b'); regexp_instr(s,'b',3); regexp_instr(s,'b',1,2)
+regexp_replace(s,'a','X'); regexp_replace(s,'a','X','g'); regexp_replace(s,'(b)','[\1]','g'); regexp_replace(s,'A','x','gi')
+regexp_replace(s,'(b)','$1$1'); regexp_replace(s,'(b)','[\\1]','g'); contains_tokens(s,'abcab'); contains_tokens(s,'c a')
+date_bin(interval '15' minute, ts, timestamp '2001-01-01 00:00:00'); date_bin(interval '1' day, ts)
+date_format(ts,'%Y-%m-%d'); to_char(ts,'%d.%m.%y %H:%M:%S'); to_char(d,'%Y/%j'); to_char(ts,'%Y-%m-%dT%H:%M:%S%.3f')
+from_unixtime(k); to_date(k); to_timestamp(k); to_timestamp(i); to_timestamp(f); to_timestamp_seconds(k)
+to_timestamp_millis(k); to_timestamp_micros(k); to_timestamp_nanos(k); to_timestamp_millis(ts); to_unixtime(ts)
+to_unixtime(d); to_local_time(ts); date_part('week',ts); date_part('epoch',ts); date_part('millisecond',ts)
+date_part('microsecond',ts); date_part('nanosecond',ts); date_part('isodow',ts); date_part('dow',ts); date_part('doy',d)
+date_part('quarter',d); date_trunc('month',ts); date_trunc('week',d); date_trunc('millisecond',ts); date_trunc('hour',ts)
+d - d; ts - ts; current_date() > d; current_date > d; today() > d; now() > ts; array_append(l,9); array_prepend(0,l)
+array_concat(l,l); array_dims(l); array_distinct(l); empty(l); array_except(l,[2]); array_extract(l,2); array_position(l,2)
+array_indexof(l,2); array_positions(l,2); array_intersect(l,[2,3]); array_to_string(l,'-'); array_join(ls,'+')
+array_to_string(ls,'+','?'); array_max(l); array_min(l); array_ndims(l); array_pop_back(l); array_pop_front(l)
+array_remove(l,2); array_remove_n(l,2,1); array_remove_all(l,2); array_repeat(i,2); array_replace(l,2,8)
+array_replace_n(l,2,8,1); array_replace_all(l,2,8); array_resize(l,2); array_resize(l,5,0); array_reverse(l)
+array_slice(l,2,3); array_slice(l,-2,-1); array_slice(l,1,4,2); array_sort(l); array_sort(l,'DESC'); array_union(l,[9])
+arrays_overlap(l,[5]); array_any_value(l); list_append(l,9); list_sort(l); list_to_string(ls,'+'); make_array(i,2); range(i)
+generate_series(1,i); string_to_array(s,','); string_to_array(s,',','c'); named_struct('a',i,'b',s); struct(i,s)
+get_field(st,'x'); arrow_cast(i,'Int64'); arrow_cast(s,'LargeUtf8'); arrow_try_cast(s,'Int32')
+"""
+ALL = [text.strip() for line in EXPRESSIONS.strip().splitlines() for text in line.split(";")]
+
+
+def same(left: object, right: object) -> bool:
+    """Equal; floats to the last digits, which functions of two libraries do not share."""
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=1e-14) or (math.isnan(left) and math.isnan(right))
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rows as a table."""
+    root = tmp_path_factory.mktemp("functions")
+    lance.write_dataset(ROWS, root)
+    return root
+
+
+def test_functions_have_the_official_values_and_types(path: Path) -> None:
+    columns = {f"c{number}": text for number, text in enumerate(ALL)}
+    got, expected = (library.dataset(path).to_table(columns=columns) for library in (lance_core, lance))
+    wrong = []
+    for name, text in columns.items():
+        kinds = [str(found.schema.field(name).type).replace("_view", "") for found in (got, expected)]
+        values = [found.column(name).to_pylist() for found in (got, expected)]
+        if kinds[0] != kinds[1] or not same(*values):
+            wrong.append(f"{text}: {kinds[0]} {values[0]}, expected {kinds[1]} {values[1]}")
+    assert not wrong, "\n".join(wrong)
+
+
+CONDITIONS = [
+    "to_timestamp('2020-01-31T01:02:03') < ts", "to_timestamp('31.01.2020 01:02','%d.%m.%Y %H:%M') < ts",
+    "to_timestamp_seconds('2020-01-31 01:02:03') < ts", "to_date('2020-01-31') = d", "to_date('31/01/2020','%d/%m/%Y') = d",
+    "make_date(2020, 1, 31) = d", "to_unixtime('2020-01-31') < k",
+    "array_position(l, 2) = 2", "regexp_replace(s, 'b', '') = 'acab'", "array_length(string_to_array(s, ',')) = 4",
+    "empty(l)", "to_char(d, '%Y') = '2020'", "cardinality(array_union(l, [9])) > 2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_conditions_choose_the_official_rows(path: Path, text: str) -> None:
+    try:
+        expected = lance.dataset(path).to_table(filter=text, columns=["k"])
+    except (OSError, ValueError):
+        pytest.skip("the official library does not take it")
+    assert lance_core.dataset(path).to_table(filter=text, columns=["k"]).equals(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["array_append(i, 1) = l", "regexp_replace(s, '(', '') = ''", "regexp_count(s, 'a', 0) = 1",
+     "make_date(2020, 13, 1) = d",
+     "to_char(ts, '%Q') = ''", "array_sort(l, 'UP') = l", "range(1, 2, 0) = l", "to_date('x') = d", "decode(s, 'rot13') = s",
+     "array_resize(l, -1) = l", "named_struct('a') IS NULL", "get_field(st, 'q') = 1", "date_bin(ts, ts) = ts",
+     "range(1000000000) = l", "regexp_replace(s, 'a', 'b', 'q') = ''", "to_timestamp('x', '%Y') = ts"],
+)  # fmt: skip
+def test_arguments_without_meaning_are_refused(path: Path, text: str) -> None:
+    with pytest.raises(FilterError):
+        lance_core.dataset(path).count_rows(text)
+
+
+WORDS = "and or not case like ilike select from as between distinct else then when with any if rlike xor glob notnull"
+
+
+def test_words_of_expressions_name_columns(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({word: [1, 2, 3] for word in WORDS.split()}), tmp_path)
+    wrong = []
+    for word in WORDS.split():
+        for text in (f"{word} = 2", f"2 = {word}", f"`{word}` = 2", f"{word} > 1 AND {word} < 3", f"{word} IS NOT NULL"):
+            try:
+                expected = lance.dataset(tmp_path).count_rows(text)
+            except (OSError, ValueError):
+                continue
+            if lance_core.dataset(tmp_path).count_rows(text) != expected:
+                wrong.append(text)
+    assert not wrong
+
+
+def test_operators_are_still_operators(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"and": [1, 2, 3], "x": [3, None, 1]}), tmp_path)
+    for text in (
+        "NOT x = 1", "NOT (x = 1) AND and = 1", "x NOT IN (1, 2)", "x IS NOT DISTINCT FROM NULL", "x BETWEEN 1 AND 2",
+        "x IS NULL OR and = 3",
+        "and IN (1, 2) AND x = 3", "CAST(and AS STRING) LIKE '3'", "-and = -2", "(and) = 2", "NOT NOT x = 1",
+    ):  # fmt: skip
+        expected = lance.dataset(tmp_path).to_table(filter=text)
+        assert lance_core.dataset(tmp_path).to_table(filter=text).equals(expected), text
+    assert lance_core.dataset(tmp_path).count_rows("CASE WHEN x = 1 THEN and ELSE 2 END = 3") == 1
+    assert lance_core.dataset(tmp_path).count_rows("CASE x WHEN 1 THEN 5 END = 5") == 1
