@@ -57,7 +57,7 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
         if pa.types.is_null(found) or found == kind:
             found = kind
         elif not pa.types.is_null(kind):
-            found = unify(pa.nulls(0, found), pa.nulls(0, kind))[0].type
+            found = unify(pa.array([], found), pa.array([], kind))[0].type
     return found
 
 
