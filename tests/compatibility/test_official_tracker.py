@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
+import time
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,7 @@ def data_files(path: Path) -> set[str]:
 
 
 def test_files_of_versions_between_a_tag_and_now_are_removed(tmp_path: Path) -> None:
-    """8705: a tag on an old version left the files of newer, removed versions behind for ever."""
+    """8705, 8516: a tag on an old version left the files of newer, removed versions behind for ever."""
     for number in range(3):
         lance_core.write_dataset(pa.table({"a": [number]}), tmp_path, mode="overwrite" if number else "create")
         if number == 0:
@@ -112,7 +114,7 @@ def test_files_that_no_version_owns_are_removed_however_new(tmp_path: Path) -> N
 
 
 def test_cleanup_keeps_what_branches_tags_and_indices_read(tmp_path: Path) -> None:
-    """8321, 8516: whatever a version that stays refers to, stays: of branches, of tags, of indices, of deletions."""
+    """Whatever a version that stays refers to, stays: of branches, of tags, of indices, of deletions."""
     lance_core.write_dataset(pa.table({"a": range(100)}), tmp_path)
     dataset = lance_core.dataset(tmp_path)
     dataset.create_scalar_index("a", "BTREE")
@@ -135,9 +137,43 @@ def test_cleanup_keeps_what_branches_tags_and_indices_read(tmp_path: Path) -> No
     lance_core.dataset(tmp_path).checkout_version("t").validate(deep=True)
 
 
+@pytest.mark.parametrize("window", [0, 1])
+def test_indices_of_removed_versions_are_removed_with_them(tmp_path: Path, window: int) -> None:
+    """8321: with a short window, index files outlived the manifests that named them, for a week."""
+    dataset = lance_core.write_dataset(pa.table({"a": range(20)}), tmp_path)
+    dataset.create_scalar_index("a", "BTREE")
+    for step in range(1, 5):
+        lance_core.write_dataset(pa.table({"a": range(20 * step, 20 * step + 20)}), tmp_path, mode="append")
+        lance_core.dataset(tmp_path).optimize.optimize_indices()
+        if window:
+            time.sleep(0.05)
+        lance_core.dataset(tmp_path).cleanup_old_versions(older_than=dt.timedelta(milliseconds=20 * window))
+    lance_core.dataset(tmp_path).cleanup_old_versions(older_than=dt.timedelta(0))
+    named = {index["uuid"] for index in lance_core.dataset(tmp_path).list_indices()}
+    assert {folder.name for folder in (tmp_path / "_indices").iterdir() if [*folder.iterdir()]} <= named
+    assert lance.dataset(tmp_path).count_rows("a = 47") == lance_core.dataset(tmp_path).count_rows("a = 47") == 1
+
+
+def test_positions_survive_merges_of_an_unindexed_tail(tmp_path: Path) -> None:
+    """7653: merging rows into an index with positions crashed, and cleanup never came to run."""
+    texts = [f"one two{number % 9} three {'four ' * (number % 4)}end{number}" for number in range(600)]
+    dataset = lance_core.write_dataset(pa.table({"id": range(200), "s": texts[:200]}), tmp_path)
+    dataset.create_scalar_index("s", "INVERTED", with_position=True)
+    for first in (200, 300, 450):
+        last = {200: 300, 300: 450, 450: 600}[first]
+        lance_core.write_dataset(pa.table({"id": range(first, last), "s": texts[first:last]}), tmp_path, mode="append")
+        lance_core.dataset(tmp_path).optimize.optimize_indices()
+    expected = [number for number, text in enumerate(texts) if "two3 three four" in text]
+    for library in (lance_core, lance):
+        query = importlib.import_module(f"{library.__name__}.query").PhraseQuery("two3 three four", "s")
+        found = library.dataset(tmp_path).to_table(full_text_query=query, columns=["id"])
+        assert sorted(found.column("id").to_pylist()) == expected
+    lance_core.dataset(tmp_path).validate(deep=True)
+
+
 @pytest.mark.parametrize("kind", ["INVERTED", "NGRAM", "BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER"])
 def test_indices_are_optimised_while_their_values_grow(tmp_path: Path, kind: str) -> None:
-    """8310, 7653: merging an index whose vocabulary grows, with rows deleted, rewritten and emptied in between."""
+    """8310: merging an index whose vocabulary grows, with rows deleted, rewritten and emptied in between."""
     words = [f"word{number} shared{number % 7} ünï{number % 3}" for number in range(240)]
     dataset = lance_core.write_dataset(pa.table({"id": range(40), "s": words[:40]}), tmp_path)
     dataset.create_scalar_index("s", kind)
