@@ -139,6 +139,15 @@ class VectorDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class OldVectorIndex:
+    """A vector index of the first layout, by the message at the end of its file. Offsets are bytes of that file."""
+
+    details: VectorDetails
+    ivf: IvfModel
+    codebook: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
 class FragmentDigest:
     """A fragment as a compaction saw it."""
 

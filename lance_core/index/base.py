@@ -71,6 +71,14 @@ class IndexFolder:
 
     def open(self, name: str) -> OpenFile:
         """One of its files. Raises NotFoundError, FormatError."""
+        store, path, size = self.source(name)
+        opened = open_file(store, path, size=size)
+        if opened.num_rows > max(_FEW_ROWS, _ROWS_A_BYTE * opened.file_size):
+            raise CorruptFileError(f"{path} claims {opened.num_rows} rows in {opened.file_size} bytes, which no index has")
+        return opened
+
+    def source(self, name: str) -> tuple[Store, str, int | None]:
+        """(a store that checks what is read, where one of its files is there, its size where that is known)."""
         path, store = f"{self.path}/{name}", self.store
         found = self._sums()
         size = self.sizes.get(name) or None
@@ -81,10 +89,7 @@ class IndexFolder:
                     f"{path} has {size} bytes according to the manifest, {sums.size} according to its checksums"
                 )
             store, size = CheckedStore(store, sums, chunk=found.chunk), sums.size
-        opened = open_file(store, path, size=size)
-        if opened.num_rows > max(_FEW_ROWS, _ROWS_A_BYTE * opened.file_size):
-            raise CorruptFileError(f"{path} claims {opened.num_rows} rows in {opened.file_size} bytes, which no index has")
-        return opened
+        return store, path, size
 
     @property
     def is_sealed(self) -> bool:

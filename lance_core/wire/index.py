@@ -8,7 +8,9 @@ Details travel as an Any: a type url and bytes. Packages moved over time, so rea
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from lance_core.errors import CorruptFileError
@@ -22,6 +24,7 @@ from lance_core.format.index_details import (
     JsonDetails,
     Metric,
     MinHashDetails,
+    OldVectorIndex,
     PlainDetails,
     Quantizer,
     ReuseDetails,
@@ -62,17 +65,35 @@ def decode_details(details: IndexDetails) -> Details | None:
     return None if decode is None else decode(details.value)
 
 
-def decode_old_vector_index(data: bytes) -> VectorDetails | None:
+def decode_old_vector_index(data: bytes) -> OldVectorIndex | None:
     """What the first layout of a vector index says of itself (`lance.index.pb.Index`); None where it is another kind."""
     message = parse_message(index_pb2.Index, data, what="description of the vector index").vector_index
     stages = {stage.WhichOneof("stage"): stage for stage in message.stages}
-    if "ivf" not in stages or "diskann" in stages:
+    if "ivf" not in stages or "diskann" in stages or "transform" in stages:
         return None
     metric = _choose(_METRICS, int(message.metric_type), "distance metric")
+    ivf = stages["ivf"].ivf
+    centroids = _tensor_of(ivf, "centroids", rows=len(ivf.lengths))
+    model = IvfModel(centroids, tuple(ivf.offsets), tuple(ivf.lengths))
     if "pq" not in stages:
-        return VectorDetails(metric, Quantizer("flat"))
+        return OldVectorIndex(VectorDetails(metric, Quantizer("flat")), model, None)
     coded = stages["pq"].pq
-    return VectorDetails(metric, Quantizer("pq", coded.num_bits, coded.num_sub_vectors))
+    quantizer = Quantizer("pq", coded.num_bits, coded.num_sub_vectors)
+    book = _tensor_of(coded, "codebook", rows=1 << min(coded.num_bits, 8))
+    return OldVectorIndex(VectorDetails(metric, quantizer), model, book)
+
+
+def _tensor_of(message: Any, name: str, *, rows: int) -> Tensor:
+    """The tensor of that name, or the numbers that releases before tensors listed one by one."""
+    if message.HasField(f"{name}_tensor"):
+        return decode_tensor(getattr(message, f"{name}_tensor"))
+    return _floats(getattr(message, name), rows)
+
+
+def _floats(values: Any, rows: int) -> Tensor:
+    if rows == 0 or len(values) % rows:
+        raise CorruptFileError(f"{len(values)} numbers do not make {rows} rows")
+    return Tensor("float32", (rows, len(values) // rows), struct.pack(f"<{len(values)}f", *values))
 
 
 def encode_details(details: Details) -> IndexDetails:
@@ -289,11 +310,13 @@ def _encode_tensor(tensor: Tensor) -> Any:
 def decode_ivf(data: bytes) -> IvfModel:
     """The partitions of a vector index (a global buffer of its files). Raises CorruptFileError."""
     message = parse_message(index_pb2.IVF, data, what="IVF model")
-    if len(message.offsets) != len(message.lengths):
-        raise CorruptFileError(f"an IVF model has {len(message.offsets)} offsets and {len(message.lengths)} lengths")
+    # Releases 0.10 to 0.13 listed lengths alone: partitions follow each other.
+    offsets = tuple(message.offsets) or tuple(accumulate(message.lengths, initial=0))[:-1]
+    if len(offsets) != len(message.lengths):
+        raise CorruptFileError(f"an IVF model has {len(offsets)} offsets and {len(message.lengths)} lengths")
     return IvfModel(
         centroids=decode_tensor(message.centroids_tensor) if message.HasField("centroids_tensor") else None,
-        offsets=tuple(message.offsets),
+        offsets=offsets,
         lengths=tuple(message.lengths),
         loss=_optional(message, "loss"),
     )

@@ -2,8 +2,9 @@
 
 ::
 
-    0.4 to 0.24    IVF_PQ in one file       a protobuf message at the end of index.idx; its rows are scanned instead
-    0.30 to 6.1    index.idx, auxiliary.idx in today's layout; metadata `lance:index` says kind and metric
+    0.4 to 0.29    IVF_PQ in one file       a protobuf message at the end of index.idx (`index/vector/old_file.py`)
+    0.10 to 0.13   IVF_HNSW_SQ              files of version 0.1 (there, too)
+    0.17 to 6.1    index.idx, auxiliary.idx in today's layout; metadata `lance:index` says kind and metric
     since 7.0      the manifest says it     nothing to do
 
 `with_details` completes an entry; an entry that is complete stays as it is.
@@ -12,7 +13,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from dataclasses import replace
 from typing import Any
 
@@ -20,17 +20,15 @@ from lance_core.dataset.indexing.folder import folder_of
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
-from lance_core.fetch import ByteRange
 from lance_core.format.index import IndexDetails, IndexMetadata
 from lance_core.format.index_details import Hnsw, Quantizer, VectorDetails
 from lance_core.index.base import IndexFolder
+from lance_core.index.vector.old_file import GRAPHS_KEY, old_message
 from lance_core.index.vector.segment import INDEX, INDEX_KEY, IVF_KEY, STORAGE, STORAGE_KEY
 from lance_core.io.cache import shared_cache
 from lance_core.table.coverage import SYSTEM_INDICES
-from lance_core.wire.index import decode_old_vector_index, encode_details
+from lance_core.wire.index import encode_details
 
-_FOOTER = struct.Struct("<QHH4s")
-_SIZE = struct.Struct("<I")
 _METRICS = ("l2", "cosine", "dot", "hamming")
 _QUANTIZERS = ("flat", "pq", "sq", "rq")
 _NOTE_BYTES = 512
@@ -64,20 +62,23 @@ def with_details(snapshot: Snapshot, index: IndexMetadata) -> IndexMetadata:
 def _details_in(folder: IndexFolder) -> tuple[IndexDetails | None, bool]:
     """(the details, whether the layout is today's)."""
     try:
-        old = _old_message(folder)
+        old = old_message(folder)
         if old is not None:
-            return encode_details(old), False
+            return encode_details(old.told.details), old.told.codebook is not None
         opened = folder.open(INDEX)
         told = json.loads(opened.schema.metadata.get(INDEX_KEY, b"{}"))
         texts = json.loads(folder.open(STORAGE).schema.metadata.get(STORAGE_KEY, b"[]"))
         stored = json.loads(texts[0]) if texts else {}
         details = _of_metadata(told, stored)
+        if GRAPHS_KEY in opened.schema.metadata:
+            is_scalar = details is not None and details.quantizer is not None and details.quantizer.kind == "sq"
+            return (None if details is None else encode_details(details)), is_scalar
         is_todays = opened.schema.metadata.get(IVF_KEY, b"").isdigit()
         coded = None if details is None else details.quantizer
-        # Releases up to 0.29 kept the codebook of product quantization in the text of the metadata.
-        is_known = coded is not None and (coded.kind != "pq" or int(stored.get("codebook_position") or 0) > 0)
+        # Releases up to 0.24 called the bits of a product code by another name: nobody searches those.
+        is_known = coded is not None and (coded.kind != "pq" or "nbits" in stored)
         return (None if details is None else encode_details(details)), is_todays and is_known
-    except (LanceError, OSError, ValueError, struct.error):
+    except (LanceError, OSError, ValueError):
         return None, False
 
 
@@ -90,16 +91,3 @@ def _of_metadata(told: Any, stored: Any) -> VectorDetails | None:
     bits = int(stored.get("nbits") or stored.get("num_bits") or 0)
     quantizer = Quantizer(words[-1], bits, int(stored.get("num_sub_vectors") or 0))  # type: ignore[arg-type]
     return VectorDetails(metric, quantizer, hnsw)  # type: ignore[arg-type]
-
-
-def _old_message(folder: IndexFolder) -> VectorDetails | None:
-    """The message at the end of an index file of the first layout; None for a file of another layout."""
-    path = f"{folder.path}/{INDEX}"
-    size = folder.store.size(path)
-    tail = bytes(folder.store.get_ranges(path, [ByteRange(max(0, size - _FOOTER.size), size)])[0])
-    position, major, minor, _ = _FOOTER.unpack(tail)
-    if (major, minor) != (0, 1) or position + _SIZE.size > size:
-        return None
-    data = bytes(folder.store.get_ranges(path, [ByteRange(position, size - _FOOTER.size)])[0])
-    (length,) = _SIZE.unpack_from(data)
-    return decode_old_vector_index(data[_SIZE.size : _SIZE.size + length])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
@@ -249,5 +250,7 @@ def prewarm_vectors(snapshot: Snapshot, name: str, uuids: set[str] | None) -> No
         is_ours = index.details is not None and index.details.kind == VECTOR_DETAILS
         if wanted and is_ours and not _unusable(index, deferred=False):
             opened = open_vector_segment(snapshot, index, VERIFIED)
-            ensure_verified(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, VERIFIED)
+            with suppress(UnsupportedFeatureError):
+                # Codes that are searched and cannot be compared.
+                ensure_verified(snapshot, index, live & (index.fragment_bitmap or frozenset()), opened, VERIFIED)
             opened.prewarm()

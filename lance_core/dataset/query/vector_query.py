@@ -93,12 +93,14 @@ class NearestSearch:
                 failed |= segment.coverage
             else:
                 parts.append(found)
-        if query.refine_factor and parts:
-            parts = [refined(self.snapshot, merged(parts, wide), query, q, self._metric, k=query.k)]
         flat = self._flat
         if failed:
             flat = self._served(tuple(item for item in self.fragments if item.id in failed or item.id not in self._covered))
-        if flat.plan.tasks and (failed or not self.options.fast_search or not self._segments):
+        is_flat = bool(flat.plan.tasks) and (bool(failed) or not self.options.fast_search or not self._segments)
+        if parts and (query.refine_factor or is_flat):
+            # Estimates from codes are not compared with distances that were measured.
+            parts = [refined(self.snapshot, merged(parts, wide), query, q, self._metric, k=query.k)]
+        if is_flat:
             parts.append(nearest_in(self.snapshot, flat.plan, query, q, self._metric, k=query.k))
         return merged(parts, query.k) if parts else Scored(np.empty(0, np.uint64), np.empty(0, np.float32))
 

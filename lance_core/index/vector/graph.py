@@ -199,8 +199,13 @@ _MAX_LEVELS = 64
 """One node in m rises a level (m is 2 or more): the 64th has nodes of more rows than there are."""
 
 
-def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num_rows: int) -> Graph:
-    """The graph in rows `start` to `end` of an index file. Raises CorruptFileError when its numbers do not fit."""
+def read(
+    opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num_rows: int, has_lengths: bool = True
+) -> Graph:
+    """The graph in rows `start` to `end` of an index file. Raises CorruptFileError when its numbers do not fit.
+
+    `has_lengths`: edges say how long they are, which a search does not ask.
+    """
     where = opened.path
     level_offsets, entry = told.get("level_offsets"), told.get("entry_point")
     if not isinstance(level_offsets, list) or not isinstance(entry, int) or not 0 <= entry < max(1, num_rows):
@@ -208,12 +213,14 @@ def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num
     cuts = tuple(level_offsets)
     if not all(isinstance(cut, int) for cut in cuts) or list(cuts) != sorted(cuts) or len(cuts) < 2:
         raise CorruptFileError(f"{where}: level offsets {cuts[:20]} are not ascending")
-    if cuts[-1] + len(cuts) - 2 == end - start:
-        # Releases up to 9 did not count the entry point, which is on every level, above level 0.
-        cuts = tuple(cut + max(0, level - 1) for level, cut in enumerate(cuts))
+    uncounted = end - start - cuts[-1]
+    if 0 < uncounted <= len(cuts) - 2:
+        # Releases up to 9 did not count the entry point, which is on every level, above level 0 (0.12: those there are).
+        cuts = tuple(cut + min(uncounted, max(0, level - 1)) for level, cut in enumerate(cuts))
     if cuts[0] != 0 or cuts[1] != num_rows or cuts[-1] != end - start:
         raise CorruptFileError(f"{where}: level offsets {cuts[:20]} do not match {num_rows} rows and {end - start} nodes")
-    missing = set(SCHEMA.names) - {item.name for item in opened.schema.top_level} if end > start else None
+    names = SCHEMA.names if has_lengths else SCHEMA.names[:2]
+    missing = set(names) - {item.name for item in opened.schema.top_level} if end > start else None
     if missing:
         raise CorruptFileError(f"{where}: the graph has no columns {', '.join(sorted(missing))}")
     levels = sum(high > low for low, high in pairwise(cuts))
@@ -222,20 +229,24 @@ def read(opened: OpenFile, start: int, end: int, told: Mapping[str, Any], *, num
         raise CorruptFileError(f"{where}: {levels} levels have nodes, a graph has at most {_MAX_LEVELS}")
     batches = [*opened.read(ranges=[(start, end)], batch_size=max(1, end - start))] if end > start else []
     table = pa.Table.from_batches(batches).combine_chunks() if batches else SCHEMA.empty_table().combine_chunks()
-    ids, neighbours, apart = (_chunk(table.column(name)) for name in SCHEMA.names)
+    ids, neighbours = (_chunk(table.column(name)) for name in SCHEMA.names[:2])
     offsets = neighbours.offsets.to_numpy().astype(np.int64)
     flat = neighbours.values.to_numpy()[offsets[0] : offsets[-1]] if len(offsets) else np.empty(0, np.uint32)
     found = Graph(
         ids=np.ascontiguousarray(ids.to_numpy()),
         offsets=offsets - (offsets[0] if len(offsets) else 0),
         neighbours=np.ascontiguousarray(flat),
-        apart=np.ascontiguousarray(apart.flatten().to_numpy()),
+        apart=_lengths(table.column(SCHEMA.names[2])) if has_lengths else np.empty(0, np.float32),
         level_offsets=cuts,
         entry=entry,
         parameters={},
     )
     _check(found, num_rows, where)
     return found
+
+
+def _lengths(column: Any) -> Floats:
+    return np.ascontiguousarray(_chunk(column).flatten().to_numpy())
 
 
 def _chunk(column: Any) -> Any:

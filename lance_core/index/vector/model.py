@@ -160,7 +160,9 @@ def open_quantizer(
     """The quantizer that a storage file's metadata refers to. Raises CorruptFileError."""
     facts = dict(told)
     if "nbits" in facts:
-        return product.from_storage(facts, buffer or b"", metric, where=where)
+        # Releases up to 0.29 kept the codebook in this text, as a list of bytes.
+        inline = None if facts.get("codebook_position") else facts.get("codebook_tensor")
+        return product.from_storage(facts, _bytes(inline, where) if inline else buffer or b"", metric, where=where)
     if "bounds" in facts:
         return scalar.from_storage(facts, where=where)
     if "rotation_type" in facts or "rotate_mat_position" in facts:
@@ -169,6 +171,12 @@ def open_quantizer(
     if not isinstance(dimension, int) or dimension < 1:
         raise CorruptFileError(f"{where}: the storage metadata {facts} describes no known quantizer")
     return flat.Flat(dimension, element)
+
+
+def _bytes(listed: object, where: str) -> bytes:
+    if not isinstance(listed, list) or not all(isinstance(item, int) and 0 <= item < 256 for item in listed):
+        raise CorruptFileError(f"{where}: a codebook that is no list of bytes")
+    return bytes(listed)
 
 
 def model_from_bytes(data: bytes) -> VectorModel:

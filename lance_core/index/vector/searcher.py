@@ -9,9 +9,8 @@ Partitions are read when they are first probed and kept in the cache the process
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,25 +18,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Floats, Ids
-from lance_core.errors import CorruptFileError, InputError
-from lance_core.file.open_file import OpenFile
-from lance_core.format.index_details import IvfModel, Metric
-from lance_core.format.schema import Schema
-from lance_core.index.base import IndexFolder, metadata_of, number_of
-from lance_core.index.vector import graph
+from lance_core.errors import InputError, LanceError, UnsupportedFeatureError
+from lance_core.format.index_details import Metric
+from lance_core.index.base import IndexFolder
 from lance_core.index.vector.clustering import unit
-from lance_core.index.vector.distances import distances, parse_metric, smallest
-from lance_core.index.vector.model import open_quantizer
-from lance_core.index.vector.parameters import KINDS
+from lance_core.index.vector.distances import distances, smallest
+from lance_core.index.vector.files import Partition, PartitionFiles, TodaysFiles
+from lance_core.index.vector.old_file import open_old_files
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers.flat import Flat
-from lance_core.index.vector.quantizers.product import tensor_floats
 from lance_core.index.vector.quantizers.scalar import Scalar
-from lance_core.index.vector.segment import HNSW_KEY, INDEX, INDEX_KEY, IVF_KEY, ROW_ID, STORAGE, STORAGE_KEY, Codes
+from lance_core.index.vector.segment import ROW_ID, Codes
 from lance_core.index.vector.verify.graph_check import MEASURED, Ends, require_sound
 from lance_core.index.vector.verify.rows import require_agreement
 from lance_core.io.cache import shared_cache
-from lance_core.wire.index import decode_ivf
 
 DEFAULT_PROBES = 20
 STRETCH_BYTES = 32 << 20
@@ -53,21 +47,6 @@ _AS_DISTANCE: Mapping[Metric, Callable[[Floats], Floats]] = {
 _NOTHING: tuple[Ids, Floats] = (np.empty(0, np.uint64), np.empty(0, np.float32))
 
 
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """Rows of one partition: ids, and columns as they are in the file."""
-
-    ids: Ids
-    columns: Mapping[str, npt.NDArray[Any]]
-    graph: graph.Graph | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes held."""
-        graph_size = 0 if self.graph is None else self.graph.size
-        return self.ids.nbytes + sum(values.nbytes for values in self.columns.values()) + graph_size + 512
-
-
 class OpenVectorIndex:
     """One segment, opened. Safe to share between threads."""
 
@@ -75,26 +54,11 @@ class OpenVectorIndex:
 
     def __init__(self, folder: IndexFolder) -> None:
         self._folder = folder
-        self._index = folder.open(INDEX)
-        self._storage = folder.open(STORAGE)
-        told = _object(metadata_of(self._index, INDEX_KEY), self._index.path)
-        self.kind = str(told.get("type"))
-        if self.kind not in KINDS:
-            raise CorruptFileError(
-                f"{self._index.path} declares the index type {self.kind!r}; expected one of {', '.join(KINDS)}"
-            )
-        self.metric: Metric = _metric(told.get("distance_type"), self._index.path)
-        self._nodes = _ivf(self._index)
-        self._rows = _ivf(self._storage)
-        if self._nodes.centroids is None:
-            raise CorruptFileError(f"{self._index.path} has no centroids")
-        self.centroids = tensor_floats(self._nodes.centroids, self._index.path)
-        self.loss = self._nodes.loss
-        self.lengths = _lengths(self._rows, len(self.centroids), self._storage)
-        self.element = np.dtype(self._nodes.centroids.data_type)
-        self._schema = _schema(self._storage)
-        self.quantizer: Quantizer = self._open_quantizer()
-        self._hnsw = self._graph_metadata() if KINDS[self.kind][1] else None
+        self._files = _open(folder)
+        self.kind, self.metric = self._files.kind, self._files.metric
+        self.centroids, self.lengths = self._files.centroids, self._files.lengths
+        self.loss, self.element = self._files.loss, self._files.element
+        self.quantizer: Quantizer = self._files.quantizer
         self._distances_to = np.einsum("ij,ij->i", self.centroids, self.centroids)
         self._full = np.flatnonzero(self.lengths)
         self._graphs_are_sound = False
@@ -195,59 +159,41 @@ class OpenVectorIndex:
                 found[number] = part
         missing = sorted(set(numbers) - found.keys())
         if missing:
-            for number, part in zip(missing, self._read(missing), strict=True):
+            for number, part in zip(missing, self._files.read(missing), strict=True):
                 held = replace(part, columns=self.quantizer.hold(part.columns))
                 cache.put((*key, number), held, held.size)
                 found[number] = held
         return [found[number] for number in numbers]
 
-    def _read(self, numbers: Sequence[int]) -> list[Partition]:
-        spans = [(self._rows.offsets[number], self._rows.offsets[number] + int(self.lengths[number])) for number in numbers]
-        columns = _read_columns(self._storage, self._schema, spans)
-        graphs = [None] * len(numbers) if self._hnsw is None else self._read_graphs(numbers)
-        cuts = np.cumsum(self.lengths[np.asarray(numbers)])[:-1]
-        pieces = {name: np.split(values, cuts) for name, values in columns.items()}
-        ids = pieces.pop(ROW_ID)
-        return [
-            Partition(ids[at], {name: values[at] for name, values in pieces.items()}, graphs[at])
-            for at in range(len(numbers))
-        ]
-
-    def _read_graphs(self, numbers: Sequence[int]) -> list[graph.Graph | None]:
-        assert self._hnsw is not None
-        out: list[graph.Graph | None] = []
-        for number in numbers:
-            start, length = self._nodes.offsets[number], self._nodes.lengths[number]
-            out.append(
-                graph.read(self._index, start, start + length, self._hnsw[number], num_rows=int(self.lengths[number]))
-            )
-        return out
-
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Every given vector occurs once, with its codes. Raises CorruptFileError.
 
-        The first time graphs are checked, too, before there is any batch in memory that is not there already.
+        The first time graphs are checked, too, before there is any batch in memory that is not there already. Raises
+        UnsupportedFeatureError for codes of old releases that can only be searched.
         """
-        if self._hnsw is not None and not self._graphs_are_sound:
+        if not self._files.are_codes_known:
+            raise UnsupportedFeatureError(
+                f"index {self._folder.path}: codes of an old Lance release cannot be compared", cure="Rebuild the index."
+            )
+        if self._files.has_graphs and not self._graphs_are_sound:
             self._check_graphs()
             self._graphs_are_sound = True
         require_agreement(self.metric, self.quantizer, self.centroids, self.codes(), batches)
 
     def _check_graphs(self) -> None:
         for number in self._full.tolist():
-            (part,) = self._read([number])
+            (part,) = self._files.read([number])
             assert part.graph is not None
             columns = {name: self.quantizer.restore(name, values) for name, values in part.columns.items()}
             ends = Ends(self.quantizer, self.metric, columns, self.centroids.shape[1])
-            require_sound(part.graph, ends, measured=MEASURED * len(part.ids) / self.num_rows)
+            share = MEASURED * len(part.ids) / self.num_rows if self._files.has_lengths_of_edges else 0
+            require_sound(part.graph, ends, measured=share)
 
     def codes(self) -> Iterator[Codes]:
         """All rows, a stretch at a time, their codes row by row: to be merged, moved or compared."""
         for stretch in self._stretches():
             numbers, starts, ends = (np.array(item) for item in zip(*stretch, strict=True))
-            offsets = np.array(self._rows.offsets)[numbers]
-            spans = [*zip((offsets + starts).tolist(), (offsets + ends).tolist(), strict=True)]
-            columns = _read_columns(self._storage, self._schema, spans)
+            columns = self._files.columns(stretch)
             ids = columns.pop(ROW_ID)
             cuts = np.cumsum(ends - starts)[:-1]
             for name, values in columns.items():
@@ -280,22 +226,16 @@ class OpenVectorIndex:
         """Whether a partition's codes are row by row."""
         return isinstance(self.quantizer, (Flat, Scalar))
 
-    def _open_quantizer(self) -> Quantizer:
-        where = self._storage.path
-        listed = _list(metadata_of(self._storage, STORAGE_KEY), where)
-        if len(listed) != 1 or not isinstance(listed[0], str):
-            raise CorruptFileError(f"{where}: storage metadata lists {len(listed)} entries, expected one string")
-        told = _object(listed[0].encode(), where)
-        buffer = self._storage.global_buffer(2) if self._storage.num_global_buffers > 2 else None
-        return open_quantizer(told, buffer, self.metric, self.element, where=where)
 
-    def _graph_metadata(self) -> list[dict[str, Any]]:
-        where = self._index.path
-        listed = _list(metadata_of(self._index, HNSW_KEY), where)
-        if len(listed) != len(self.centroids) or not all(isinstance(item, str) for item in listed):
-            raise CorruptFileError(f"{where} lists {len(listed)} graphs for {len(self.centroids)} partitions")
-        _lengths(self._nodes, len(self.centroids), self._index)
-        return [_object(item.encode(), where) if item else {} for item in listed]
+def _open(folder: IndexFolder) -> PartitionFiles:
+    """The files, in the layout that they have: nothing more is read of those of today's."""
+    try:
+        return TodaysFiles(folder)
+    except LanceError:
+        found = open_old_files(folder)
+        if found is None:
+            raise
+        return found
 
 
 def _bytes_of(kind: Any) -> int:
@@ -321,72 +261,3 @@ def _masks(parts: Sequence[Partition], allow: Allow | None) -> Sequence[npt.NDAr
     if kept.all():
         return [None] * len(parts)
     return np.split(kept, np.cumsum([len(part.ids) for part in parts])[:-1])
-
-
-def _ivf(opened: OpenFile) -> IvfModel:
-    number = number_of(opened, IVF_KEY, 1)
-    if number >= opened.num_global_buffers:
-        raise CorruptFileError(f"{opened.path} has no global buffer {number}, which should hold its partitions")
-    return decode_ivf(opened.global_buffer(number))
-
-
-def _lengths(ivf: IvfModel, num: int, opened: OpenFile) -> npt.NDArray[np.int64]:
-    lengths, offsets = np.array(ivf.lengths, np.int64), np.array(ivf.offsets, np.int64)
-    total = opened.num_rows
-    if len(lengths) != num or (lengths < 0).any() or (offsets < 0).any() or (offsets + lengths > total).any():
-        raise CorruptFileError(f"{opened.path}: {len(lengths)} partitions of {num} do not match its {total} rows")
-    return lengths
-
-
-def _schema(opened: OpenFile) -> Schema:
-    schema = opened.schema
-    names = [item.name for item in schema.top_level]
-    if ROW_ID not in names:
-        raise CorruptFileError(f"{opened.path} has no column {ROW_ID}: {', '.join(names)}")
-    return schema
-
-
-def _read_columns(opened: OpenFile, schema: Schema, spans: Sequence[tuple[int, int]]) -> dict[str, npt.NDArray[Any]]:
-    """The columns over some ranges of rows, in the order of the ranges (sorted): lists as [n, width]."""
-    total = sum(end - start for start, end in spans)
-    ranges = [span for span in spans if span[1] > span[0]]
-    batches = [*opened.read(schema, ranges=ranges, batch_size=max(1, total))]
-    columns: dict[str, npt.NDArray[Any]] = {}
-    for at, item in enumerate(batches[0].schema if batches else ()):
-        arrays = [_numpy(batch.column(at)) for batch in batches]
-        columns[item.name] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-    return columns
-
-
-def _numpy(column: Any) -> npt.NDArray[Any]:
-    if not hasattr(column.type, "list_size"):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(len(column), column.type.list_size)
-
-
-def _metric(name: object, where: str) -> Metric:
-    try:
-        return parse_metric(name)
-    except InputError as error:
-        raise CorruptFileError(f"{where}: {error}") from error
-
-
-def _object(data: bytes, where: str) -> dict[str, Any]:
-    found = _json(data, where)
-    if not isinstance(found, dict):
-        raise CorruptFileError(f"{where}: metadata is not a JSON object")
-    return found
-
-
-def _list(data: bytes, where: str) -> list[Any]:
-    found = _json(data, where)
-    if not isinstance(found, list):
-        raise CorruptFileError(f"{where}: metadata is not a JSON list")
-    return found
-
-
-def _json(data: bytes, where: str) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError as error:
-        raise CorruptFileError(f"{where}: metadata is not JSON: {error}") from error

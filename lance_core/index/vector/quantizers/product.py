@@ -142,9 +142,13 @@ def train(
 
 def from_storage(told: dict[str, Any], buffer: bytes, metric: Metric, *, where: str) -> Product:
     """The quantizer of a storage file. Raises CorruptFileError when its numbers do not fit its codebook."""
+    return of_codebook(told, decode_tensor_bytes(buffer), metric, where=where)
+
+
+def of_codebook(told: Mapping[str, Any], tensor: Tensor, metric: Metric, *, where: str) -> Product:
+    """The quantizer of a codebook and the numbers told of it. Raises CorruptFileError when they do not fit."""
     numbers = [told.get(name) for name in ("nbits", "num_sub_vectors", "dimension")]
     bits, parts, dimension = (value if isinstance(value, int) else 0 for value in numbers)
-    tensor = decode_tensor_bytes(buffer)
     if bits not in (4, 8) or parts < 1 or dimension % parts or tensor.shape != (1 << bits, dimension):
         raise CorruptFileError(
             f"{where}: the codebook has shape {tensor.shape}, "

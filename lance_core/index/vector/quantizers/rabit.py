@@ -11,7 +11,7 @@ The rotation is the same for the whole index, kept as the bits of its sign flips
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,13 +37,18 @@ HELD = "codes"
 
 @dataclass(frozen=True, eq=False)
 class Rabit:
-    """Codes of `num_bits` bits a number. `signs` are the flips of the rotation; or `matrix` [dim, dim] rotates."""
+    """Codes of `num_bits` bits a number. `signs` are the flips of the rotation; or `matrix` [dim, dim] rotates.
+
+    `is_residual`: the factors are for a query less the centroid, as releases up to 7.1 wrote them (one bit a number); such
+    codes are searched, and never written.
+    """
 
     dimension: int
     num_bits: int
     metric: Metric
     signs: npt.NDArray[np.uint8]
     matrix: Floats | None = None
+    is_residual: bool = False
 
     @property
     def level_bits(self) -> int:
@@ -52,7 +57,13 @@ class Rabit:
 
     @cached_property
     def _factor_names(self) -> tuple[str, ...]:
+        if self.is_residual:
+            return SIGN_FACTORS[:2]
         return (*SIGN_FACTORS, *(LEVEL_FACTORS if self.level_bits else ()))
+
+    def todays(self) -> Rabit:
+        """The same rotation, for codes as they are written today."""
+        return replace(self, is_residual=False)
 
     def rotate(self, rows: Floats) -> Floats:
         """Rows [n, dim] rotated."""
@@ -68,7 +79,7 @@ class Rabit:
     def fields(self) -> list[pa.Field[Any]]:
         """Signs, factors, levels."""
         found = [list_field(SIGNS, pa.uint8(), self.dimension // 8)]
-        found += [pa.field(name, pa.float32()) for name in SIGN_FACTORS]
+        found += [pa.field(name, pa.float32()) for name in self._factor_names[: len(SIGN_FACTORS)]]
         if self.level_bits:
             found.append(list_field(LEVELS, pa.uint8(), level_bytes(self.dimension, self.level_bits)))
             found += [pa.field(name, pa.float32()) for name in LEVEL_FACTORS]
@@ -84,7 +95,7 @@ class Rabit:
             "code_dim": self.dimension,
             "num_bits": self.num_bits,
             "packed": True,
-            "query_estimator": "raw_query",
+            "query_estimator": None if self.is_residual else "raw_query",
         }
         if self.matrix is None:
             return told, ()
@@ -167,6 +178,8 @@ class Rabit:
         """Estimated distances. Cosine: half the squared distance between vectors of length one."""
         codes = columns[HELD]
         out = np.empty(len(codes), np.float32)
+        if self.is_residual:
+            return self._score_residual(metric, query, centroid, columns, out)
         signed_dots(self.rotate(query[None, :])[0], codes.reshape(-1), self.dimension, out)
         out *= np.float32(0.5)
         out *= columns["scale"]
@@ -176,6 +189,16 @@ class Rabit:
             return out
         away = query - centroid
         out += np.float32(away @ away)
+        if metric == "cosine":
+            out *= np.float32(0.5)
+        return out
+
+    def _score_residual(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns, out: Floats) -> Floats:
+        away = query - centroid
+        signed_dots(self.rotate(away[None, :])[0], columns[HELD].reshape(-1), self.dimension, out)
+        out *= columns["scale"] / np.float32(np.sqrt(self.dimension))
+        out += columns["add"]
+        out += np.float32(-(query @ centroid) if metric == "dot" else away @ away)
         if metric == "cosine":
             out *= np.float32(0.5)
         return out
@@ -197,23 +220,33 @@ def train(dimension: int, num_bits: int, metric: Metric, rng: np.random.Generato
 
 
 def from_storage(told: dict[str, Any], buffer: bytes | None, metric: Metric, *, where: str) -> Rabit:
-    """The quantizer of a storage file. Raises CorruptFileError, UnsupportedFeatureError for an older estimator."""
-    if told.get("query_estimator") != "raw_query" or told.get("packed") is not True:
+    """The quantizer of a storage file. Raises CorruptFileError, UnsupportedFeatureError for codes that are not packed."""
+    is_residual = told.get("query_estimator") is None
+    if told.get("packed") is not True or told.get("query_estimator") not in (None, "raw_query"):
         raise UnsupportedFeatureError(
-            f"{where}: RaBitQ codes of an older Lance release are not supported", cure="Rebuild the index."
+            f"{where}: RaBitQ codes of an unknown kind are not supported", cure="Rebuild the index."
         )
+    matrix = None
+    if told.get("rotation_type") == "matrix" or told.get("rotate_mat_position"):
+        matrix = tensor_floats(decode_tensor_bytes(buffer or b""), where)
     dimension, bits = told.get("code_dim"), told.get("num_bits")
+    if dimension is None and matrix is not None:
+        # Releases up to 3.0 did not write it down.
+        dimension = len(matrix)
     if not isinstance(dimension, int) or not isinstance(bits, int) or dimension < 8 or dimension % 8 or not 1 <= bits <= 9:
         raise CorruptFileError(f"{where}: RaBitQ codes of dimension {dimension} with {bits} bits are not supported")
-    if told.get("rotation_type") == "matrix":
-        matrix = tensor_floats(decode_tensor_bytes(buffer or b""), where)
+    if is_residual and bits != 1:
+        raise UnsupportedFeatureError(
+            f"{where}: RaBitQ codes of an older Lance release with {bits} bits are not supported", cure="Rebuild the index."
+        )
+    if matrix is not None:
         if matrix.shape != (dimension, dimension):
             raise CorruptFileError(
                 f"{where}: the rotation has shape {matrix.shape}, which does not match dimension {dimension}"
             )
-        return Rabit(dimension, bits, metric, np.empty(0, np.uint8), matrix)
+        return Rabit(dimension, bits, metric, np.empty(0, np.uint8), matrix, is_residual)
     signs = told.get("fast_rotation_signs")
     good = isinstance(signs, list) and all(isinstance(item, int) and 0 <= item < 256 for item in signs)
     if not good or not isinstance(signs, list) or len(signs) != ROUNDS * (dimension // 8):
         raise CorruptFileError(f"{where}: the sign flips of the rotation do not match dimension {dimension}")
-    return Rabit(dimension, bits, metric, np.array(signs, np.uint8))
+    return Rabit(dimension, bits, metric, np.array(signs, np.uint8), None, is_residual)
