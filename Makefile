@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far growth large
+.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -120,6 +120,9 @@ check: lint types contracts ## everything but the tests
 
 far: setup ## side by side with pylance on an object store that is 30 ms away
 	$(BIN)/python -m bench.far
+
+first-question: setup ## the first question to each kind of index of 5,000,000 rows, beside pylance
+	$(BIN)/python -m bench.first_question
 
 driver: setup ## the end of a write job of 100,000 tasks, without Spark, on a store 30 ms away
 	$(BIN)/python -m bench.many_tasks --tasks $(TASKS) --commit

@@ -2,7 +2,7 @@
 
 The official library builds the indices. Each question is asked by a process of its own, to the index as it was built
 (without checksums) and after it was sealed. Two figures are taken: what the process took in all, imports included, and
-what the same question takes when the process opens the table anew and remembers nothing of it. What counts is processor
+what the same question takes when the process opens the table again and remembers nothing of it. What counts is processor
 time, which a busy machine hardly changes. Requests and bytes are counted at the object server, where `--traffic` has the
 tables uploaded.
 """
@@ -173,7 +173,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         asked = [*questions(given.folder or Path(scratch), given.rows)]
-        print("| index | state | opened anew, CPU ms | ratio | fresh process, CPU ms | ratio |\n|---|---|---|---|---|---|")
+        print("| index | state | opened again, CPU ms | ratio | fresh process, CPU ms | ratio |\n|---|---|---|---|---|---|")
         for state in STATES:
             if state == "sealed":
                 seal(asked)

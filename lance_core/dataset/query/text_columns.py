@@ -142,26 +142,22 @@ def _addresses(snapshot: Snapshot, segment: Segment, ids: Any) -> Any:
         addresses = row_id_index(snapshot).addresses_of(ids)
     elif (moves := moves_of(snapshot)) is not None:
         addresses = moves.array(ids)
-    owners = addresses >> np.uint64(32)
-    covered = np.array(sorted(segment.coverage), np.uint64)
-    living = np.isin(owners, covered)
-    for fragment in snapshot.manifest.fragments:
-        if fragment.id not in segment.coverage:
-            continue
-        mine = owners == fragment.id if fragment.deletion_file is not None else None
-        if mine is not None:
+    fragments = [fragment for fragment in snapshot.manifest.fragments if fragment.id in segment.coverage]
+    # Physical rows of each covered fragment; all others are one past the last, where no row is.
+    rows = np.zeros(max((fragment.id for fragment in fragments), default=-1) + 2, np.uint64)
+    rows[[fragment.id for fragment in fragments]] = [fragment.physical_rows for fragment in fragments]
+    is_covered = np.zeros(len(rows), np.bool_)
+    is_covered[[fragment.id for fragment in fragments]] = True
+    owners = np.minimum(addresses >> np.uint64(32), np.uint64(len(rows) - 1)).astype(np.intp)
+    living = is_covered[owners]
+    if (living & (addresses & np.uint64(0xFFFFFFFF) >= rows[owners])).any():
+        raise CorruptFileError("it points at rows that its fragments do not have")
+    for fragment in fragments:
+        if fragment.deletion_file is not None:
+            mine = owners == fragment.id
             deleted = reader_of(snapshot, fragment).deleted
             living[mine] &= ~np.isin(addresses[mine] & np.uint64(0xFFFFFFFF), deleted.astype(np.uint64))
-    _check(snapshot, addresses[living])
     return np.where(living, addresses, MISSING)
-
-
-def _check(snapshot: Snapshot, addresses: Any) -> None:
-    ends = {fragment.id: fragment.physical_rows for fragment in snapshot.manifest.fragments}
-    owners, places = np.unique(addresses >> np.uint64(32), return_inverse=True)
-    most = np.array([ends[int(owner)] for owner in owners], np.uint64)
-    if len(addresses) and bool((addresses & np.uint64(0xFFFFFFFF) >= most[places]).any()):
-        raise CorruptFileError("it points at rows that its fragments do not have")
 
 
 def _others(
