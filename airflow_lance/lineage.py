@@ -15,12 +15,14 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_lance.assets import table_uri
-from airflow_lance.execution.column_origins import Origin, origins_of
 from airflow_lance.execution.sources import plain_source
+
+if TYPE_CHECKING:
+    from airflow_lance.execution.column_origins import Origin
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ def described(item: Touched, *, options: Mapping[str, Any], task: Any = None) ->
     """
     if not is_wanted():
         return item
+    from airflow_lance.execution.column_origins import origins_of
+
     try:
         origins, joined_by = ({}, ()) if task is None else origins_of(task, uri=item.uri)
         schema = None if item.version is None else _schema_of(item, options)

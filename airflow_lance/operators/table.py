@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from airflow_lance.compat import BaseOperator, BaseOperatorLink, Context
 from airflow_lance.execution.secrets import check_storage_options, mask_all
-from airflow_lance.execution.sql_files import resolve_sql_files
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.links import LanceChangesLink, LancePageLink
 from airflow_lance.pools import DEFAULT_POOL, explain_pool
@@ -49,6 +48,8 @@ class LanceTableOperator(BaseOperator):
 
     def prepare_template(self) -> None:
         """Airflow calls this when the DAG is parsed: SQL that stands in a file is read."""
+        from airflow_lance.execution.sql_files import resolve_sql_files
+
         super().prepare_template()
         resolve_sql_files(self)
 
