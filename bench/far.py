@@ -73,7 +73,7 @@ def operations(size: int, versions: int) -> Iterator[Operation]:
     yield Operation("append 10 rows", LOG, lambda table: table.append(few))
     yield Operation("take 200 rows of 100 fragments", MANY, lambda table: table.open().take(picks))
     yield Operation("`to_batches`", MANY, lambda table: sum(batch.num_rows for batch in table.open().to_batches()))
-    yield Operation("`to_table`", MANY, lambda table: table.open().to_table.open())
+    yield Operation("`to_table`", MANY, lambda table: table.open().to_table())
     yield Operation("`to_table` of one column", MANY, lambda table: table.open().to_table(columns=["x"]))
     yield Operation("`count_rows(filter)`", MANY, lambda table: table.open().count_rows("id % 3 = 0"))
     yield Operation("delete one row by value", MANY, lambda table: table.open().delete("id = 777"))
