@@ -10,6 +10,7 @@ Keys that a dataclass does not know are ignored, so that a later release may add
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -162,7 +163,7 @@ def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:
 
 def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a dataclass's fields from plain data, typed. ValueError for one that is missing or of another type."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints_of(cls)
     found: dict[str, Any] = {}
     for item in fields(cls):
         if item.name in plain:
@@ -170,6 +171,11 @@ def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
         elif item.default is MISSING and item.default_factory is MISSING:
             raise ValueError(f"{item.name} is missing")
     return found
+
+
+@functools.cache
+def _hints_of(cls: type[Any]) -> Mapping[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _checked(hint: Any, value: Any, name: str) -> Any:

@@ -14,9 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy.random  # noqa: F401  (draws random bits when it is imported: not from the first actor that needs it)
+
+from lance_core.commit.log import manifests
 from lance_core.io import resolve
 from lance_core.io.cache import shared_cache
 from lance_core.testing.world import URI, Actor, World, this_actor
+from lance_core.wire.manifest_file import ManifestFile
 
 Answer = Callable[[Actor], Any]
 
@@ -36,13 +40,28 @@ def installed(world: World) -> Iterator[None]:
     ]
     opened = resolve._resolve
     _set(resolve, "_resolve", lambda uri, options: world.store if str(uri) == URI else opened(uri, options))
+    decode: Callable[[bytes], ManifestFile] = vars(manifests)["decode_manifest_file"]
+    _set(manifests, "decode_manifest_file", remembered(world, decode))
     shared_cache().clear()
     try:
         yield
     finally:
         _set(resolve, "_resolve", opened)
+        _set(manifests, "decode_manifest_file", decode)
         for undo in changed:
             undo()
+
+
+def remembered(world: World, decode: Callable[[bytes], ManifestFile]) -> Callable[[bytes], ManifestFile]:
+    """The same bytes are the same manifest, and they recur from run to run."""
+
+    def look(data: bytes) -> ManifestFile:
+        found = world.decoded.get(data)
+        if found is None:
+            found = world.decoded[data] = decode(data)
+        return found
+
+    return look
 
 
 def _sleep(world: World, seconds: float) -> None:

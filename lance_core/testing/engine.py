@@ -61,10 +61,9 @@ class Engine:
             self._enter(actor)
         first = self._next(self._at.get(("", START, 1), ()))
         if first is not None:
-            first.turn.release()
+            first.go_on()
             self._over.acquire()
         for actor in self._actors.values():
-            actor.join()
             if actor.error is not None:
                 self.run_of.errors[actor.label] = actor.error
             else:
@@ -119,7 +118,6 @@ class Engine:
     def _enter(self, actor: Actor) -> None:
         actor.turns = self
         actor.when_done = lambda: self._ended(actor)
-        actor.start()
 
     def _others(self, actor: Actor) -> tuple[str, ...]:
         return tuple(name for name, other in self._actors.items() if other is not actor and not other.is_done)
@@ -130,14 +128,17 @@ class Engine:
             return
         self.run_of.fired.append(item)
         self.run_of.switched[item.actor, item.call, item.nth] = len(self.run_of.steps)
-        other.turn.release()
+        other.go_on()
         actor.turn.acquire()
 
     def _ended(self, actor: Actor) -> None:
         left = self._others(actor)
         self.run_of.ends.append((len(self.run_of.steps), actor.label, left))
         following = self._next(self._at.get((actor.label, END, 1), ()))
-        (self._over if following is None else following.turn).release()
+        if following is None:
+            self._over.release()
+        else:
+            following.go_on()
 
     def _next(self, wanted: Sequence[Deviation]) -> Actor | None:
         for item in wanted:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lance_core.testing.engine import Run, Step
 from lance_core.testing.scenario import Theatre, Verdict
@@ -94,6 +95,11 @@ class Footprint:
 
 def _at_the_first(number: int, verdict: Verdict) -> bool:
     return True
+
+
+def schedules_of(theatre: Theatre, *, bounds: Bounds) -> Iterator[Verdict]:
+    """The first schedules of the search, carried out one after the other."""
+    return islice(_Search(theatre, bounds).runs(), bounds.schedules)
 
 
 def explore(theatre: Theatre, *, bounds: Bounds, stop: Callable[[int, Verdict], bool] = _at_the_first) -> Found:

@@ -86,10 +86,10 @@ def broken(world: World, *, outsiders: Collection[str] = ()) -> list[str]:
     objects = world.objects
     marker = f"/{naming.VERSIONS}/"
     branches = {path.split(marker)[0] for path in objects if path.startswith("tree/") and marker in path}
-    theirs = {path for actor, path, before in world.undo if actor in outsiders and before is not None}
+    gone = theirs(world, outsiders)
     problems = []
     for path, version in references(world).items():
-        if path in theirs:
+        if path in gone:
             continue
         if path.endswith("/"):
             there = any(name.startswith(path) for name in objects)
@@ -98,6 +98,11 @@ def broken(world: World, *, outsiders: Collection[str] = ()) -> list[str]:
         if not there:
             problems.append(f"{version} refers to {path}, which is gone")
     return problems
+
+
+def theirs(world: World, outsiders: Collection[str]) -> frozenset[str]:
+    """What outsiders have changed or removed."""
+    return frozenset(path for actor, path, before in world.undo if actor in outsiders and before is not None)
 
 
 def orphans(world: World) -> list[str]:

@@ -26,7 +26,7 @@ from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.testing.determinism import installed
 from lance_core.testing.engine import Engine, Run
-from lance_core.testing.judge import Judge, broken, landings, orphans
+from lance_core.testing.judge import Judge, broken, landings, orphans, theirs
 from lance_core.testing.model import Rows, Work, serial_outcomes
 from lance_core.testing.schedule import CRASH, LATE, LOST, Schedule
 from lance_core.testing.world import URI, Killed, World
@@ -102,6 +102,8 @@ class Theatre:
         self.world = World(store)
         self._judge = Judge()
         self._outcomes: dict[tuple[str, ...], frozenset[Rows]] = {}
+        self._ends: dict[int, tuple[list[Problem], list[str]]] = {}
+        """What came of each state in which the actors left the world: most schedules end in one of a few."""
         with installed(self.world):
             made = self._alone("setup", scenario.setup)
             assert isinstance(made, Stage)
@@ -115,11 +117,31 @@ class Theatre:
         with installed(self.world):
             run = Engine(self.world, self.stage.actors, schedule.deviations).run()
             verdict = Verdict(schedule, run)
+            end = self._end_of(run)
+            if end not in self._ends:
+                later = Verdict(schedule, run)
+                self._look("after the actors", later)
+                if not later.problems:
+                    self._recover(later)
+                self._ends[end] = later.problems, later.refusals
             self._judge_actors(verdict)
-            self._look("after the actors", verdict)
+            problems, refusals = self._ends[end]
+            verdict.refusals += refusals
             if not verdict.problems:
-                self._recover(verdict)
+                verdict.problems += problems
         return verdict
+
+    def _end_of(self, run: Run) -> int:
+        """All that recovery and the judge look at."""
+        world = self.world
+        state = (frozenset(world.objects.items()), frozenset(world._register.items()), frozenset(world.strays), world.now)
+        ended = frozenset((name, name in run.errors) for name in self.stage.actors)
+        return hash((state, ended, frozenset(_reported(run)), self._alien(), theirs(world, self.stage.outsiders)))
+
+    def _alien(self) -> frozenset[str]:
+        """Files that are not ours to collect."""
+        undo = self.world.undo
+        return frozenset(path for actor, path, _ in undo if actor in self.stage.outsiders or _is_late_file(actor, path))
 
     def _alone(self, name: str, work: Callable[[], object]) -> object:
         run = Engine(self.world, {name: work}, ()).run()
@@ -144,7 +166,7 @@ class Theatre:
 
     def _recover(self, verdict: Verdict) -> None:
         landed: dict[str, bool | None] = {}
-        alien = {path for actor, path, _ in self.world.undo if actor in self.stage.outsiders or _is_late_file(actor, path)}
+        alien = self._alien()
         try:
             self._alone("recovery", lambda: self._finish_all(landed, verdict))
             self.world.now += _LATER_SECONDS

@@ -25,6 +25,7 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
+from lance_core.testing import campaign
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.report import described
 from lance_core.testing.scenario import KINDS, Theatre, Verdict
@@ -70,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.replay:
         return replay(Path(options.replay))
+    if options.campaign:
+        bounds = Bounds(options.preemptions, options.faults, options.schedules)
+        return min(1, campaign.run(Path(options.campaign), seconds=options.seconds, schedules=options.random or 2000,
+                                   stores=_stores(options.store), processes=options.processes, bounds=bounds))  # fmt: skip
     jobs = [_job(options, name, store) for name in options.scenarios or SCENARIOS for store in _stores(options.store)]
     tallies = []
     for tally in _all(jobs, processes=options.processes):
@@ -201,6 +206,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--stop-after", type=int, default=1, metavar="N", help="so many schedules with a problem in a scenario; 0: never")
     add("--processes", type=int, default=1, help="scenarios at once")
     add("--replay", metavar="FILE", help="run one seed file and tell it step by step")
+    add("--campaign", metavar="FOLDER", help="a long run that adds up there, counting the schedules that differ")
+    add("--seconds", type=float, default=3600.0, help="how long a campaign goes on (default an hour)")
     add("--save", metavar="FOLDER", help="keep a seed file of each kind of problem")
     return parser
 

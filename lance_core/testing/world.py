@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import uuid as uuids
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, cast
@@ -20,12 +21,12 @@ from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store, StoreEntry
 from lance_core.io.testing import WrappedStore
 from lance_core.testing.schedule import ERROR, LATE, LISTINGS, LOST, STALE, Call, label_of
+from lance_core.wire.manifest_file import ManifestFile
 
 T = TypeVar("T")
 
 BEGINNING = 1_700_000_000.0
 """The world's time when it begins, in seconds since the epoch."""
-CALL_SECONDS = 0.001
 
 _QUIET = frozenset({"open_writer", "write"})
 """Calls that nobody else can notice: a file being written is invisible until it is closed."""
@@ -48,11 +49,45 @@ class TurnsOfActors(Protocol):
         """Let the call happen at a later time, by itself."""
 
 
-class Actor(threading.Thread):
-    """One process of the world. Its thread runs `work` when it has the turn."""
+class Hand(threading.Thread):
+    """A thread that lends itself to one actor after the other: to begin and to end one takes longer than most actors do."""
+
+    def __init__(self, free: list[Hand]) -> None:
+        super().__init__(name="hand of an actor", daemon=True)
+        self.actor: Actor | None = None
+        self._free = free
+        self._wanted = threading.Lock()
+        self._wanted.acquire()
+
+    def lend(self, actor: Actor) -> None:
+        """Let it act."""
+        self.actor = actor
+        self._wanted.release()
+
+    def dismiss(self) -> None:
+        """End the thread."""
+        self._wanted.release()
+
+    def run(self) -> None:
+        """The thread's body."""
+        pool.mark_io_worker()
+        pool.mark_worker()
+        while True:
+            self._wanted.acquire()
+            actor = self.actor
+            if actor is None:
+                return
+            actor.act()
+            self.actor = None
+            self._free.append(self)
+            actor.when_done()
+            del actor
+
+
+class Actor:
+    """One process of the world. It runs `work` when it has the turn, in a thread that the world lends it."""
 
     def __init__(self, world: World, name: str, work: Callable[[], object], *, seed: str = "") -> None:
-        super().__init__(name=f"actor {name}", daemon=True)
         self.world = world
         self.label = name
         self.turn = threading.Lock()
@@ -67,12 +102,18 @@ class Actor(threading.Thread):
         self.turns: TurnsOfActors | None = None
         self.when_done: Callable[[], None] = lambda: None
         self._work = work
+        self._has_begun = False
 
-    def run(self) -> None:
-        """The thread's body."""
-        pool.mark_io_worker()
-        pool.mark_worker()
-        self.turn.acquire()
+    def go_on(self) -> None:
+        """Give it the turn."""
+        if self._has_begun:
+            self.turn.release()
+            return
+        self._has_begun = True
+        self.world.hand().lend(self)
+
+    def act(self) -> None:
+        """From its beginning to its end."""
         try:
             if not self.is_dead:
                 self.result = self._work()
@@ -80,13 +121,17 @@ class Actor(threading.Thread):
             self.error = error
         finally:
             self.is_done = True
-            self.when_done()
+
+
+def _dismiss(hands: list[Hand]) -> None:
+    while hands:
+        hands.pop().dismiss()
 
 
 def this_actor() -> Actor | None:
     """The actor whose thread asks."""
     thread = threading.current_thread()
-    return thread if isinstance(thread, Actor) else None
+    return thread.actor if isinstance(thread, Hand) else None
 
 
 class World:
@@ -101,7 +146,11 @@ class World:
         self.undo: list[tuple[str, str, tuple[bytes, float] | None]] = []
         """(actor, path, what was there before) of every write."""
         self._labels: dict[tuple[str, str], str] = {}
+        self._free: list[Hand] = []
+        weakref.finalize(self, _dismiss, self._free)
         self._newest = 0
+        self.decoded: dict[bytes, ManifestFile] = {}
+        """Manifests by their bytes."""
         self.strays: set[str] = set()
         """Manifests that took a number which others had used and pruned: no newer version follows from them."""
         watched: Store = SimulatedStore(self._objects, self, conditional=kind != "external")
@@ -113,6 +162,14 @@ class World:
     def objects(self) -> dict[str, tuple[bytes, float]]:
         """path -> (bytes, modified)"""
         return self._objects._objects.by_path
+
+    def hand(self) -> Hand:
+        """A thread for an actor."""
+        if self._free:
+            return self._free.pop()
+        made = Hand(self._free)
+        made.start()
+        return made
 
     def snapshot(self) -> Mapping[str, Any]:
         """The state, to go on from any number of times."""
@@ -288,7 +345,6 @@ def do(
     actor.counts[label] += 1
     call = Call(actor.label, name, path, label, actor.counts[label])
     fault = turns.before(actor, call)
-    world.now += CALL_SECONDS
     if fault == ERROR:
         turns.after(actor, call, "refused")
         raise StoreError(f"simulated: {name} {path!r} was refused")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -59,13 +60,18 @@ def from_plain(cls: type[T], data: object, *, where: str = "spec") -> T:
     for name in data:
         if name not in known:
             raise InputError(f"{where}: unknown key {name!r}{_guess(str(name), known)}")
-    hints = typing.get_type_hints(cls)
+    hints = _hints_of(cls)
     values = {name: _check(hints[name], item, f"{where}.{name}") for name, item in data.items()}
     for name, item in known.items():
         required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
         if required and name not in values:
             raise InputError(f"{where}: {name!r} is missing")
     return cls(**values)
+
+
+@functools.cache
+def _hints_of(cls: type[Any]) -> Mapping[str, Any]:
+    return typing.get_type_hints(cls)
 
 
 def _is_default(item: dataclasses.Field[Any], value: object) -> bool:
