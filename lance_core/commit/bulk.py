@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 
 from lance_core.commit.records import each
-from lance_core.errors import NotFoundError
+from lance_core.errors import NotFoundError, StoreError
 from lance_core.io.abilities import DeletesMany
 from lance_core.io.local.store import LocalStore
 from lance_core.io.pool import in_io_pool, io_pool
@@ -55,6 +56,19 @@ def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
         return
     shares = [rest[start::_NUM_SHARES] for start in range(min(_NUM_SHARES, len(rest)))]
     list(io_pool().map(lambda share: many(chain.from_iterable(share)), shares))
+
+
+def delete_landed(store: Store, files: Sequence[str], groups: Sequence[Sequence[str]], *, last: Sequence[str]) -> None:
+    """Remove what a landing has left over: files, then the records of each attempt, then `last`; all in one request where
+    the store takes many. Such a request is done as a whole or not at all; what a store refuses in it, it says, and then the
+    files go first once more."""
+    if isinstance(store, DeletesMany) and store.is_wide:
+        with suppress(StoreError):
+            store.delete_many([*files, *chain.from_iterable(groups), *last])
+            return
+    delete_all(store, files)
+    delete_groups(store, groups)
+    delete_all(store, last)
 
 
 def missing(store: Store, paths: Sequence[str]) -> list[str]:

@@ -65,6 +65,7 @@ class Attempt:
     digest: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
     incarnation: str = ""
+    base: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
@@ -84,6 +85,7 @@ class StagedTransaction:
     `digest` is the whole SHA-256 of the work, `spec_digest` its first digits (all that releases before this one know).
     `refreshed`: it was brought up to a newer version, so the attempt wrote files that its transaction does not name.
     `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
+    `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
     """
 
     uri: str
@@ -101,6 +103,7 @@ class StagedTransaction:
     digest: str = ""
     refreshed: bool = False
     incarnation: str = ""
+    base: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom. It has former names beside the current ones, because workers may not be

@@ -194,6 +194,8 @@ def staged_path(identity: str, kind: str, *, attempt: str = "") -> str:
 
 def parse_attempt_record(name: str, kind: str) -> tuple[str, str] | None:
     """(identity, attempt) of a name that `staged_path` made for an attempt; None for any other name."""
+    if not name.endswith(f".{kind}.json"):
+        return None
     found = _ATTEMPT_RECORD.fullmatch(name)
     return (found[1], found[2]) if found is not None and found[3] == kind else None
 

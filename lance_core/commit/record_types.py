@@ -163,7 +163,7 @@ def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:
 
 def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a dataclass's fields from plain data, typed. ValueError for one that is missing or of another type."""
-    hints = _hints_of(cls)
+    hints = _hints_of(cls)  # type: ignore[arg-type]
     found: dict[str, Any] = {}
     for item in fields(cls):
         if item.name in plain:

@@ -9,6 +9,10 @@
     with beside(store, write_hint):        the hint, while the block looks at the log
         ...
 
+    wait = begin(store, put_claim)         the claim, while the ledger is asked
+    ...
+    wait()                                 before the first file
+
 Elsewhere (a folder of this machine, a store of the simulator) nothing is done early, and what is beside comes behind.
 """
 
@@ -17,11 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from typing import TypeVar
 
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import encode_transaction
+
+T = TypeVar("T")
 
 
 class Early:
@@ -48,17 +55,28 @@ class Early:
         done = io_pool().submit(self._store.put, path, self.encoded(transaction))
         self._sent = (path, transaction, done)
 
+    def has_sent(self, path: str, transaction: Transaction) -> bool:
+        """Whether just this is on its way, or written."""
+        return self._sent is not None and self._sent[0] == path and self._sent[1] is transaction
+
     def has_put(self, path: str, transaction: Transaction) -> bool:
         """Whether just this was written; False also when that failed. Nothing is under way afterwards."""
         self.settle()
-        if self._sent is None or self._sent[1] is not transaction:
-            return False
-        return self._sent[0] == path and self._sent[2].exception() is None
+        return self.has_sent(path, transaction) and self._sent is not None and self._sent[2].exception() is None
 
     def settle(self) -> None:
         """Wait until nothing is under way."""
         if self._sent is not None:
             wait([self._sent[2]])
+
+
+def begin(store: Store, action: Callable[[], T]) -> Callable[[], T]:
+    """Begin `action` now; what is returned waits for it, and has its result or its error. Where that does not help, it is
+    done when this returns."""
+    if not _helps(store):
+        found = action()
+        return lambda: found
+    return io_pool().submit(action).result
 
 
 @contextmanager

@@ -383,9 +383,15 @@ class _CommitLoop:
             path = naming.transaction_path(manifest.transaction_file)
             self._written.add(path)
             # The inline copy is what counts, unless the transaction is too large for one.
-            if not self._early.has_put(path, transaction):
-                self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
-        self._before_put()
+            durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
+            is_sent = self._early.has_sent(path, transaction)
+            if not is_sent:
+                self._store.put(path, data, durable=durable)
+            self._before_put()
+            if is_sent and not self._early.has_put(path, transaction):
+                self._store.put(path, data, durable=durable)
+        else:
+            self._before_put()
         is_v1 = self._options is not None and self._options.v1_manifest_names
         scheme = newest.scheme if newest is not None else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)

@@ -12,7 +12,7 @@ The listing decides what the latest version is: hints go stale, and a listing of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -54,6 +54,33 @@ class OpenVersion:
         """How its file is named."""
         parsed = naming.parse_manifest_name(self.path.rsplit("/", 1)[-1])
         return naming.NamingScheme.V2 if parsed is None else parsed[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The attached versions as one listing had them."""
+
+    schemes: Mapping[int, naming.NamingScheme]
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Ascending."""
+        return sorted(self.schemes)
+
+    def open_newest(self, store: Store) -> OpenVersion | None:
+        """The newest version that it has, or a newer one where that was pruned since; None when there is no table."""
+        if not self.schemes:
+            return open_newest(store)
+        version = max(self.schemes)
+        try:
+            return open_path(store, version, naming.manifest_path(version, self.schemes[version]))
+        except NotFoundError:
+            return _open_latest(store)
+
+
+def list_once(store: Store) -> Listing:
+    """One listing, for a caller that asks several things of it."""
+    return Listing(_names(store))
 
 
 def latest_version(store: Store) -> int:

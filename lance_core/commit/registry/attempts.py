@@ -168,6 +168,25 @@ def started_attempts(store: Store, identity: str) -> list[str]:
     return [attempt for owner, attempt in found if owner == identity]
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Which attempts have records, by the names alone: those that began, and identities with one that counts."""
+
+    started: frozenset[tuple[str, str]]
+    finished: frozenset[str]
+
+    @classmethod
+    def of(cls, store: Store) -> Known:
+        """One listing."""
+        names = store.list_names(f"{naming.STAGED}/")
+        suffix = f".{_FINISHED}.json"
+        finished = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+        return cls(frozenset(_of_kind(names, STARTED)), frozenset(finished))
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self.started or key[0] in self.finished
+
+
 def stale_marks(store: Store) -> list[tuple[str, str]]:
     """Attempts of which only a withdrawal mark is left: its abort was killed after all else was gone."""
     names = store.list_names(f"{naming.STAGED}/")

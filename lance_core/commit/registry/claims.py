@@ -59,7 +59,14 @@ class Claim:
 
 def put_claim(store: Store, *, uuids: Sequence[str], attempts: Mapping[str, str], commit: str) -> Claim:
     """Announce a commit of these attempts (by identity)."""
-    claim = Claim(
+    claim = make_claim(uuids=uuids, attempts=attempts, commit=commit)
+    write_claim(store, claim)
+    return claim
+
+
+def make_claim(*, uuids: Sequence[str], attempts: Mapping[str, str], commit: str) -> Claim:
+    """A claim that is to be written before anything else of its commit."""
+    return Claim(
         commit=commit,
         uuids=tuple(uuids),
         identities=tuple(attempts),
@@ -67,8 +74,6 @@ def put_claim(store: Store, *, uuids: Sequence[str], attempts: Mapping[str, str]
         attempts=dict(attempts),
         format=FORMAT,
     )
-    _write(store, claim)
-    return claim
 
 
 def renew_claim(
@@ -81,7 +86,7 @@ def renew_claim(
     if len(known) == len(claim.uuids) and members == claim.attempts and now < claim.since + claim.lease_seconds / 10:
         return claim
     renewed = replace(claim, uuids=tuple(known), identities=tuple(members), attempts=members, since=now)
-    _write(store, renewed)
+    write_claim(store, renewed)
     return renewed
 
 
@@ -118,6 +123,7 @@ def _read(store: Store, path: str) -> Claim | None:
         return None
 
 
-def _write(store: Store, claim: Claim) -> None:
+def write_claim(store: Store, claim: Claim) -> None:
+    """Put it where it is looked for."""
     # Not forced to the disk: when this machine dies, the commit dies as well.
     store.put(claim.path, encode_record(asdict(claim)), durable=False)

@@ -126,6 +126,7 @@ def list_fences(store: Store) -> dict[tuple[str, str], Fence]:
 def list_further(store: Store) -> list[tuple[tuple[str, str], str]]:
     """(identity, attempt) and path of the records of further commits whose first one is gone."""
     names = store.list_names(f"{naming.STAGED}/")
+    names = [name for name in names if f".{_KIND}" in name]
     decided = {naming.parse_attempt_record(name, _KIND) for name in names}
     found = [(key, name) for name in names for kind in _CHAIN[1:] if (key := naming.parse_attempt_record(name, kind))]
     return [(key, f"{naming.STAGED}/{name}") for key, name in found if key not in decided]

@@ -14,12 +14,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lance_core.commit import naming
 from lance_core.commit.identities import carries
 from lance_core.commit.log.lineage import is_ancestor
-from lance_core.commit.log.manifests import load_manifest, version_numbers
+from lance_core.commit.log.manifests import Listing, list_once, load_manifest, version_numbers
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
@@ -56,13 +56,17 @@ def find_landed_many(
     *,
     own_commit: str | None = None,
     unknown: dict[str, CommitStateUnknownError] | None = None,
+    listed: Callable[[Listing], None] = lambda _: None,
 ) -> dict[str, int | None]:
     """`find_landed` for many identities, each with the version it was staged on; the log is read once.
 
-    With `unknown`, those whose outcome is unknown are put there instead of being raised.
+    With `unknown`, those of which nobody can tell are put there instead of being raised. `listed` is told which versions
+    there are.
     """
     known = landings_of(store, list(since))
-    present = version_numbers(store)  # behind the ledger: a record of a version younger than the listing would look void
+    listing = list_once(store)  # behind the ledger: a record of a version younger than the listing would look void
+    present = listing.numbers
+    listed(listing)
     void = void_landings(store, [item for item in known if item is not None], present)
     found: dict[str, int | None] = {
         identity: None if landing is None or identity in void else landing.version

@@ -25,15 +25,22 @@ def clear(
     *,
     fenced: Collection[tuple[str, str]],
     shared: Collection[tuple[str, str]],
-) -> None:
+    claim: str = "",
+) -> bool:
     """Remove the records and staged files of what has landed. `fenced`: attempts that this commit
-    decided to publish; `shared`: those of them that another had decided to publish before."""
+    decided to publish; `shared`: those of them that another had decided to publish before. `claim`: the path of the commit's
+    claim, which goes last; whether it is gone."""
     known: dict[int, list[Loaded]] = {}
     for ref in tally.landed:
         known.setdefault(tally.versions[ref.identity], []).append(loaded[ref.identity])
     rest = [uuid for uuid in tally.outcome if uuid not in loaded]
-    for version, items in known.items():
-        quietly(partial(drain_published, store, items, tally.published[version], shared=shared))
+    # The claim goes along where nothing else is to be cleared behind it.
+    is_all = bool(claim) and len(known) == 1 and not rest and not tally.withdrawn
+    last = (claim,) if is_all else ()
+    done = [
+        quietly(partial(drain_published, store, items, tally.published[version], shared=shared, last=last))
+        for version, items in known.items()
+    ]
     quietly(lambda: each(store, rest, drain_landed))
     kept = {ref.attempt for ref in tally.landed}
     for key in fenced:
@@ -42,11 +49,14 @@ def clear(
     for ref in tally.withdrawn:
         if ref.identity in tally.outcome and ref.attempt not in kept:
             quietly(partial(clear_superseded, store, ref))
+    return is_all and all(done)
 
 
-def quietly(action: Callable[[], object]) -> None:
-    """Do something that garbage collection does as well, when it fails here."""
+def quietly(action: Callable[[], object]) -> bool:
+    """Do something that garbage collection does as well, when it fails here; whether it was done."""
     try:
         action()
     except LanceError as error:
         log.warning("left for garbage collection: %s", error)
+        return False
+    return True

@@ -22,15 +22,16 @@ from dataclasses import replace
 from functools import partial as partial_of
 
 from lance_core.commit import naming
+from lance_core.commit.log.beside import begin
 from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import PartlyLandedError, delete_quietly
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
-from lance_core.commit.log.manifests import OpenVersion, open_newest, open_version
+from lance_core.commit.log.manifests import Listing, OpenVersion, open_newest, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.references import fragment_paths
-from lance_core.commit.registry.claims import Claim, drop_claim, put_claim, renew_claim
-from lance_core.commit.registry.incarnation import incarnation_of, is_other
+from lance_core.commit.registry.claims import Claim, drop_claim, make_claim, renew_claim, write_claim
+from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of, record_fold
 from lance_core.commit.service.callbacks import Check, IfMoved, ReExecute, Withdraw
@@ -39,13 +40,19 @@ from lance_core.commit.service.errors import (
     InDoubtError,
     LedgerError,
     NotWholeError,
-    of_another_table,
-    outdated,
     too_many_rounds,
 )
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
-from lance_core.commit.service.preconditions import Concerns, distinct, find_too_early, lost_creation, refuse_if_moved
+from lance_core.commit.service.preconditions import (
+    Concerns,
+    distinct,
+    find_too_early,
+    judge_members,
+    lost_creation,
+    refuse_if_moved,
+    require_same_table,
+)
 from lance_core.commit.service.tally import Tally
 from lance_core.commit.staging.drain import Loaded, load_staged, require_whole
 from lance_core.commit.staging.supersede import give_up_for_another
@@ -87,14 +94,13 @@ def commit_staged(
 ) -> CommitResult:
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
-    `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what was committed since it
-    was planned. `options` matter when this creates the table. `re_execute` is called to stage again what a concurrent commit
+    `if_moved`: whether a staged Overwrite or Restore refuses ("fail") or replaces ("overwrite") what came since it was
+    planned. `options` matter when this creates the table. `re_execute` is asked to stage again what a concurrent commit
     invalidated; without it, or when `may_re_execute` says no of one of them, such a conflict is raised. `withdraw` gives the
     former attempt up before that; without it, the attempt is aborted. `concerns` is called for each version between the one
     a member was planned on and the one that is written, right before it is written: if one brought rows that the member
     should have known, that is a conflict. With `partial`, members that cannot be committed are named in the result
-    (`refused`), and the others land; if none can, the first refusal is raised. `known`: staged transactions that the caller
-    has read already.
+    (`refused`) and the others land; if none can, the first refusal is raised. `known`: transactions that the caller has read.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
@@ -106,13 +112,10 @@ def commit_staged(
         raise InputError("no staged transactions were passed", cure="Pass the results of the staging tasks.")
     began = time.monotonic()
     wanted = distinct(refs)
-    claim = put_claim(
-        store,
-        uuids=[fold_uuid(wanted.values())],
-        attempts={ref.identity: ref.attempt for ref in wanted.values()},
-        commit=naming.new_attempt(),
-    )
+    members = {ref.identity: ref.attempt for ref in wanted.values()}
+    claim = make_claim(uuids=[fold_uuid(wanted.values())], attempts=members, commit=naming.new_attempt())
     service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
+    service.claimed = begin(store, partial_of(write_claim, store, claim))
     try:
         service.may_re_execute = may_re_execute
         service.concerns, service.partial, service.known = concerns, partial, known or {}
@@ -150,12 +153,15 @@ class _Service:
         self.withdraw: Withdraw = partial_of(_give_up, store)
         self.concerns: Concerns | None = None
         self.partial = False
+        self.claimed: Callable[[], None] = lambda: None
         self._loaded: dict[str, Loaded] = {}
         self._fenced: set[tuple[str, str]] = set()
         self._whole: set[tuple[str, str]] = set()
         self._incarnation: str | None = None
         self._in_doubt = False
         self._opened: OpenVersion | None = None
+        self._listing: Listing | None = None
+        self._present: Sequence[int] | None = None
         self.known: Mapping[StagedTransaction, Transaction] = {}
         self._shared: set[tuple[str, str]] = set()
 
@@ -163,6 +169,7 @@ class _Service:
         for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
             if self._pending:
                 self._leave_out_landed()
+            self.claimed()  # before the first file, and the first fence
             if not self._pending:
                 break
             self._round(check, re_execute)
@@ -184,7 +191,8 @@ class _Service:
         loaded = [item for item in found if isinstance(item, Loaded)]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand, or were left out
-        self._opened = open_newest(self._store)
+        listing, self._listing = self._listing, None
+        self._opened = open_newest(self._store) if listing is None else listing.open_newest(self._store)
         newest = None if self._opened is None else self._opened.manifest
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
         if check is not None:
@@ -194,7 +202,9 @@ class _Service:
             self._part(*early, re_execute)
             return
         if newest is not None:
-            self._refuse_another_table(loaded)
+            self._incarnation = require_same_table(
+                self._store, loaded, newest, incarnation=self._incarnation, present=self._present
+            )
         refuse_if_moved(self._store, folds, newest)
         self._renew_claim(fold.transaction.uuid for fold in folds)
         for fold in folds:
@@ -273,13 +283,6 @@ class _Service:
                 operation=transaction.operation.name,
             ) from error
 
-    def _refuse_another_table(self, loaded: Sequence[Loaded]) -> None:
-        if self._incarnation is None:
-            self._incarnation = incarnation_of(self._store)
-        for item in loaded:
-            if is_other(item.ref.incarnation, self._incarnation):
-                raise of_another_table(self._store, item, self._incarnation)
-
     def _renew_claim(self, uuids: Iterable[str]) -> None:
         members = {ref.identity: ref.attempt for ref in self._pending.values()}
         self.claim = renew_claim(self._store, self.claim, uuids=uuids, attempts=members)
@@ -297,16 +300,7 @@ class _Service:
             raise NotWholeError(refusals)
 
     def _judge_for(self, members: Sequence[Loaded]) -> AlsoJudge | None:
-        if self.concerns is None:
-            return None
-        concerns = self.concerns
-
-        def judge(theirs: Transaction, opened: OpenVersion) -> None:
-            for number, item in enumerate(members):
-                if opened.manifest.version > item.ref.read_version and concerns(item, theirs, opened):
-                    raise outdated(self._store, item, number, theirs, opened.manifest.version)
-
-        return judge
+        return None if self.concerns is None else partial_of(judge_members, self._store, members, self.concerns)
 
     def _refuse(self, uuid: str, error: LanceError) -> None:
         """A member that cannot be committed: left out and named, or raised."""
@@ -319,12 +313,17 @@ class _Service:
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
         unknown: dict[str, CommitStateUnknownError] = {}
-        found = find_landed_many(self._store, since, own_commit=self.claim.commit, unknown=unknown)
+        found = find_landed_many(
+            self._store, since, own_commit=self.claim.commit, unknown=unknown, listed=self._keep_listing
+        )
         for uuid, error in unknown.items():
             self._refuse(uuid, error)
         for uuid, version in found.items():
             if version is not None:
                 self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
+
+    def _keep_listing(self, listing: Listing) -> None:
+        self._listing, self._present = listing, listing.numbers
 
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
@@ -386,14 +385,16 @@ class _Service:
         self._repeated.add(blamed.ref.identity)
 
     def _drain(self) -> None:
-        clear(self._store, self._tally, self._loaded, fenced=self._fenced, shared=self._shared)
-        if not self._tally.refused:
+        path = "" if self._in_doubt or self._tally.refused else self.claim.path
+        is_gone = clear(self._store, self._tally, self._loaded, fenced=self._fenced, shared=self._shared, claim=path)
+        if not self._tally.refused and not is_gone:
             self.drop_claim()
 
     def drop_claim(self) -> None:
-        """This commit is over, none of its puts can land and nothing is left of it: a claim's absence says so."""
+        """This commit is over and none of its puts can land: a claim's absence says so."""
         if not self._in_doubt:
-            quietly(lambda: drop_claim(self._store, self.claim))
+            quietly(self.claimed)
+            quietly(partial_of(drop_claim, self._store, self.claim))
 
 
 def _give_up(store: Store, ref: StagedTransaction, own_commit: str) -> None:

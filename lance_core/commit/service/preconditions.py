@@ -9,7 +9,8 @@ from lance_core.commit.log.judgement import is_fence
 from lance_core.commit.log.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.model import StagedTransaction
-from lance_core.commit.service.errors import outdated
+from lance_core.commit.registry.incarnation import incarnation_of, is_other
+from lance_core.commit.service.errors import of_another_table, outdated
 from lance_core.commit.service.fold import Fold
 from lance_core.commit.service.merge_rows import MemberConflictError
 from lance_core.commit.staging.drain import Loaded
@@ -34,6 +35,25 @@ def distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
                 cure="Pass only the result of the last run of its staging task.",
             )
     return found
+
+
+def is_planned_on(ref: StagedTransaction, newest: Manifest) -> bool:
+    """Whether a staged transaction was planned on just this version: the same number, made by the same transaction."""
+    return bool(ref.base) and (ref.read_version, ref.base) == (newest.version, newest.transaction_file)
+
+
+def require_same_table(
+    store: Store, items: Sequence[Loaded], newest: Manifest, *, incarnation: str | None, present: Sequence[int] | None
+) -> str:
+    """The table's incarnation; IncompatibleConflictError for what was planned on another table at this place."""
+    if incarnation is None:
+        # Planned on just this version: it is the same table as then, and what it was called then, it is called now.
+        known = {item.ref.incarnation for item in items if is_planned_on(item.ref, newest)}
+        incarnation = known.pop() if len(known) == 1 else incarnation_of(store, present=present)
+    for item in items:
+        if is_other(item.ref.incarnation, incarnation):
+            raise of_another_table(store, item, incarnation)
+    return incarnation
 
 
 def refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None) -> None:
@@ -77,6 +97,15 @@ def find_too_early(
             if concerns(item, theirs, open_version(store, newest.version)):
                 return fold, outdated(store, item, number, theirs, newest.version)
     return None
+
+
+def judge_members(
+    store: Store, members: Sequence[Loaded], concerns: Concerns, theirs: Transaction, opened: OpenVersion
+) -> None:
+    """MemberConflictError for the first member that should have known the rows of a version of others."""
+    for number, item in enumerate(members):
+        if opened.manifest.version > item.ref.read_version and concerns(item, theirs, opened):
+            raise outdated(store, item, number, theirs, opened.manifest.version)
 
 
 def lost_creation(fold: Fold, store: Store) -> bool:

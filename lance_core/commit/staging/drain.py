@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_core.commit.bulk import delete_all, delete_groups, missing
+from lance_core.commit import naming
+from lance_core.commit.bulk import delete_landed, missing
+from lance_core.commit.log.beside import begin
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
@@ -54,7 +56,11 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
     again; a process that withdraws it from now on finds this commit's.
     """
     fences = fence_for_publishing(store, [(item.ref.identity, item.ref.attempt) for item in items], commit=commit)
-    marked = registry.marked_attempts(store, [*fences])
+    # What most of them will be asked next is asked beside it: the answers are as good, for the fence stands.
+    marks = begin(store, lambda: registry.marked_attempts(store, [*fences]))
+    mine = [item for item in items if fences[item.ref.identity, item.ref.attempt].commit == commit]
+    lost = _without_files(store, mine)
+    marked = marks()
 
     def check(store: Store, item: Loaded) -> LanceError | None:
         key = (item.ref.identity, item.ref.attempt)
@@ -69,7 +75,8 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
 
     found = each(store, items, check)
     refusals = {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
-    refusals |= _without_files(store, [item for item in items if item.ref.identity not in refusals])
+    rest = [item for item in items if item.ref.identity not in refusals and item not in mine]
+    refusals = {**lost, **_without_files(store, rest), **refusals}
     return refusals, {key for key, fence in fences.items() if fence.commit != commit}
 
 
@@ -126,16 +133,19 @@ def drain_landed(store: Store, identity: str) -> None:
         remove_attempt(store, identity, attempt, by="its landing", landed_too=True)
 
 
-def drain_published(store: Store, items: Sequence[Loaded], published: Transaction, *, shared: Collection[Key] = ()) -> None:
-    """Remove what staged transactions left that landed in `published`: records go last, so a killed drain is resumed.
+def drain_published(
+    store: Store, items: Sequence[Loaded], published: Transaction, *, shared: Collection[Key] = (), last: Sequence[str] = ()
+) -> None:
+    """Remove what staged transactions left that landed in `published`: files before records, so a killed drain is resumed.
 
-    `shared`: attempts that several commits had decided to publish.
+    `shared`: attempts that several commits had decided to publish. `last`: what goes behind all else, in the same request
+    where the store removes many at once: the ledger has been told, so no record of these is asked any more.
     """
-    delete_all(store, _superseded(items, published))
     refreshed = [item.ref for item in items if item.ref.refreshed]
     for ref in refreshed:
         remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
-    delete_groups(store, [_records(item.ref, shared) for item in items if item.ref not in refreshed])
+    files = _superseded(items, published)
+    delete_landed(store, files, [_records(item.ref, shared) for item in items if item.ref not in refreshed], last=last)
 
 
 def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:

@@ -50,7 +50,10 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     """
     at = time.time() if now is None else now
     found = _find(store, at)
-    sizes = _Sizes(store)
+    unfinished = _abandoned(store, at)
+    sizes = _Sizes(store, unfinished)
+    if found.everybody() or list_claims(store):
+        sizes.look()
     removals = [
         remove_attempts(store, found.landed, by="gc", landed_too=True, dry_run=dry_run),
         remove_attempts(store, found.dead, by="gc", landed_too=True, unfinished_only=True, dry_run=dry_run),
@@ -60,13 +63,13 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     ]
     claims = _settled_claims(store, found, at)
     left = _left_by(store, claims)
-    unfinished = [entry.path for entry in _abandoned(store, at)]
+    paths = [entry.path for entry in unfinished]
     if not dry_run:
-        delete_all(store, [*left, *unfinished])
+        delete_all(store, [*left, *paths])
         for claim in claims:
             drop_claim(store, claim)
         _tidy(store, found, at)
-    files = [*dict.fromkeys([path for removal in removals for path in removal.files] + left + unfinished)]
+    files = [*dict.fromkeys([path for removal in removals for path in removal.files] + left + paths)]
     over = {attempt for _, attempt in found.everybody()} - {key[1] for removal in removals for key in _spared(removal)}
     return GarbageReport(
         dry_run=dry_run,
@@ -77,17 +80,20 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
 
 
 class _Sizes:
-    """Sizes of files as they were before the collection; looked up when the first is requested."""
+    """Sizes of files as they were before the collection."""
 
-    def __init__(self, store: Store) -> None:
-        folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+    def __init__(self, store: Store, unfinished: Sequence[StoreEntry]) -> None:
         self._store = store
-        self._entries = [*(entry for folder in folders for entry in store.list(f"{folder}/")), *store.list_unfinished("")]
+        self._known = {entry.path: entry.size for entry in unfinished}
+
+    def look(self) -> None:
+        """List the table: only where something is to go."""
+        folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+        self._known.update((entry.path, entry.size) for folder in folders for entry in self._store.list(f"{folder}/"))
 
     def of(self, paths: Iterable[str]) -> int:
         """Bytes of some files together."""
-        known = {entry.path: entry.size for entry in self._entries}
-        return sum(known.get(path, 0) for path in paths)
+        return sum(self._known.get(path, 0) for path in paths)
 
 
 @dataclass(frozen=True)
@@ -226,7 +232,7 @@ def _published_uuid(path: str) -> str:
 
 def _tidy(store: Store, found: _Found, now: float) -> None:
     """Notes that nobody needs any more: progress of attempts without a record, decisions about attempts that are over."""
-    known = {(entry.identity, entry.attempt) for entry in registry.list_staged(store)}
+    known = registry.Known.of(store)
     claimed = {item for claim in list_claims(store) for item in claim.identities}
     over = [
         key
@@ -237,6 +243,6 @@ def _tidy(store: Store, found: _Found, now: float) -> None:
     delete_all(store, [path for key, path in list_further(store) if key not in known and key[0] not in claimed])
     old = [key for key, since in found.remembered.items() if since + _ZOMBIE_SECONDS < now and key[0] not in claimed]
     each(store, old, lambda place, key: forget_withdrawal(place, *key))
-    attempts = {attempt for _, attempt in known}
+    attempts = {attempt for _, attempt in known.started}
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

@@ -85,13 +85,15 @@ def begin_attempt(
     read_version: int,
     lease_seconds: float = DEFAULT_LEASE_SECONDS,
     asked: Asked | None = None,
+    base: str = "",
 ) -> Attempt:
     """Register a try at staging, before its first data file.
 
     `spec` is noted for people and digested for retries; it must be JSON-able and free of secrets. `read_version` is the
-    version the work is planned on, 0 when there is no table yet. Within `lease_seconds` (renew with `renew_lease`) garbage
-    collection leaves the attempt's files alone. A staged transaction of this identity for another spec, or whose files are
-    gone, is aborted first (see `abort_attempt` for what it raises when that one may have landed).
+    version the work is planned on, 0 when there is no table yet, `base` the name of its transaction file. Within
+    `lease_seconds` (renew with `renew_lease`) garbage collection leaves the attempt's files alone. A staged transaction of
+    this identity for another spec, or whose files are gone, is aborted first (see `abort_attempt` for what it raises when
+    that one may have landed).
     """
     who = asked or Asked()
     _make_room(store, naming.checked_identity(identity), spec=spec, asked=who)
@@ -106,6 +108,7 @@ def begin_attempt(
         digest=work_digest(spec),
         asked=who.to_dict(),
         incarnation=incarnation_of(store) if read_version else "",
+        base=base if read_version else "",
     )
     write_started(store, attempt, renewed=attempt.started)
     return attempt
@@ -151,6 +154,7 @@ def finish_attempt(
         num_deleted_rows=rows_deleted,
         digest=attempt.digest,
         incarnation=attempt.incarnation,
+        base=attempt.base,
     )
     write_transaction(store, transaction, path=path)
     record = {
@@ -199,6 +203,7 @@ def replace_staged(
         num_fragments=fragments,
         transaction_path=path,
         refreshed=True,
+        base="",
     )
     write_record(store, finished_path(ref.identity), {"format": FORMAT, **staged.to_dict()})
     if path != ref.transaction_path:

@@ -169,12 +169,12 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         raise StoreError(f"{path!r}: its folder was removed each time it was created", uri=self._root)
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
-        """Files below a folder, in no order; files that vanish in the meantime are left out."""
-        return (entry for entry in self._walk(prefix) if not is_unfinished(entry.path))
+        """Files below a folder, in no order; files that vanish meanwhile are left out."""
+        return self._walk(prefix, unfinished=False)
 
     def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
         """Temporary files below a folder: of writers that are at work, or died."""
-        return (entry for entry in self._walk(prefix) if is_unfinished(entry.path))
+        return self._walk(prefix, unfinished=True)
 
     def list_names(self, folder: str) -> Sequence[str]:
         """Names of the files directly in a folder."""
@@ -239,15 +239,17 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         except OSError as error:
             raise as_store_error(error, path) from error
 
-    def _walk(self, prefix: str) -> Iterator[StoreEntry]:
+    def _walk(self, prefix: str, *, unfinished: bool) -> Iterator[StoreEntry]:
         start = os.path.join(self._root, checked_prefix(prefix))
         # A folder that cannot be read must not count as empty: what is missing from a listing may be deleted.
         for folder, _, names in os.walk(start, onerror=_raise_unless_gone):
+            below = os.path.relpath(folder, self._root).replace(os.sep, "/")
             for name in names:
-                full = os.path.join(folder, name)
+                if is_unfinished(name) is not unfinished:
+                    continue
                 with contextlib.suppress(FileNotFoundError), typed(name):
-                    status = os.stat(full)
-                    relative = os.path.relpath(full, self._root).replace(os.sep, "/")
+                    status = os.stat(os.path.join(folder, name))
+                    relative = name if below == "." else f"{below}/{name}"
                     yield StoreEntry(path=relative, size=status.st_size, modified=status.st_mtime)
 
     def _drop_empty_folders(self, folder: str) -> None:

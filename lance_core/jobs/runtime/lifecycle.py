@@ -200,6 +200,7 @@ def open_attempt(spec: JobSpec, table: TableState) -> Attempt:
         identity=spec.identity,
         spec=work_of(spec),
         read_version=table.version,
+        base="" if table.manifest is None else table.manifest.transaction_file,
         lease_seconds=LEASE_SECONDS,
         asked=Asked.from_dict(spec.asked),
     )
