@@ -100,7 +100,7 @@ def commit_staged(
     former attempt up before that; without it, the attempt is aborted. `concerns` is called for each version between the one
     a member was planned on and the one that is written, right before it is written: if one brought rows that the member
     should have known, that is a conflict. With `partial`, members that cannot be committed are named in the result
-    (`refused`) and the others land; if none can, the first refusal is raised. `known`: transactions that the caller has read.
+    (`refused`) and the others land; if none can, the first refusal is raised. `known`: what the caller has read already.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
