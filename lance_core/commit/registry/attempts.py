@@ -22,7 +22,7 @@ from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_groups
-from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
+from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction, with_todays_names
 from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
 from lance_core.commit.records import FORMAT, Record, each, encode_record, read_record, write_record
 from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
@@ -295,7 +295,7 @@ def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
 
 
 def _staged_of(record: Record, identity: str, path: str) -> StagedTransaction:
-    staged = parse_record(StagedTransaction, record, where=path)
+    staged = parse_record(StagedTransaction, with_todays_names(record), where=path)
     if staged.identity != identity:
         raise CorruptFileError(f"{path}: the record belongs to {staged.identity}")
     return staged
