@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_core.commit import naming
 from lance_core.commit.bulk import delete_landed, missing
 from lance_core.commit.log.beside import begin
 from lance_core.commit.log.transactions import read_transaction_file
