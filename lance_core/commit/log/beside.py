@@ -4,7 +4,7 @@
 
     early.put(path, transaction)           sent now, in a thread
     open_newest(store)                     in the meantime
-    early.has_put(path, transaction)       waits for it: True if just that was written
+    early.require_put()                    waits for it, and raises its error
 
     with beside(store, write_hint):        the hint, while the block looks at the log
         ...
@@ -59,10 +59,10 @@ class Early:
         """Whether just this is on its way, or written."""
         return self._sent is not None and self._sent[0] == path and self._sent[1] is transaction
 
-    def has_put(self, path: str, transaction: Transaction) -> bool:
-        """Whether just this was written; False also when that failed. Nothing is under way afterwards."""
-        self.settle()
-        return self.has_sent(path, transaction) and self._sent is not None and self._sent[2].exception() is None
+    def require_put(self) -> None:
+        """Wait for what was sent, if anything was; raises what became of it. Nothing is under way afterwards."""
+        if self._sent is not None:
+            self._sent[2].result()
 
     def settle(self) -> None:
         """Wait until nothing is under way."""

@@ -380,20 +380,14 @@ class _CommitLoop:
     def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
         data = self._early.encoded(transaction)
         if manifest.transaction_file:
-            path = naming.transaction_path(manifest.transaction_file)
-            self._written.add(path)
-            # The inline copy is what counts, unless the transaction is too large for one.
-            durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
-            is_sent = self._early.has_sent(path, transaction)
-            if not is_sent:
-                self._store.put(path, data, durable=durable)
-            self._before_put()
-            if is_sent and not self._early.has_put(path, transaction):
-                self._store.put(path, data, durable=durable)
-        else:
-            self._before_put()
-        is_v1 = self._options is not None and self._options.v1_manifest_names
-        scheme = newest.scheme if newest is not None else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
+            self._written.add(path := naming.transaction_path(manifest.transaction_file))
+            # The inline copy counts, unless the transaction is too large for one.
+            if not self._early.has_sent(path, transaction):
+                self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
+        self._before_put()
+        self._early.require_put()
+        is_v1 = newest is None and self._options is not None and self._options.v1_manifest_names
+        scheme = newest.scheme if newest else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
 
     def _keep_only(self, done: Committed) -> None:

@@ -313,17 +313,16 @@ class _Service:
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
         unknown: dict[str, CommitStateUnknownError] = {}
-        found = find_landed_many(
-            self._store, since, own_commit=self.claim.commit, unknown=unknown, listed=self._keep_listing
-        )
+        own, keep = self.claim.commit, self._keep_listing
+        found = find_landed_many(self._store, since, own_commit=own, unknown=unknown, listed=keep)
         for uuid, error in unknown.items():
             self._refuse(uuid, error)
         for uuid, version in found.items():
             if version is not None:
                 self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
 
-    def _keep_listing(self, listing: Listing) -> None:
-        self._listing, self._present = listing, listing.numbers
+    def _keep_listing(self, found: Listing) -> None:
+        self._listing, self._present = found, found.numbers
 
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""

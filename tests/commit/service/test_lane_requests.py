@@ -8,6 +8,7 @@ from bench.object_client import object_server
 from bench.staged_lane import Lane
 from lance_core.commit.bulk import delete_landed
 from lance_core.errors import StoreError
+from lance_core.io.abilities import DeletesMany
 from lance_core.io.memory import MemoryStore
 
 
@@ -21,7 +22,7 @@ def test_requests_of_a_commit(count: int, requests: int) -> None:
     assert seen.operations["DELETE"] == 0, str(seen)
 
 
-class _Wide(MemoryStore):
+class _Wide(MemoryStore, DeletesMany):
     """Removes many objects in one request, which the store may refuse."""
 
     is_wide = True
