@@ -60,7 +60,7 @@ def find_landed_many(
 ) -> dict[str, int | None]:
     """`find_landed` for many identities, each with the version it was staged on; the log is read once.
 
-    With `unknown`, those whose outcome is unknown are put there instead of being raised. `listed` is told which versions
+    With `unknown`, those whose outcome is unknown are put there instead of being raised. `listed` gets the versions that
     there are.
     """
     known = landings_of(store, list(since))

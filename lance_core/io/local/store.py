@@ -169,7 +169,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         raise StoreError(f"{path!r}: its folder was removed each time it was created", uri=self._root)
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
-        """Files below a folder, in no order; files that vanish meanwhile are left out."""
+        """Files below a folder, in no order; files that vanish in the meantime are left out."""
         return self._walk(prefix, unfinished=False)
 
     def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
