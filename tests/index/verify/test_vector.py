@@ -238,7 +238,7 @@ def test_centroids_that_the_official_library_does_not_find(tmp_path: Path, shape
 def test_graphs_that_changed(tmp_path: Path) -> None:
     uri = built(tmp_path, shaped("normal", COUNT, 16, "f4", np.random.default_rng(1)), "IVF_HNSW_SQ", "cosine")
     ((segment, _),) = opened(uri)
-    (part,) = segment._read([int(segment._full[0])])
+    (part,) = segment._files.read([int(segment._full[0])])
     good = part.graph
     assert good is not None
     ends = Ends(segment.quantizer, "cosine", part.columns, 16)
