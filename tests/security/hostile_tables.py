@@ -420,6 +420,7 @@ class Watch:
     def __init__(self) -> None:
         self.root: str | None = None
         self.found: list[str] = []
+        self.refused = False
         self.opened: set[str] | None = None
         self.cases: set[int] = set()
         sys.addaudithook(self._hear)
@@ -523,21 +524,28 @@ def run_case(seed: int, good: Path, work: Path, watch: Watch) -> list[Escape]:
     watch.cases.add(hash((name, change)))
     shared_cache().clear()  # what the case before read from files of these names
     found = []
+    is_closed = False
     for verb, action in verbs(str(work / name)).items():
+        if is_closed and verb not in _OPENING_OTHERWISE:
+            continue  # it begins with what "open" did, which ends as it ended there
         what = guarded(action, watch, work)
+        is_closed = is_closed or (verb == "open" and watch.refused)
         if what:
             found.append(Escape(seed, f"{name}/{change}", verb, what))
     return found
 
 
+_OPENING_OTHERWISE = frozenset({"tag", "branch", "ledger", "failure", "stage", "clones", "commit", "gc"})
+
+
 def guarded(action: Callable[[], object], watch: Watch, work: Path) -> str:
-    watch.found, watch.root = [], str(work)
+    watch.found, watch.root, watch.refused = [], str(work), False
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS)
     try:
         action()
     except LanceError:
-        pass
+        watch.refused = True
     except TooLongError:
         return f"more than {CASE_SECONDS:.0f} s of work, or {WAIT_SECONDS:.0f} s of waiting"
     except BaseException as error:
