@@ -96,7 +96,9 @@ hashes: setup ## write constraints-hashes.txt anew: the versions of constraints.
 	  --constraint constraints.txt --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	  --output-file constraints-hashes.txt
 
-locked: ## a virtual environment of exactly the files that constraints-hashes.txt names, in .venv-locked
+locked: ## a virtual environment of exactly the files that constraints-hashes.txt names, in .venv-locked (Python 3.11)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo "constraints-hashes.txt names the files for Python 3.11: make locked PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv .venv-locked
 	.venv-locked/bin/python -m pip install --quiet --require-hashes --requirement constraints-hashes.txt
 	.venv-locked/bin/python -m pip install --quiet --no-deps --editable .
