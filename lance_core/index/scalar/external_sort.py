@@ -12,7 +12,6 @@ What fits is sorted in memory and never reaches the disk. Equal values keep the 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ import pyarrow as pa
 
 from lance_core.index.base import ID, VALUE, gather
 from lance_core.index.scalar.order import order_of
+from lance_core.scratch import scratch_folder
 
 _BYTES_PER_BYTE = 8
 """Sorting holds about this many times the bytes of what is sorted: values, words of them, orders, the result."""
@@ -38,19 +38,19 @@ def in_order(batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, limi
     most = limit // _BYTES_PER_BYTE
     pending: list[pa.RecordBatch] = []
     size = 0
-    with tempfile.TemporaryDirectory(prefix="lance-sort-", ignore_cleanup_errors=True) as folder:
+    with scratch_folder("sorting an index") as folder:
         runs: list[_Run] = []
         for batch in batches:
             pending.append(batch)
             size += batch.nbytes
             if size >= most:
-                runs.append(_Run.write(Path(folder) / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
+                runs.append(_Run.write(folder / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
                 pending, size = [], 0
         if not runs:
             yield _sorted(pending, value_type)
             return
         if pending:
-            runs.append(_Run.write(Path(folder) / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
+            runs.append(_Run.write(folder / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
             pending = []
         yield from _merged(runs, most)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.definition import QuerySpec
+from lance_core.scratch import scratch_folder
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +70,8 @@ def _export(reader: pa.RecordBatchReader, spec: QuerySpec, options: Mapping[str,
     folder, _, name = str(spec.target).rpartition("/")
     if not folder or not name:
         raise InputError(f"query: target {spec.target!r} is neither a uri nor an absolute path of a file")
-    with tempfile.TemporaryDirectory(prefix="lance-") as place:
-        path = Path(place) / "rows"
+    with scratch_folder("the result of a query") as place:
+        path = place / "rows"
         count = _WRITERS[spec.format](reader, path)
         resolve_store(folder, dict(options)).put(name, path.read_bytes())
     return count
