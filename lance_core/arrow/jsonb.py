@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrays import Bools
 from lance_core.errors import CorruptFileError, InputError
 
 _SCALAR, _OBJECT, _ARRAY = 0x20000000, 0x40000000, 0x80000000
@@ -27,6 +28,7 @@ _NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER = range(6)
 _MAX_DEPTH = 200
 _U32 = struct.Struct(">I")
 _ENTRY_SIZE = (1 << 28) - 1
+_HIDDEN = _U32.pack(_SCALAR) + _U32.pack(_NULL << 28)
 _WIDTHS = ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
 
 
@@ -35,9 +37,15 @@ def encode_jsonb(texts: pa.Array[Any]) -> pa.Array[Any]:
     return pa.array([_encode_text(text, row) for row, text in enumerate(texts.to_pylist())], pa.large_binary())
 
 
-def decode_jsonb(values: pa.Array[Any]) -> pa.Array[Any]:
-    """A binary array of JSONB as a string array of compact JSON texts. CorruptFileError for malformed values."""
-    return pa.array([None if value is None else _decode_text(value) for value in values.to_pylist()], pa.string())
+def decode_jsonb(values: pa.Array[Any], visible: Bools | None = None) -> pa.Array[Any]:
+    """A binary array of JSONB as a string array of compact JSON texts. CorruptFileError for malformed values.
+
+    Values that are not `visible`, since they are under a null, are not decoded: they become the text `null`.
+    """
+    found = values.to_pylist()
+    if visible is not None:
+        found = [value if value is None or is_visible else _HIDDEN for value, is_visible in zip(found, visible, strict=True)]
+    return pa.array([None if value is None else _decode_text(value) for value in found], pa.string())
 
 
 def _encode_text(text: str | None, row: int) -> bytes | None:
