@@ -29,3 +29,25 @@ def test_json_under_nulls_of_a_struct(tmp_path: Path, version: str, packed: bool
     assert files.read_by_us(tmp_path / "ours", table) == []
     opened = files.open_at(tmp_path / "theirs")
     assert files.batches_of(opened, opened.schema).slice(1, 1).to_pylist() == [{"s": None}]
+
+
+def lists_in_fixed_size_lists(num_rows: int) -> pa.Table:
+    """Fixed-size lists of 70 structs, each with a number and a short list, with nulls of both."""
+    count = 70 * num_rows
+    numbers = pa.array((number % 5 for number in range(count)), pa.int8())
+    lists = pa.array(([None, number % 3] if number % 7 else None for number in range(count)), pa.list_(pa.int8()))
+    structs = pa.StructArray.from_arrays([numbers, lists], names=["n", "l"])
+    return pa.table({"f": pa.FixedSizeListArray.from_arrays(structs, 70)})
+
+
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+@pytest.mark.parametrize("version", ["2.2", "2.3"])
+def test_pages_hold_whole_fixed_size_lists(tmp_path: Path, version: str) -> None:
+    """The levels of a leaf take several pages, none of which ends within a list of 70."""
+    table = lists_in_fixed_size_lists(900)
+    written = files.write_ours(tmp_path, table, version)
+    opened = files.open_at(tmp_path)
+    assert files.read_by_us(tmp_path, table) == []
+    found = files.official_table(tmp_path, table, written, version).to_table()
+    assert list(files.differences(found, table)) == []
+    assert opened.take(opened.schema, [899]).to_pylist() == table.slice(899).to_pylist()

@@ -47,8 +47,9 @@ class LeafEncoder:
         self._firsts = list(itertools.accumulate((len(list(leaves(node))) for node in self._nodes), initial=0))
         self._old_blobs = [version is FileVersion.V2_1 and is_old_blob(leaf.field) for leaf in self._leaves]
         self._dimensions = [found for node in self._nodes for found in _dimensions(node)]
-        is_newest = version is FileVersion.V2_3
-        self._inner = [inner if is_newest else 1 for node in self._nodes for _, _, inner in row_scales(node)]
+        scales = [found for node in self._nodes for found in row_scales(node)]
+        self._outer = [outer for _, outer, _ in scales]
+        self._inner = [inner if version is FileVersion.V2_3 else 1 for _, _, inner in scales]
         settings = [found for node in self._nodes for found in _settings(node, {})]
         self._options = [EncodingOptions.parse(found, version) for found in settings]
 
@@ -82,7 +83,8 @@ class LeafEncoder:
         options = self._options[column]
         if self._version is FileVersion.V2_3:
             options = replace(options, dimensions=self._dimensions[column])
-        pages = [_with_inner_items(page, self._inner[column]) for page in encode_pages(leaf, options)]
+        encoded = encode_pages(leaf, options, row_items=self._outer[column])
+        pages = [_with_inner_items(page, self._inner[column]) for page in encoded]
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
 
     def column_encoding(self, column: int) -> object:

@@ -42,8 +42,10 @@ _STRUCTURAL = {"miniblock": False, "fullzip": True}
 __all__ = ["EncodedPage", "encode_pages", "split_rows"]
 
 
-def encode_pages(leaf: Leaf, options: EncodingOptions) -> list[EncodedPage]:
+def encode_pages(leaf: Leaf, options: EncodingOptions, *, row_items: int = 1) -> list[EncodedPage]:
     """One leaf (about 8 MiB of values) as pages, in order; several only for lists. No rows give no page.
+
+    `row_items`: rows of the leaf that belong together, as the items of a fixed-size list of structs do; no page cuts them.
 
     `leaf.values` has one slot per visible entry; what is under a null does not matter, but should be zeros or empty to
     compress well. Raises CorruptFileError when levels and values disagree, UnsupportedEncodingError for blocks that the
@@ -52,7 +54,7 @@ def encode_pages(leaf: Leaf, options: EncodingOptions) -> list[EncodedPage]:
     if leaf.num_rows == 0:
         return []
     check_slots(leaf)
-    return [encode_page(part, options) for part in split_rows(leaf)]
+    return [encode_page(part, options) for part in split_rows(leaf, row_items)]
 
 
 def encode_page(leaf: Leaf, options: EncodingOptions) -> EncodedPage:
@@ -122,17 +124,17 @@ def _widest_bits(values: Block) -> int:
     return values.bits if isinstance(values, FixedBlock) else values.indices.bits
 
 
-def split_rows(leaf: Leaf) -> list[Leaf]:
-    """Cut a leaf with lists so that no part has more levels than the budget; a row is never cut."""
+def split_rows(leaf: Leaf, row_items: int = 1) -> list[Leaf]:
+    """Cut a leaf with lists so that no part has more levels than the budget; `row_items` rows are never cut apart."""
     if leaf.rep is None:
         return [leaf]
     bits = max_rep(leaf.layers).bit_length() + max_def(leaf.layers).bit_length()
     room = LEVEL_BUDGET_BITS // bits
     if len(leaf.rep) <= room:
         return [leaf]
-    bounds = np.append(np.flatnonzero(leaf.rep == max_rep(leaf.layers)), np.int64(len(leaf.rep)))
+    bounds = np.append(np.flatnonzero(leaf.rep == max_rep(leaf.layers)), np.int64(len(leaf.rep)))[::row_items]
     cuts = [0]
-    while cuts[-1] < leaf.num_rows:
+    while cuts[-1] < len(bounds) - 1:
         limit = int(bounds[cuts[-1]]) + room
         cuts.append(max(int(np.searchsorted(bounds, limit, "right")) - 1, cuts[-1] + 1))
-    return cut_entries(leaf, bounds[cuts].tolist(), np.diff(cuts).tolist())
+    return cut_entries(leaf, bounds[cuts].tolist(), (np.diff(cuts) * row_items).tolist())
