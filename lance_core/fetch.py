@@ -12,7 +12,7 @@ Whoever drives it decides how bytes are got: a test from one `bytes` object, `la
 many readers at once and neighbouring ranges joined. Nothing here does IO.
 
 Who asks for hundreds of ranges asks with `ManyRanges`: it is such a sequence, and a driver that knows it need not make an
-object of each. Its answer may be `Together`, one buffer and where each range begins in it.
+object of each. Its answer may be `JointBuffers`, one buffer and where each range begins in it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ManyRanges(Sequence[ByteRange]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together(Sequence[Buffer]):
+class JointBuffers(Sequence[Buffer]):
     """Buffers that are in one: number i is `data[starts[i] : starts[i] + sizes[i]]` (int64)."""
 
     data: memoryview
@@ -88,7 +88,7 @@ class Together(Sequence[Buffer]):
 
     def __getitem__(self, number: Any) -> Any:
         if isinstance(number, slice):
-            return Together(self.data, self.starts[number], self.sizes[number])
+            return JointBuffers(self.data, self.starts[number], self.sizes[number])
         start = int(self.starts[number])
         return self.data[start : start + int(self.sizes[number])]
 

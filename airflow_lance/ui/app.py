@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
 from airflow_lance.ui.errors import PageError, page_error
-from airflow_lance.ui.redact import Redactor
+from airflow_lance.ui.redact import PageRedactor
 from airflow_lance.ui.routing import HEADERS, PageRoute
 from airflow_lance.ui.security import require_reader
 from airflow_lance.ui.service import Pages
@@ -84,14 +84,14 @@ async def _failed(request: Request, error: Exception) -> Response:
     """Any error in the shape that the front end knows."""
     if isinstance(error, HTTPException):
         found = PageError(_HTTP_CODES.get(error.status_code, "failed"), str(error.detail))
-        return _answer(found, Redactor(), status=error.status_code)
+        return _answer(found, PageRedactor(), status=error.status_code)
     if isinstance(error, RequestValidationError):
         places = [f"{'.'.join(str(part) for part in item['loc'][1:])}: {item['msg']}" for item in error.errors()[:3]]
-        return _answer(PageError("invalid", "; ".join(places)), Redactor())
+        return _answer(PageError("invalid", "; ".join(places)), PageRedactor())
     found = page_error(error)
     return _answer(found, request.app.state.pages.redactor())
 
 
-def _answer(error: PageError, redactor: Redactor, *, status: int | None = None) -> JSONResponse:
+def _answer(error: PageError, redactor: PageRedactor, *, status: int | None = None) -> JSONResponse:
     told: Any = redactor.clean({**error.to_dict(), "status": status or error.status})
     return JSONResponse({"error": told, "detail": told["message"]}, status_code=status or error.status, headers=HEADERS)

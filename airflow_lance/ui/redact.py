@@ -25,7 +25,7 @@ _NAME = re.compile(
 )
 
 
-class Redactor:
+class PageRedactor:
     """Cleans plain data. Longer secrets are looked for first, so that one inside another leaves nothing of it."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:

@@ -22,7 +22,7 @@ from airflow_lance.ui.cache import Entry, FactsCache
 from airflow_lance.ui.catalog import Source, TableRef, connection_ids, find, open_source
 from airflow_lance.ui.errors import PageError, page_error
 from airflow_lance.ui.pool import Pools
-from airflow_lance.ui.redact import Redactor
+from airflow_lance.ui.redact import PageRedactor
 from airflow_lance.ui.settings import PagesSettings
 
 if TYPE_CHECKING:
@@ -232,9 +232,9 @@ class Pages:
         """Something that is not cached, in a pool and within the time limit."""
         return await self._in_pool(pool, call, times=times)
 
-    def redactor(self) -> Redactor:
+    def redactor(self) -> PageRedactor:
         """What removes the secrets of all connections that were opened."""
-        return Redactor(tuple(self._secrets))
+        return PageRedactor(tuple(self._secrets))
 
     def levels(self, policy: Policy | None, ref: TableRef) -> ServiceLevels:
         """The service levels of a table: the policy's, else the default ones."""

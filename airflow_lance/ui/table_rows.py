@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_lance.ui.service import HISTORY_DAYS, FoundSource, Looked, Managed
 
 if TYPE_CHECKING:
-    from lance_core.maintenance.plan import Plan
+    from lance_core.maintenance.plan import MaintenancePlan
     from lance_core.maintenance.policy import Policy
 
 Json = dict[str, object]
@@ -21,7 +21,11 @@ _NUMBERS = (
 
 
 def tables_answer(
-    sources: Sequence[FoundSource], looked: Sequence[Looked], managed: Managed | None, plan: Plan | None, now: float
+    sources: Sequence[FoundSource],
+    looked: Sequence[Looked],
+    managed: Managed | None,
+    plan: MaintenancePlan | None,
+    now: float,
 ) -> Json:
     """Return the list, worst first, with its summary."""
     from lance_core.maintenance.evidence import last_upkeep

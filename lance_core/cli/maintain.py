@@ -12,7 +12,7 @@ from lance_core.cli.table import parse_pairs
 
 if TYPE_CHECKING:
     from lance_core.maintenance.evidence import Evidence
-    from lance_core.maintenance.plan import Plan
+    from lance_core.maintenance.plan import MaintenancePlan
 
 
 @click.command("maintain")
@@ -50,7 +50,7 @@ def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, options: di
         raise click.exceptions.Exit(1)
 
 
-def _show(output: Output, plan: Plan, done: Sequence[Evidence]) -> None:
+def _show(output: Output, plan: MaintenancePlan, done: Sequence[Evidence]) -> None:
     if output.as_json:
         output.record({**plan.to_dict(), "done": list(done)})
         return

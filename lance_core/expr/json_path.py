@@ -19,7 +19,7 @@ from typing import Any
 from lance_core.errors import FilterError
 
 
-class Step(Enum):
+class PathStep(Enum):
     """A step that takes many: `[*]` elements (of what is no list: itself), `.*` values of an object."""
 
     ELEMENTS = "[*]"
@@ -32,7 +32,7 @@ class _Missing(Enum):
 
 MISSING = _Missing.MISSING
 """What a path that leads nowhere finds."""
-Path = tuple["str | int | Step", ...]
+Path = tuple["str | int | PathStep", ...]
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"' + r"|'(?:[^'\\]|\\.)*'"
 _STEP = re.compile(
@@ -56,7 +56,7 @@ def parse_path(text: str) -> Path:
     rest = stripped[1:] if stripped.startswith("$") else stripped
     if rest is stripped and rest and rest[0] not in ".:[":
         rest = f".{rest}"
-    steps: list[str | int | Step] = []
+    steps: list[str | int | PathStep] = []
     position = 0
     while position < len(rest):
         found = _STEP.match(rest, position)
@@ -70,9 +70,9 @@ def parse_path(text: str) -> Path:
     return tuple(steps)
 
 
-def _step(found: re.Match[str]) -> str | int | Step:
+def _step(found: re.Match[str]) -> str | int | PathStep:
     if found["star"] or found["every"]:
-        return Step.VALUES if found["star"] else Step.ELEMENTS
+        return PathStep.VALUES if found["star"] else PathStep.ELEMENTS
     quoted = found["quoted_name"] or found["quoted_key"]
     if quoted:
         return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), quoted[1:-1])
@@ -91,10 +91,10 @@ def select(document: Any, path: Path) -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def _follow(item: Any, step: str | int | Step) -> list[Any]:
-    if step is Step.ELEMENTS:
+def _follow(item: Any, step: str | int | PathStep) -> list[Any]:
+    if step is PathStep.ELEMENTS:
         return list(item) if isinstance(item, list) else [item]
-    if step is Step.VALUES:
+    if step is PathStep.VALUES:
         return list(item.values()) if isinstance(item, dict) else []
     if isinstance(step, str):
         return [item[step]] if isinstance(item, dict) and step in item else []

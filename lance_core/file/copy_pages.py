@@ -23,7 +23,7 @@ from lance_core.file.v2.container import ContainerWriter
 from lance_core.file.v2.paged_body import encoder_for
 from lance_core.file.writer import WrittenFile
 from lance_core.format.fragment import DataFile
-from lance_core.format.layout import BlobLayout, Column, Page
+from lance_core.format.layout import BlobLayout, FileColumn, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.fetcher import drive_one
@@ -35,7 +35,7 @@ _BATCH_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """Some columns of one file: field id -> its column there."""
 
     store: Store
@@ -45,14 +45,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Run:
+class RowRun:
     """The files that together hold all columns of some rows."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     num_rows: int
 
 
-def copy_pages(runs: Sequence[Run], store: Store, path: str, schema: Schema, version: FileVersion) -> WrittenFile:
+def copy_pages(runs: Sequence[RowRun], store: Store, path: str, schema: Schema, version: FileVersion) -> WrittenFile:
     """Write the rows of all runs, one after another, as one file at `path`.
 
     Raises UnsupportedFeatureError when something cannot be copied (the version, a field no file holds, blobs); nothing is
@@ -80,7 +80,7 @@ def copy_pages(runs: Sequence[Run], store: Store, path: str, schema: Schema, ver
                         pages[field] += _copied(part, column, container, first_row)
             first_row += run.num_rows
         descriptor = encode_file_descriptor(FileDescriptor(stored_schema(schema), first_row))
-        size = container.finish([Column(tuple(pages[field])) for field in fields], descriptor, version)
+        size = container.finish([FileColumn(tuple(pages[field])) for field in fields], descriptor, version)
         out.close()
     except BaseException:
         out.abort()
@@ -90,7 +90,7 @@ def copy_pages(runs: Sequence[Run], store: Store, path: str, schema: Schema, ver
     return WrittenFile(entry, first_row, size)
 
 
-def _columns_of(part: Part, version: FileVersion) -> list[tuple[int, Column]]:
+def _columns_of(part: FilePart, version: FileVersion) -> list[tuple[int, FileColumn]]:
     size = part.store.size(part.path) if part.size is None else part.size
     tail = drive_one(part.store, part.path, fetch_tail(size))
     metadata = drive_one(part.store, part.path, load_metadata(tail, file_size=size))
@@ -109,7 +109,7 @@ def _columns_of(part: Part, version: FileVersion) -> list[tuple[int, Column]]:
     return [(field, column) for (field, _), column in zip(part.columns, columns, strict=True)]
 
 
-def _copied(part: Part, column: Column, container: ContainerWriter, first_row: int) -> Iterator[Page]:
+def _copied(part: FilePart, column: FileColumn, container: ContainerWriter, first_row: int) -> Iterator[Page]:
     for pages in _batches(column.pages):
         ranges = [item for page in pages for item in page.buffers]
         data = iter(part.store.get_ranges(part.path, ranges))

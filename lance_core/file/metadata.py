@@ -19,7 +19,7 @@ import numpy.typing as npt
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Buffer, ByteRange, Fetch
 from lance_core.file.footer import FOOTER, TABLE_ENTRY_SIZE, Footer, parse_footer
-from lance_core.format.layout import Column
+from lance_core.format.layout import FileColumn
 from lance_core.wire.columns import decode_column
 from lance_core.wire.file import FileDescriptor, decode_file_descriptor
 
@@ -60,7 +60,7 @@ class FileMetadata:
     tail: Tail
     _column_ranges: Ranges
     global_buffers: tuple[ByteRange, ...]
-    _columns: dict[int, Column] = field(default_factory=dict)
+    _columns: dict[int, FileColumn] = field(default_factory=dict)
     _descriptor: FileDescriptor | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -69,7 +69,7 @@ class FileMetadata:
         """Columns in the file."""
         return self.footer.num_columns
 
-    def load_columns(self, indices: Sequence[int]) -> Fetch[list[Column]]:
+    def load_columns(self, indices: Sequence[int]) -> Fetch[list[FileColumn]]:
         """The columns at `indices`, in that order; only those not yet known are read."""
         for index in indices:
             if not 0 <= index < self.num_columns:
@@ -106,7 +106,7 @@ class FileMetadata:
             return [next(answers) if data is None else data for data in found]
         return [data for data in found if data is not None]
 
-    def _decode(self, index: int, data: Buffer) -> Column:
+    def _decode(self, index: int, data: Buffer) -> FileColumn:
         column = decode_column(bytes(data))
         ranges = [item for page in column.pages for item in page.buffers]
         ranges.extend(column.buffers)

@@ -31,7 +31,7 @@ from lance_core.file.v2.columns20 import (
 )
 from lance_core.file.v2.columns21 import field_readers, wanted_columns
 from lance_core.format.fragment import DataFile
-from lance_core.format.layout import Column
+from lance_core.format.layout import FileColumn
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache, shared_cache
@@ -118,7 +118,7 @@ class ContainerFile(OpenFile):
         """One global buffer; 0 is the descriptor."""
         return self._drive(self.metadata.load_global_buffer(number))
 
-    def columns(self, indices: Sequence[int]) -> list[Column]:
+    def columns(self, indices: Sequence[int]) -> list[FileColumn]:
         """Metadata of some columns."""
         return self._drive(self.metadata.load_columns(indices))
 

@@ -21,7 +21,7 @@ from lance_core.errors import InputError
 from lance_core.fetch import ByteRange
 from lance_core.file.open import ContainerFile, open_file
 from lance_core.file.writer import MAX_PAGE_BYTES, FileWriter
-from lance_core.format.layout import Column
+from lance_core.format.layout import FileColumn
 from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, parse_storage_version
 from lance_core.io.resolve import resolve_store
@@ -269,6 +269,6 @@ def _buffer(item: ByteRange) -> LanceBufferDescriptor:
     return LanceBufferDescriptor(item.start, item.size)
 
 
-def _described(column: Column) -> LanceColumnMetadata:
+def _described(column: FileColumn) -> LanceColumnMetadata:
     pages = [LancePageMetadata([_buffer(item) for item in page.buffers], repr(page.layout)) for page in column.pages]
     return LanceColumnMetadata([_buffer(item) for item in column.buffers], pages)

@@ -53,7 +53,7 @@ class SmallFile:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class SmallFilesBatch:
     """Rows of the files at positions `files`, one file after the other: an array for each wanted field."""
 
     files: Ints
@@ -71,7 +71,7 @@ class _Described:
 
 def read_together(
     store: Store, files: Sequence[SmallFile], leaves: Sequence[LeafNode], types: Sequence[pa.DataType]
-) -> tuple[list[Together], list[int]]:
+) -> tuple[list[SmallFilesBatch], list[int]]:
     """All rows of some flat columns of many files, and the positions of files that have to be read by themselves.
 
     `leaves` are the wanted fields, `types` what their arrays become. Raises NotFoundError, StoreError; damage is not told
@@ -182,7 +182,7 @@ def _decode(
     described: Mapping[int, Sequence[_Described]],
     leaves: Sequence[LeafNode],
     types: Sequence[pa.DataType],
-) -> Together | None:
+) -> SmallFilesBatch | None:
     """The columns of files that are described alike; None when anything is wrong with any of them."""
     positions = np.array(members, np.int64)
     num_rows = np.array([described[position][0].num_rows for position in members], np.int64)
@@ -196,7 +196,7 @@ def _decode(
                 arrays.append(finish(leaf_array(decoded, leaf), target))
     except LanceError:
         return None
-    return Together(positions, tuple(arrays))
+    return SmallFilesBatch(positions, tuple(arrays))
 
 
 def _placed(places: npt.NDArray[np.int64], starts: Ints, sizes: Ints, num_rows: Ints) -> AlikePages:

@@ -169,5 +169,5 @@ ArrayEncoding = (
 
 
 @dataclass(frozen=True, slots=True)
-class BlobColumn:
+class BlobColumnEncoding:
     """A column of (position, size) descriptors whose values are out of line in the file (`ColumnEncoding.blob`)."""

@@ -29,7 +29,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class IvfModel:
+class IvfPartitions:
     """Partitions of a vector index: centroids [partitions, dimension], and the rows of each in the file beside."""
 
     centroids: Tensor | None = None
@@ -117,7 +117,7 @@ class Hnsw:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantizer:
+class QuantizerDetails:
     """How vectors are stored. `num_sub_vectors` for product quantization, `rotation` for the one-bit kind."""
 
     kind: Literal["flat", "pq", "sq", "rq"]
@@ -131,7 +131,7 @@ class VectorDetails:
     """A vector index: how distance is measured, how vectors are stored, hints on how it was built."""
 
     metric: Metric
-    quantizer: Quantizer | None = None
+    quantizer: QuantizerDetails | None = None
     hnsw: Hnsw | None = None
     target_partition_size: int = 0
     target_num_partitions: int | None = None
@@ -143,7 +143,7 @@ class OldVectorIndex:
     """A vector index of the first layout, by the message at the end of its file. Offsets are bytes of that file."""
 
     details: VectorDetails
-    ivf: IvfModel
+    ivf: IvfPartitions
     codebook: Tensor | None
 
 

@@ -170,7 +170,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FileColumn:
     """One column of a 2.x file. `encoding` is the column's own encoding message (2.0 blobs), usually None."""
 
     pages: tuple[Page, ...]

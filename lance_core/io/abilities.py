@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Sequence
 
-from lance_core.fetch import Buffer, ManyRanges, Together
+from lance_core.fetch import Buffer, JointBuffers, ManyRanges
 from lance_core.io.store import StoreEntry
 
 
@@ -56,5 +56,5 @@ class ReadsScattered(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Generator[Together, None, None]:
+    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Generator[JointBuffers, None, None]:
         """One answer for each of `asked`; its memory is used again once the caller has dropped it."""

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import closing, suppress
 from typing import Any, TypeVar, cast
 
-from lance_core.fetch import Buffer, ByteRange, Fetch, ManyRanges, Together
+from lance_core.fetch import Buffer, ByteRange, Fetch, JointBuffers, ManyRanges
 from lance_core.io.abilities import ReadsScattered
 from lance_core.io.pool import in_io_pool, in_work_pool, io_pool, num_work_threads, work_pool
 from lance_core.io.ranges import LOCAL_GAP, REMOTE_GAP, WIDE_GAP, ReadPlan, plan_reads
@@ -199,7 +199,7 @@ def _num_bytes(asked: Sequence[ByteRange]) -> int:
 
 
 def _num_answered(answer: Sequence[Buffer]) -> int:
-    return len(answer.data) if isinstance(answer, Together) else sum(map(len, answer))
+    return len(answer.data) if isinstance(answer, JointBuffers) else sum(map(len, answer))
 
 
 def _wait(futures: Sequence[Future[Any]]) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from lance_core.arrays import Ints
 from lance_core.errors import CorruptFileError
-from lance_core.fetch import ManyRanges, Together
+from lance_core.fetch import JointBuffers, ManyRanges
 
 SCATTER_GAP = 8 << 10
 """Copying this many bytes too many takes as long as one more call."""
@@ -58,7 +58,7 @@ def plan_scatter(ranges: ManyRanges, *, gap: int = SCATTER_GAP) -> ScatterPlan:
     return ScatterPlan(read_starts, read_ends, starts + shifts[np.cumsum(opens) - 1])
 
 
-def read_scattered(fd: int, path: str, asked: Sequence[ManyRanges]) -> Iterator[Together]:
+def read_scattered(fd: int, path: str, asked: Sequence[ManyRanges]) -> Iterator[JointBuffers]:
     """Ascending ranges of an open file, one list after the other. CorruptFileError when the file ends before one does.
 
     Each is read when it is requested. The memory of an answer that nobody holds any more is used for the next.
@@ -73,7 +73,7 @@ def read_scattered(fd: int, path: str, asked: Sequence[ManyRanges]) -> Iterator[
         yield _read(fd, path, item)
 
 
-def _read(fd: int, path: str, ranges: ManyRanges) -> Together:
+def _read(fd: int, path: str, ranges: ManyRanges) -> JointBuffers:
     plan = plan_scatter(ranges)
     sizes = plan.ends - plan.starts
     out = _memory(int(sizes.sum()))
@@ -87,7 +87,7 @@ def _read(fd: int, path: str, ranges: ManyRanges) -> Together:
                 raise CorruptFileError(f"{path!r} became shorter while it was read")
             got += more
         at = end
-    return Together(out, plan.positions, ranges.ends - ranges.starts)
+    return JointBuffers(out, plan.positions, ranges.ends - ranges.starts)
 
 
 def _memory(size: int) -> memoryview:

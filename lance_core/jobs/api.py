@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lance_core.conditions import Condition, TableFacts
 
 __all__ = [
-    "Found",
+    "DoneWork",
     "Store",
     "abort",
     "abort_identity",
@@ -74,7 +74,7 @@ class Log(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class DoneWork:
     """Work that is done: the reference for the commit, and why nothing has to be run."""
 
     reference: dict[str, Any]
@@ -90,14 +90,14 @@ def run(spec: JobSpec, *, options: Options, runner: Runner | None = None) -> dic
     return reference_of(run_job(with_options(spec, options), runner=runner), spec)
 
 
-def find_done(spec: JobSpec, *, options: Options) -> Found | None:
+def find_done(spec: JobSpec, *, options: Options) -> DoneWork | None:
     """Whether the table already knows this identity as landed or staged."""
     spec = _as_it_lands(spec)
     done = lifecycle.find_done(open_store(spec.uri, options), spec)
     if done is None:
         return None
     reason = "is already staged and waits for its commit" if done.version is None else f"landed as version {done.version}"
-    return Found(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
+    return DoneWork(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
 
 
 def _as_it_lands(spec: JobSpec) -> JobSpec:

@@ -20,7 +20,7 @@ from lance_core.io.threads import Threads
 from lance_core.maintenance.evidence import Evidence, history, maintained_at, measured, record, rows_of_skipped, spent_today
 from lance_core.maintenance.find import BaseOf, FoundTables, no_base, tables_of
 from lance_core.maintenance.observe import Observation, observe
-from lance_core.maintenance.plan import Plan, Skipped, Step, plan_maintenance
+from lance_core.maintenance.plan import MaintenancePlan, MaintenanceStep, Skipped, plan_maintenance
 from lance_core.maintenance.policy import ManagedTable, Policy
 from lance_core.maintenance.price import Cost, learn
 from lance_core.maintenance.run import Maintainer, OptionsOf, no_options
@@ -54,7 +54,7 @@ def plan_now(
     base_of: BaseOf = no_base,
     conn_id: str | None = None,
     now: float | None = None,
-) -> Plan:
+) -> MaintenancePlan:
     """Return what the policy would do now: observed, priced by earlier evidence, within what is left of the budget.
 
     The tables are those given, else all that `tables_of` finds. `conn_id` is the connection of the policy's own folder.
@@ -79,7 +79,7 @@ def plan_now(
 
 def carry_out(
     policy: Policy,
-    steps: Sequence[Step],
+    steps: Sequence[MaintenanceStep],
     *,
     skipped: Sequence[Skipped] = (),
     options_of: OptionsOf = no_options,
@@ -88,7 +88,7 @@ def carry_out(
 ) -> list[Evidence]:
     """Carry out steps, each independently, and append a row of evidence for each, also for those that were skipped."""
     maintainer = Maintainer(policy, options_of=options_of, run=run, on_step=on_step)
-    done = maintainer.carry_out(Plan(tuple(steps), tuple(skipped)))
+    done = maintainer.carry_out(MaintenancePlan(tuple(steps), tuple(skipped)))
     record(policy.evidence_uri, done, storage_options=options_of(None))
     return done
 
@@ -99,10 +99,10 @@ def note_skipped(policy: Policy, skipped: Sequence[Skipped], *, options_of: Opti
     record(policy.evidence_uri, rows, storage_options=options_of(None))
 
 
-def step_from_dict(plain: Mapping[str, Any]) -> Step:
+def step_from_dict(plain: Mapping[str, Any]) -> MaintenanceStep:
     """The inverse of `Step.to_dict`. InputError when the data is no step."""
     try:
-        values = {name: plain[name] for name in Step.__dataclass_fields__}
-        return replace(Step(**values), cost=Cost(**values["cost"]))
+        values = {name: plain[name] for name in MaintenanceStep.__dataclass_fields__}
+        return replace(MaintenanceStep(**values), cost=Cost(**values["cost"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"not a maintenance step: {error!r}", cure="Pass the result of Step.to_dict.") from None

@@ -26,7 +26,7 @@ ATTEMPT_POINTS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScorePart:
     """What one subject takes off. `value` in `unit` is what was measured."""
 
     code: str
@@ -41,7 +41,7 @@ class Health:
     """A score from 0 to 100, and what it is made of, the largest part first."""
 
     score: int
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
 
 
 def health_of(seen: Observation, levels: ServiceLevels) -> Health:
@@ -50,17 +50,17 @@ def health_of(seen: Observation, levels: ServiceLevels) -> Health:
     return Health(max(0, round(100 + sum(part.points for part in parts))), tuple(parts))
 
 
-def _parts(seen: Observation, levels: ServiceLevels) -> Iterator[Part]:
+def _parts(seen: Observation, levels: ServiceLevels) -> Iterator[ScorePart]:
     crowded = seen.num_fragments / max(levels.allowed_fragments(seen.num_bytes), 1.0)
     deleted = seen.deleted_share / max(levels.max_deleted_share, 1e-9)
     unindexed = seen.unindexed_share / max(levels.max_unindexed_share, 1e-9)
     versions = seen.num_versions / levels.max_versions
-    yield Part("fragments", "small fragments", _points(crowded, FRAGMENT_POINTS), seen.num_small_fragments, "fragments")
-    yield Part("deleted-rows", "deleted rows", _points(deleted, DELETED_POINTS), seen.deleted_share, "share")
-    yield Part("unindexed-rows", "unindexed rows", _points(unindexed, UNINDEXED_POINTS), seen.unindexed_share, "share")
-    yield Part("versions", "old versions", _points(versions, VERSION_POINTS), seen.num_versions, "versions")
+    yield ScorePart("fragments", "small fragments", _points(crowded, FRAGMENT_POINTS), seen.num_small_fragments, "fragments")
+    yield ScorePart("deleted-rows", "deleted rows", _points(deleted, DELETED_POINTS), seen.deleted_share, "share")
+    yield ScorePart("unindexed-rows", "unindexed rows", _points(unindexed, UNINDEXED_POINTS), seen.unindexed_share, "share")
+    yield ScorePart("versions", "old versions", _points(versions, VERSION_POINTS), seen.num_versions, "versions")
     if seen.num_dead_attempts:
-        yield Part("dead-attempts", "dead attempts", -ATTEMPT_POINTS, seen.num_dead_attempts, "attempts")
+        yield ScorePart("dead-attempts", "dead attempts", -ATTEMPT_POINTS, seen.num_dead_attempts, "attempts")
 
 
 def _points(times: float, most: float) -> float:

@@ -24,7 +24,7 @@ DUE_AT = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MaintenanceStep:
     """One thing to do on one table. `urgency` is how far a service level is exceeded: 1 is at the level, 2 twice as far."""
 
     uri: str
@@ -55,10 +55,10 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MaintenancePlan:
     """Steps in the order in which they are done, what they cost together, and what is not done."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[MaintenanceStep, ...]
     skipped: tuple[Skipped, ...]
     alarms: tuple[Skipped, ...] = ()
 
@@ -88,7 +88,7 @@ def plan_maintenance(
     spent: Cost | None = None,
     rates: Rates | None = None,
     maintained_at: Mapping[str, float] | None = None,
-) -> Plan:
+) -> MaintenancePlan:
     """Return what to do now.
 
     `spent` is what today's steps cost so far; `maintained_at` says by uri since when a table has not been maintained, in
@@ -96,7 +96,7 @@ def plan_maintenance(
     if no step is due now.
     """
     rates = rates or Rates()
-    due: list[Step] = []
+    due: list[MaintenanceStep] = []
     skipped: list[Skipped] = []
     alarms: list[Skipped] = []
     for seen in observations:
@@ -109,17 +109,21 @@ def plan_maintenance(
         due += found
         skipped += left
     if policy.budget.quiet_hours is not None and is_within(policy.budget.quiet_hours, now):
-        return Plan((), (*skipped, *(Skipped(s.uri, s.action, "quiet hours", due=True) for s in due)), tuple(alarms))
+        return MaintenancePlan(
+            (), (*skipped, *(Skipped(s.uri, s.action, "quiet hours", due=True) for s in due)), tuple(alarms)
+        )
     chosen, postponed = _within_budget(_ranked(due), policy, spent or Cost())
-    return Plan(tuple(chosen), (*skipped, *postponed), tuple(alarms))
+    return MaintenancePlan(tuple(chosen), (*skipped, *postponed), tuple(alarms))
 
 
-def _due(seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates: Rates) -> tuple[list[Step], list[Skipped]]:
+def _due(
+    seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates: Rates
+) -> tuple[list[MaintenanceStep], list[Skipped]]:
     if seen.error is not None:
         return [], [Skipped(seen.uri, "all", f"the table could not be observed: {seen.error}", due=True)]
     if rule.paused:
         return [], [Skipped(seen.uri, "all", "paused by the policy")]
-    due: list[Step] = []
+    due: list[MaintenanceStep] = []
     skipped: list[Skipped] = []
     for action in rule.steps:
         step, reason = _TESTS[action](seen, rule, rates)
@@ -132,7 +136,7 @@ def _due(seen: Observation, rule: TablePolicy, policy: Policy, now: float, rates
     return due, skipped
 
 
-def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
     levels = rule.levels
     if not seen.fragments_in:
         return None, "no size tier is full and no fragment has too many deleted rows"
@@ -153,7 +157,7 @@ def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step |
     return _step(seen, "compact", reason, max(gain, seen.deleted_share * 100), urgency, cost, float(read)), ""
 
 
-def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
     limit = rule.levels.max_unindexed_share
     crowded = seen.index_merges
     if not seen.index_segments:
@@ -175,7 +179,7 @@ def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tup
     return _step(seen, "optimize_indices", reason, seen.unindexed_share * 100 + len(crowded), urgency, cost, float(read)), ""
 
 
-def _cleanup(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+def _cleanup(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
     limit, most_dead = rule.levels.max_versions, rule.levels.max_dead_bytes
     dead = seen.dead_bytes or 0
     is_full = most_dead is not None and dead > most_dead
@@ -190,7 +194,7 @@ def _cleanup(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step |
     return _step(seen, "cleanup", reason, seen.expired_versions / 10, urgency, cost, float(seen.expired_versions)), ""
 
 
-def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None, str]:
+def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
     if not seen.num_dead_attempts:
         return None, "no attempt is dead"
     cost = Cost(0, 0, rates.seconds("gc", seen.num_dead_attempts))
@@ -198,7 +202,7 @@ def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Step | None
     return _step(seen, "gc", reason, float(seen.num_dead_attempts), 1.0, cost, float(seen.num_dead_attempts)), ""
 
 
-_TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[Step | None, str]]] = {
+_TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[MaintenanceStep | None, str]]] = {
     "compact": _compact,
     "optimize_indices": _optimize_indices,
     "cleanup": _cleanup,
@@ -206,12 +210,14 @@ _TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[Step | No
 }
 
 
-def _step(seen: Observation, action: str, reason: str, gain: float, urgency: float, cost: Cost, quantity: float) -> Step:
+def _step(
+    seen: Observation, action: str, reason: str, gain: float, urgency: float, cost: Cost, quantity: float
+) -> MaintenanceStep:
     known = (seen.version, seen.conn_id, seen.deleted_share, seen.num_bytes)
-    return Step(seen.uri, action, reason, gain, urgency, cost, quantity, *known)
+    return MaintenanceStep(seen.uri, action, reason, gain, urgency, cost, quantity, *known)
 
 
-def _ranked(due: Sequence[Step]) -> list[Step]:
+def _ranked(due: Sequence[MaintenanceStep]) -> list[MaintenanceStep]:
     """Steps by a weighted sum of normalised gain (times urgency) and cost, best first."""
     if not due:
         return []
@@ -229,9 +235,11 @@ def _ranked(due: Sequence[Step]) -> list[Step]:
     return sorted(due, key=lambda step: (-scores[id(step)], step.uri, step.action))
 
 
-def _within_budget(ranked: Sequence[Step], policy: Policy, spent: Cost) -> tuple[list[Step], list[Skipped]]:
+def _within_budget(
+    ranked: Sequence[MaintenanceStep], policy: Policy, spent: Cost
+) -> tuple[list[MaintenanceStep], list[Skipped]]:
     budget = policy.budget
-    chosen: list[Step] = []
+    chosen: list[MaintenanceStep] = []
     postponed: list[Skipped] = []
     total = spent
     for step in ranked:

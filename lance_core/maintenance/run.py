@@ -26,7 +26,7 @@ from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 from lance_core.maintenance.evidence import DONE, FAILED, NOTHING, Evidence, rows_of_skipped
 from lance_core.maintenance.observe import compaction_options
-from lance_core.maintenance.plan import Plan, Step
+from lance_core.maintenance.plan import MaintenancePlan, MaintenanceStep
 from lance_core.maintenance.policy import STEPS, ManagedTable, Policy, ServiceLevels
 
 Options = Mapping[str, str]
@@ -48,16 +48,16 @@ class Maintainer:
     clock: Callable[[], float] = time.time
     on_step: Callable[[Evidence], None] = lambda evidence: None
 
-    def carry_out(self, plan: Plan) -> list[Evidence]:
+    def carry_out(self, plan: MaintenancePlan) -> list[Evidence]:
         """Carry out all steps, the tables side by side, and return a row for each step and for each one that was skipped."""
-        by_table: dict[str, list[Step]] = {}
+        by_table: dict[str, list[MaintenanceStep]] = {}
         for step in plan.steps:
             by_table.setdefault(step.uri, []).append(step)
         with Threads(self.policy.budget.max_concurrent, thread_name_prefix="lance-maintain") as pool:
             done = [row for rows in pool.map(self._table, by_table.values()) for row in rows]
         return [*done, *rows_of_skipped(plan.skipped, now=self.clock(), run=self.run)]
 
-    def step(self, step: Step) -> Evidence:
+    def step(self, step: MaintenanceStep) -> Evidence:
         """Carry out one step. LanceErrors become evidence; anything else is a fault of this program and is raised."""
         began, clock = self.clock(), time.monotonic()
         options = self.options_of(step.conn_id)
@@ -94,11 +94,11 @@ class Maintainer:
         self.on_step(row)
         return row
 
-    def _table(self, steps: Sequence[Step]) -> list[Evidence]:
+    def _table(self, steps: Sequence[MaintenanceStep]) -> list[Evidence]:
         # A compaction moves rows out of their indices, and both leave old versions behind.
         return [self.step(step) for step in sorted(steps, key=lambda step: STEPS.index(step.action))]
 
-    def _act(self, step: Step, options: Options) -> bool:
+    def _act(self, step: MaintenanceStep, options: Options) -> bool:
         rule = self.policy.for_table(ManagedTable(uri=step.uri, conn_id=step.conn_id))
         levels = self.policy.levels if rule is None else rule.levels
         spec = spec_of(step, levels, options)
@@ -112,7 +112,7 @@ class Maintainer:
         return bool(getattr(commit, "num_versions", 0))
 
 
-def spec_of(step: Step, levels: ServiceLevels, options: Options | None = None) -> JobSpec:
+def spec_of(step: MaintenanceStep, levels: ServiceLevels, options: Options | None = None) -> JobSpec:
     """Return the job of a step, as an operator would run it."""
     common: dict[str, Any] = {"uri": step.uri, "storage_options": dict(options or {})}
     if step.action == "compact":

@@ -14,7 +14,7 @@ import numpy as np
 
 from lance_core.arrays import Bytes, Ints
 from lance_core.errors import CorruptFileError
-from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
+from lance_core.fetch import Buffer, ByteRange, JointBuffers, ManyRanges
 from lance_core.format.layout import Page
 
 Many = Generator[Sequence[ByteRange], Sequence[Buffer], tuple[Bytes, Ints]]
@@ -74,7 +74,7 @@ def request_ranges(starts: Ints, ends: Ints) -> Many:
     if not kept.any():
         return np.empty(0, np.uint8), positions
     answer = yield ManyRanges(starts[kept], ends[kept])
-    if isinstance(answer, Together):
+    if isinstance(answer, JointBuffers):
         data, found, lengths = np.frombuffer(answer.data, np.uint8), answer.starts, answer.sizes
     else:
         parts = [np.frombuffer(item, np.uint8) for item in answer]

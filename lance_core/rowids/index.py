@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lance_core.errors import CorruptFileError
 from lance_core.format.address import OFFSET_BITS
 from lance_core.rowids.deletion import DeletionVector
-from lance_core.rowids.segment import Range, UInt64Array
+from lance_core.rowids.segment import IdRange, UInt64Array
 from lance_core.rowids.sequence import RowIdSequence
 
 MISSING = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -79,7 +79,7 @@ def build_row_id_index(fragments: Iterable[FragmentIds]) -> RowIdIndex:
 
 def _ranges(item: FragmentIds) -> tuple[UInt64Array, UInt64Array, UInt64Array]:
     """The same where nothing has to be written out: ranges, none of them touched by a deletion."""
-    ranges = [segment for segment in item.sequence.segments if isinstance(segment, Range) and len(segment)]
+    ranges = [segment for segment in item.sequence.segments if isinstance(segment, IdRange) and len(segment)]
     starts = np.array([segment.start for segment in ranges], dtype=np.uint64)
     ends = np.array([segment.end for segment in ranges], dtype=np.uint64)
     first = np.cumsum(ends - starts, dtype=np.uint64) - (ends - starts)
@@ -88,7 +88,7 @@ def _ranges(item: FragmentIds) -> tuple[UInt64Array, UInt64Array, UInt64Array]:
 
 def _intervals(item: FragmentIds) -> tuple[UInt64Array, UInt64Array, UInt64Array]:
     """Maximal runs in which id and offset count up together, over the live rows of one fragment."""
-    if item.deleted is None and all(isinstance(segment, Range) for segment in item.sequence.segments):
+    if item.deleted is None and all(isinstance(segment, IdRange) for segment in item.sequence.segments):
         return _ranges(item)
     ids = item.sequence.to_array()
     if item.deleted is None:

@@ -17,7 +17,7 @@ import numpy as np
 from lance_core.errors import CorruptFileError
 from lance_core.rowids.segment import (
     Array,
-    Range,
+    IdRange,
     RangeWithBitmap,
     RangeWithHoles,
     Segment,
@@ -51,7 +51,7 @@ def encode_versions(sequence: VersionSequence) -> bytes:
     """A serialized RowDatasetVersionSequence; spans count up from row 0."""
     parts, start = [], 0
     for run in sequence.runs:
-        span = encode_field(1, _encode_segment(Range(start, start + run.num_rows)))
+        span = encode_field(1, _encode_segment(IdRange(start, start + run.num_rows)))
         parts.append(encode_field(1, span + encode_field(2, run.version)))
         start += run.num_rows
     return b"".join(parts)
@@ -98,7 +98,7 @@ def _span(fields: Mapping[int, int | memoryview]) -> tuple[int, int]:
 
 
 def _decode_range(data: memoryview) -> Segment:
-    return Range(*_span(_fields(data)))
+    return IdRange(*_span(_fields(data)))
 
 
 def _decode_holes(data: memoryview) -> Segment:
@@ -167,7 +167,7 @@ def _encode_segment(segment: Segment) -> bytes:
     if isinstance(segment, Array):
         return encode_field(5, _encode_array(segment.values))
     span = _nonzero(1, segment.start) + _nonzero(2, segment.end)
-    if isinstance(segment, Range):
+    if isinstance(segment, IdRange):
         return encode_field(1, span)
     if isinstance(segment, RangeWithHoles):
         return encode_field(2, span + encode_field(3, _encode_array(segment.holes)))

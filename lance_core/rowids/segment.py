@@ -25,7 +25,7 @@ MAX_SPAN = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class IdRange:
     """start, start + 1, ... end - 1."""
 
     start: int
@@ -106,7 +106,7 @@ class Array:
         return self.values
 
 
-Segment = Range | RangeWithHoles | RangeWithBitmap | SortedArray | Array
+Segment = IdRange | RangeWithHoles | RangeWithBitmap | SortedArray | Array
 
 
 MAX_ID = (1 << 64) - 1
@@ -125,7 +125,7 @@ def segment_of(values: UInt64Array) -> Segment:
     Range(start=5, end=8)
     """
     if len(values) == 0:
-        return Range(0, 0)
+        return IdRange(0, 0)
     first, last = int(values[0]), int(values[-1])
     if not bool(np.all(values[1:] > values[:-1])):
         return Array(values)
@@ -133,7 +133,7 @@ def segment_of(values: UInt64Array) -> Segment:
         return SortedArray(values)
     span, count = last - first + 1, len(values)
     if span == count:
-        return Range(first, last + 1)
+        return IdRange(first, last + 1)
     width = 2 if span <= 1 << 16 else 4 if span <= 1 << 32 else 8
     holes_size, bitmap_size, array_size = (span - count) * width, (span + 7) // 8, count * width
     if holes_size <= min(bitmap_size, array_size):

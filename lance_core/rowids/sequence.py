@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.errors import InputError
-from lance_core.rowids.segment import Range, Segment, UInt64Array, segment_of
+from lance_core.rowids.segment import IdRange, Segment, UInt64Array, segment_of
 
 # A list is cut where a gap of this many ids or a step back begins a new run that is worth a segment of its own.
 _MIN_RUN = 64
@@ -56,7 +56,7 @@ class RowIdSequence:
 
 def range_sequence(start: int, length: int) -> RowIdSequence:
     """`length` consecutive ids."""
-    return RowIdSequence((Range(start, start + length),))
+    return RowIdSequence((IdRange(start, start + length),))
 
 
 def sequence_of(values: UInt64Array | Sequence[int]) -> RowIdSequence:

@@ -20,7 +20,7 @@ from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
 from lance_core.testing import outsider
 from lance_core.testing.model import (
-    Work,
+    IdentityWork,
     appended,
     deleted,
     increased,
@@ -45,69 +45,69 @@ def source(ids: Sequence[int], value: int = 0) -> SourceSpec:
     return SourceSpec(callable="lance_core.testing.model:rows_of_table", kwargs={"ids": list(ids), "value": value})
 
 
-def append_work(name: str, ids: Sequence[int], value: int = 0) -> Work:
+def append_work(name: str, ids: Sequence[int], value: int = 0) -> IdentityWork:
     """Adds rows."""
     spec = AppendSpec(uri=URI, source=source(ids, value), identity=identity_of(name))
     return _work(name, spec, appended(ids, value))
 
 
-def delete_work(name: str, item: int) -> Work:
+def delete_work(name: str, item: int) -> IdentityWork:
     """Deletes one row."""
     spec = DeleteSpec(uri=URI, predicate=f"id = {item}", identity=identity_of(name))
     return _work(name, spec, deleted(lambda number: number == item))
 
 
-def update_work(name: str, item: int) -> Work:
+def update_work(name: str, item: int) -> IdentityWork:
     """Adds one to a row's value."""
     spec = UpdateSpec(uri=URI, updates={"value": "value + 1"}, where=f"id = {item}", identity=identity_of(name))
     return _work(name, spec, increased(lambda number: number == item))
 
 
-def replace_work(name: str, low: int, ids: Sequence[int], value: int) -> Work:
+def replace_work(name: str, low: int, ids: Sequence[int], value: int) -> IdentityWork:
     """Replaces the rows from `low` on."""
     spec = ReplaceWhereSpec(uri=URI, predicate=f"id >= {low}", source=source(ids, value), identity=identity_of(name))
     return _work(name, spec, replaced(lambda number: number >= low, ids, value))
 
 
-def merge_work(name: str, ids: Sequence[int], value: int) -> Work:
+def merge_work(name: str, ids: Sequence[int], value: int) -> IdentityWork:
     """Upserts by id."""
     spec = MergeSpec(uri=URI, on=("id",), source=source(ids, value), identity=identity_of(name))
     return _work(name, spec, merged(ids, value))
 
 
-def overwrite_work(name: str, ids: Sequence[int]) -> Work:
+def overwrite_work(name: str, ids: Sequence[int]) -> IdentityWork:
     """Replaces the table."""
     spec = OverwriteSpec(uri=URI, source=source(ids), identity=identity_of(name), if_moved="overwrite")
     return _work(name, spec, overwritten(ids))
 
 
-def compact_work(name: str) -> Work:
+def compact_work(name: str) -> IdentityWork:
     """Rewrites small fragments."""
     return _work(name, CompactSpec(uri=URI, identity=identity_of(name), target_rows_per_fragment=1000), unchanged)
 
 
-def index_work(name: str) -> Work:
+def index_work(name: str) -> IdentityWork:
     """Builds an index."""
     spec = BuildIndexSpec(uri=URI, column="id", index_type="BTREE", name="by_id", identity=identity_of(name))
     return _work(name, spec, unchanged)
 
 
-def columns_work(name: str) -> Work:
+def columns_work(name: str) -> IdentityWork:
     """Adds a column."""
     return _work(name, AddColumnsSpec(uri=URI, columns={"twice": "id * 2"}, identity=identity_of(name)), unchanged)
 
 
-def _work(name: str, spec: JobSpec, change: Any) -> Work:
-    return Work(name, spec.identity, (change,), lambda: run_job(spec))
+def _work(name: str, spec: JobSpec, change: Any) -> IdentityWork:
+    return IdentityWork(name, spec.identity, (change,), lambda: run_job(spec))
 
 
-def stage(*works: Work) -> list[StagedTransaction]:
+def stage(*works: IdentityWork) -> list[StagedTransaction]:
     """Stage pieces of work, one after the other."""
     found = [work.stage() for work in works]
     return [item for item in found if isinstance(item, StagedTransaction)]
 
 
-def commit(*works: Work, tries: int = 1) -> Callable[[], object]:
+def commit(*works: IdentityWork, tries: int = 1) -> Callable[[], object]:
     """A commit task of these works; with more tries, its automatic retries of what may be retried."""
 
     def run() -> object:
@@ -128,7 +128,7 @@ def begin_table(*groups: Sequence[int]) -> None:
         commit(_staged(append_work(f"base {number}", ids)))()
 
 
-def _staged(work: Work) -> Work:
+def _staged(work: IdentityWork) -> IdentityWork:
     work.stage()
     return work
 
@@ -138,7 +138,7 @@ def abort(ref: StagedTransaction) -> Callable[[], object]:
     return lambda: abort_attempt(resolve_store(URI), ref.identity, ref.attempt)
 
 
-def abort_listed(work: Work) -> Callable[[], object]:
+def abort_listed(work: IdentityWork) -> Callable[[], object]:
     """`lance staged abort`: every attempt of an identity that is listed now."""
 
     def run() -> object:

@@ -24,7 +24,7 @@ import numpy as np
 
 from lance_core.testing.distinct import trace_of
 from lance_core.testing.explore import Bounds, schedules_of
-from lance_core.testing.scenario import Theatre, Verdict
+from lance_core.testing.scenario import RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.walk import walk
 
@@ -65,7 +65,7 @@ def carry_out(turn: Turn) -> Outcome:
     traces: list[int] = []
     problems: list[str] = []
 
-    def note(verdict: Verdict) -> None:
+    def note(verdict: RunVerdict) -> None:
         traces.append(trace_of(verdict.run))
         for problem in verdict.problems:
             problems.append(str(problem))
@@ -79,7 +79,7 @@ def carry_out(turn: Turn) -> Outcome:
     return Outcome(turn, len(traces), len(both), tuple(problems), time.process_time() - began)
 
 
-def _verdicts(turn: Turn) -> Iterator[Verdict]:
+def _verdicts(turn: Turn) -> Iterator[RunVerdict]:
     theatre = Theatre(SCENARIOS[turn.scenario], store=turn.store)
     if turn.number:
         yield from islice(walk(theatre, seed=turn.number), turn.schedules)

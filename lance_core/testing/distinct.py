@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lance_core.testing.engine import Run, Step
+from lance_core.testing.engine import CallStep, ScheduledRun
 from lance_core.testing.schedule import JUMP, LISTINGS, START
 
 _MASK = (1 << 64) - 1
@@ -28,7 +28,7 @@ class _Path:
     reads: list[int] = field(default_factory=list)
 
 
-def trace_of(run: Run) -> int:
+def trace_of(run: ScheduledRun) -> int:
     """The same number for runs that differ in the order of commuting calls only, in processes of one PYTHONHASHSEED."""
     jumps: dict[tuple[str, str, int], float] = {}
     for item in run.fired:
@@ -45,11 +45,11 @@ class _Numbering:
         self._paths: dict[str, _Path] = {}
         self._listings: dict[str, list[int]] = {}
 
-    def of(self, steps: list[Step]) -> int:
+    def of(self, steps: list[CallStep]) -> int:
         """The number of a whole run."""
         return sum(map(self._number, steps)) & _MASK
 
-    def _number(self, step: Step) -> int:
+    def _number(self, step: CallStep) -> int:
         call = step.call
         jump = self._jumps.get((call.actor, call.label, call.nth), 0.0)
         itself = (call.actor, call.name, call.path, step.note, jump, self._actors.get(call.actor, 0))

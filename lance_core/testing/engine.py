@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.errors import LanceError
-from lance_core.testing.schedule import CRASH, END, JUMP, START, SWITCH, Call, Deviation
+from lance_core.testing.schedule import CRASH, END, JUMP, START, SWITCH, Deviation, StoreCall
 from lance_core.testing.world import Actor, Killed, World
 
 MAX_STEPS = 20_000
@@ -19,19 +19,19 @@ MAX_STEPS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CallStep:
     """A call as it happened. `waiting`: actors that might have had the turn. `note`: its result."""
 
-    call: Call
+    call: StoreCall
     waiting: tuple[str, ...]
     note: str = ""
 
 
 @dataclass
-class Run:
+class ScheduledRun:
     """What happened. `fired` are the deviations that came to pass; `ends` says how each actor ended."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[CallStep] = field(default_factory=list)
     fired: list[Deviation] = field(default_factory=list)
     results: dict[str, object] = field(default_factory=dict)
     errors: dict[str, BaseException] = field(default_factory=dict)
@@ -52,9 +52,9 @@ class Engine:
             self._at.setdefault((item.actor, item.call, item.nth), []).append(item)
         self._over = threading.Lock()
         self._waiting: tuple[str, ...] = ()
-        self.run_of: Run = Run()
+        self.run_of: ScheduledRun = ScheduledRun()
 
-    def run(self) -> Run:
+    def run(self) -> ScheduledRun:
         """Every actor to its end."""
         self._over.acquire()
         for actor in self._actors.values():
@@ -70,7 +70,7 @@ class Engine:
                 self.run_of.results[actor.label] = actor.result
         return self.run_of
 
-    def before(self, actor: Actor, call: Call) -> str | None:
+    def before(self, actor: Actor, call: StoreCall) -> str | None:
         """Pass the turn on where the schedule says so, and come back with the fault that befalls the call."""
         fault = None
         for item in self._at.get((call.actor, call.label, call.nth), ()):
@@ -86,27 +86,27 @@ class Engine:
             raise Killed
         if fault == CRASH:
             actor.is_dead = True
-            self.run_of.steps.append(Step(call, self._others(actor), "dies"))
+            self.run_of.steps.append(CallStep(call, self._others(actor), "dies"))
             raise Killed
         if len(self.run_of.steps) > MAX_STEPS:
             actor.is_dead = True
             raise EndlessError(f"{actor.label} never ends: {MAX_STEPS} calls")
         return fault
 
-    def after(self, actor: Actor, call: Call, note: str) -> None:
+    def after(self, actor: Actor, call: StoreCall, note: str) -> None:
         """Write the call down."""
-        self.run_of.steps.append(Step(call, self._others(actor), note))
+        self.run_of.steps.append(CallStep(call, self._others(actor), note))
 
-    def launch(self, actor: Actor, call: Call, action: Callable[[], object]) -> None:
+    def launch(self, actor: Actor, call: StoreCall, action: Callable[[], object]) -> None:
         """The call becomes an actor of its own."""
         name = f"late {call.label} of {call.actor}"
         late = Actor(self._world, name, lambda: _quietly(lambda: self._land(name, call, action)))
         self._actors[name] = late
         self._enter(late)
 
-    def _land(self, name: str, call: Call, action: Callable[[], object]) -> None:
+    def _land(self, name: str, call: StoreCall, action: Callable[[], object]) -> None:
         actor = self._actors[name]
-        mine = Call(name, call.name, call.path, call.label, 1)
+        mine = StoreCall(name, call.name, call.path, call.label, 1)
         self.before(actor, mine)
         before = self._world.objects.get(call.path)
         try:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lance_core.testing.engine import Run, Step
-from lance_core.testing.scenario import Theatre, Verdict
+from lance_core.testing.engine import CallStep, ScheduledRun
+from lance_core.testing.scenario import RunVerdict, Theatre
 from lance_core.testing.schedule import (
     CRASH,
     END,
@@ -31,9 +31,9 @@ from lance_core.testing.schedule import (
     STALE,
     START,
     SWITCH,
-    Call,
     Deviation,
     Schedule,
+    StoreCall,
     covers,
 )
 
@@ -69,7 +69,7 @@ class Footprint:
         self._read: set[str] = set()
         self._listed: set[str] = set()
 
-    def add(self, call: Call) -> bool:
+    def add(self, call: StoreCall) -> bool:
         """Whether it is new."""
         key = (call.name, call.path, call.is_write)
         if key in self._seen:
@@ -83,7 +83,7 @@ class Footprint:
             self._read.add(call.path)
         return True
 
-    def meets(self, call: Call) -> bool:
+    def meets(self, call: StoreCall) -> bool:
         """Whether the order of this call and one of the actor's may matter."""
         if call.is_write:
             path = call.path
@@ -93,16 +93,16 @@ class Footprint:
         return call.path in self._written
 
 
-def _at_the_first(number: int, verdict: Verdict) -> bool:
+def _at_the_first(number: int, verdict: RunVerdict) -> bool:
     return True
 
 
-def schedules_of(theatre: Theatre, *, bounds: Bounds) -> Iterator[Verdict]:
+def schedules_of(theatre: Theatre, *, bounds: Bounds) -> Iterator[RunVerdict]:
     """The first schedules of the search, carried out one after the other."""
     return islice(_Search(theatre, bounds).runs(), bounds.schedules)
 
 
-def explore(theatre: Theatre, *, bounds: Bounds, stop: Callable[[int, Verdict], bool] = _at_the_first) -> Found:
+def explore(theatre: Theatre, *, bounds: Bounds, stop: Callable[[int, RunVerdict], bool] = _at_the_first) -> Found:
     """Breadth first: the shortest counterexample comes first. `stop` is called at each problem to decide whether that is
     enough."""
     search = _Search(theatre, bounds)
@@ -123,9 +123,9 @@ class _Search:
         self._theatre = theatre
         self._bounds = bounds
         self._footprints: dict[str, Footprint] = {name: Footprint() for name in theatre.stage.actors}
-        self._left_out: list[tuple[Schedule, Call]] = []
+        self._left_out: list[tuple[Schedule, StoreCall]] = []
 
-    def runs(self) -> Iterator[Verdict]:
+    def runs(self) -> Iterator[RunVerdict]:
         queue = deque(self._roots())
         while queue:
             while queue:
@@ -144,15 +144,15 @@ class _Search:
         names = list(self._theatre.stage.actors)
         return [begin, *(begin.plus(Deviation("", START, 1, SWITCH, name)) for name in names[1:])]
 
-    def _learn(self, run: Run) -> None:
+    def _learn(self, run: ScheduledRun) -> None:
         for step in run.steps:
             self._footprints.setdefault(step.call.actor, Footprint()).add(step.call)
 
-    def _matters(self, name: str, call: Call) -> bool:
+    def _matters(self, name: str, call: StoreCall) -> bool:
         footprint = self._footprints.get(name)
         return footprint is None or footprint.meets(call)
 
-    def _children(self, schedule: Schedule, run: Run) -> Iterator[Schedule]:
+    def _children(self, schedule: Schedule, run: ScheduledRun) -> Iterator[Schedule]:
         first = _position(run, schedule.deviations)
         may_preempt = schedule.num_preemptions < self._bounds.preemptions
         may_fail = schedule.num_faults < self._bounds.faults
@@ -170,7 +170,7 @@ class _Search:
                 for name in left[1:]:
                     yield schedule.plus(Deviation(actor, END, 1, SWITCH, name))
 
-    def _preemptions(self, schedule: Schedule, step: Step) -> Iterator[Schedule]:
+    def _preemptions(self, schedule: Schedule, step: CallStep) -> Iterator[Schedule]:
         call = step.call
         for name in step.waiting:
             child = schedule.plus(Deviation(call.actor, call.label, call.nth, SWITCH, name))
@@ -179,7 +179,7 @@ class _Search:
             else:
                 self._left_out.append((child, call))
 
-    def _faults(self, step: Step) -> Iterator[Deviation]:
+    def _faults(self, step: CallStep) -> Iterator[Deviation]:
         call = step.call
         kinds: Sequence[str] = self._theatre.scenario.faults
         for kind in kinds:
@@ -188,7 +188,7 @@ class _Search:
                 yield Deviation(call.actor, call.label, call.nth, kind, seconds=seconds)
 
 
-def befalls(kind: str, call: Call) -> bool:
+def befalls(kind: str, call: StoreCall) -> bool:
     """Whether a fault at this call is one of its own: not the same as another at a neighbouring call."""
     if call.actor.startswith("late "):
         return False
@@ -201,7 +201,7 @@ def befalls(kind: str, call: Call) -> bool:
     return kind == STALE and call.name in LISTINGS
 
 
-def _position(run: Run, deviations: Sequence[Deviation]) -> int:
+def _position(run: ScheduledRun, deviations: Sequence[Deviation]) -> int:
     """Behind which step the last deviation came to pass."""
     if not deviations or deviations[-1].call == START:
         return 0
@@ -216,6 +216,6 @@ def _position(run: Run, deviations: Sequence[Deviation]) -> int:
     return len(run.steps)
 
 
-def _preempted_at(run: Run, last: Deviation) -> int:
+def _preempted_at(run: ScheduledRun, last: Deviation) -> int:
     """The first step of the actor that got the turn by this deviation."""
     return run.switched.get((last.actor, last.call, last.nth), len(run.steps))

@@ -26,7 +26,7 @@ def rows_of_table(ids: Iterable[int], value: int = 0) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class IdentityWork:
     """What one identity asks for. `stage` does it (again); `changes` is what it may come to: one of them."""
 
     name: str
@@ -72,7 +72,7 @@ def unchanged(rows: Rows) -> Rows:
     return rows
 
 
-def serial_outcomes(start: Rows, works: Sequence[Work]) -> frozenset[Rows]:
+def serial_outcomes(start: Rows, works: Sequence[IdentityWork]) -> frozenset[Rows]:
     """What every order of the works leaves."""
     found = set()
     for chosen in product(*(work.changes for work in works)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lance_core.testing.scenario import Verdict
+from lance_core.testing.scenario import RunVerdict
 from lance_core.testing.schedule import Deviation, readable
 
 
-def described(verdict: Verdict, *, about: str = "") -> str:
+def described(verdict: RunVerdict, *, about: str = "") -> str:
     """The whole story of a run."""
     schedule = verdict.schedule
     lines = [f"{schedule.scenario} ({about}), on a store of kind {schedule.store}" if about else schedule.scenario]
@@ -20,7 +20,7 @@ def described(verdict: Verdict, *, about: str = "") -> str:
     return "\n".join(lines)
 
 
-def _steps(verdict: Verdict) -> Iterator[str]:
+def _steps(verdict: RunVerdict) -> Iterator[str]:
     run = verdict.run
     width = max((len(step.call.actor) for step in run.steps), default=0)
     ends = {position: actor for position, actor, _ in run.ends}

@@ -25,9 +25,9 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.testing.determinism import installed
-from lance_core.testing.engine import Engine, Run
+from lance_core.testing.engine import Engine, ScheduledRun
 from lance_core.testing.judge import Judge, broken, landings, orphans, theirs
-from lance_core.testing.model import Rows, Work, serial_outcomes
+from lance_core.testing.model import IdentityWork, Rows, serial_outcomes
 from lance_core.testing.schedule import CRASH, LATE, LOST, Schedule
 from lance_core.testing.world import URI, Killed, World
 
@@ -39,7 +39,7 @@ _LATER_SECONDS = 40 * 24 * 3600.0
 class Stage:
     """What a scenario's setup has made. What `outsiders` leave behind when they die is not ours to collect."""
 
-    works: tuple[Work, ...]
+    works: tuple[IdentityWork, ...]
     actors: Mapping[str, Callable[[], object]]
     outsiders: frozenset[str] = frozenset()
     again: Callable[[], object] = lambda: None
@@ -81,11 +81,11 @@ class Problem:
 
 
 @dataclass
-class Verdict:
+class RunVerdict:
     """What a run came to. No problems: it ended exact."""
 
     schedule: Schedule
-    run: Run
+    run: ScheduledRun
     problems: list[Problem] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
 
@@ -111,15 +111,15 @@ class Theatre:
             self._start = self._judge.rows(self.world)
         self._state = self.world.snapshot()
 
-    def play(self, schedule: Schedule) -> Verdict:
+    def play(self, schedule: Schedule) -> RunVerdict:
         """One run, and the verdict on it."""
         self.world.reset(self._state)
         with installed(self.world):
             run = Engine(self.world, self.stage.actors, schedule.deviations).run()
-            verdict = Verdict(schedule, run)
+            verdict = RunVerdict(schedule, run)
             end = self._end_of(run)
             if end not in self._ends:
-                later = Verdict(schedule, run)
+                later = RunVerdict(schedule, run)
                 self._look("after the actors", later)
                 if not later.problems:
                     self._recover(later)
@@ -131,7 +131,7 @@ class Theatre:
                 verdict.problems += problems
         return verdict
 
-    def _end_of(self, run: Run) -> int:
+    def _end_of(self, run: ScheduledRun) -> int:
         """All that recovery and the judge look at."""
         world = self.world
         state = (frozenset(world.objects.items()), frozenset(world._register.items()), frozenset(world.strays), world.now)
@@ -149,14 +149,14 @@ class Theatre:
             raise error
         return run.results[name]
 
-    def _judge_actors(self, verdict: Verdict) -> None:
+    def _judge_actors(self, verdict: RunVerdict) -> None:
         for name, error in verdict.run.errors.items():
             if isinstance(error, LanceError):
                 verdict.refusals.append(f"{name}: {type(error).__name__}: {error}")
             elif not isinstance(error, Killed):
                 verdict.problems.append(Problem(ERRED, f"{name}: {type(error).__name__}: {error}"))
 
-    def _look(self, when: str, verdict: Verdict) -> None:
+    def _look(self, when: str, verdict: RunVerdict) -> None:
         try:
             verdict.problems += [
                 Problem(BROKEN, f"{when}, {text}") for text in broken(self.world, outsiders=self.stage.outsiders)
@@ -164,7 +164,7 @@ class Theatre:
         except LanceError as error:
             verdict.problems.append(Problem(BROKEN, f"{when}, the table cannot be read: {error}"))
 
-    def _recover(self, verdict: Verdict) -> None:
+    def _recover(self, verdict: RunVerdict) -> None:
         landed: dict[str, bool | None] = {}
         alien = self._alien()
         try:
@@ -193,7 +193,7 @@ class Theatre:
     def _attempts_of(self, identities: Iterable[str]) -> set[str]:
         return {entry.attempt for identity in identities for entry in list_staged(self.world.store, identity=identity)}
 
-    def _finish_all(self, landed: dict[str, bool | None], verdict: Verdict) -> None:
+    def _finish_all(self, landed: dict[str, bool | None], verdict: RunVerdict) -> None:
         reported = _reported(verdict.run)
         for work in self.stage.works:
             if work.actor:
@@ -203,7 +203,7 @@ class Theatre:
             if landed[work.name] is not True and work.identity in reported:
                 verdict.problems.append(Problem(ROWS, f"{work.name} was reported as landed, and has not"))
 
-    def _finish(self, work: Work, verdict: Verdict) -> bool | None:
+    def _finish(self, work: IdentityWork, verdict: RunVerdict) -> bool | None:
         """Commit until it is settled, as the refusals say. None: it is unknown, and the error says so."""
         for cure in (_nothing, work.stage, _give_up_and(work)):
             if cure is not _nothing and work.identity in _reported(verdict.run):
@@ -221,7 +221,7 @@ class Theatre:
         _give_up(work)
         return False
 
-    def _committed(self, work: Work) -> bool:
+    def _committed(self, work: IdentityWork) -> bool:
         for attempt in range(_TRIES):
             try:
                 found = run_job(CommitSpec(uri=URI, identities=(work.identity,)))
@@ -232,7 +232,7 @@ class Theatre:
                     raise
         return False
 
-    def _compare(self, landed: Mapping[str, bool | None], verdict: Verdict) -> None:
+    def _compare(self, landed: Mapping[str, bool | None], verdict: RunVerdict) -> None:
         rows = self._judge.rows(self.world)
         certain = [work for work in self.stage.works if landed[work.name]]
         open_ends = [work for work in self.stage.works if landed[work.name] is None]
@@ -244,14 +244,14 @@ class Theatre:
         expected = " or ".join(str(list(item)) for item in sorted(self._serial(certain))[:4])
         verdict.problems.append(Problem(ROWS, f"{names} landed, so expected {expected}, found {list(rows)}"))
 
-    def _serial(self, works: Sequence[Work]) -> frozenset[Rows]:
+    def _serial(self, works: Sequence[IdentityWork]) -> frozenset[Rows]:
         key = tuple(sorted(work.name for work in works))
         if key not in self._outcomes:
             self._outcomes[key] = serial_outcomes(self._start, works)
         return self._outcomes[key]
 
 
-def _reported(run: Run) -> set[str]:
+def _reported(run: ScheduledRun) -> set[str]:
     """Identities of which a commit said that they landed."""
     results = [result for result in run.results.values() if isinstance(result, CommitResult)]
     return {identity for result in results for identity in result.identities}
@@ -266,14 +266,14 @@ def _nothing() -> None:
     """The first try needs no cure."""
 
 
-def _give_up(work: Work) -> None:
+def _give_up(work: IdentityWork) -> None:
     """What a person does with staged work that cannot land: `lance staged abort`."""
     store = resolve_store(URI)
     for entry in list_staged(store, identity=work.identity):
         abort_attempt(store, entry.identity, entry.attempt)
 
 
-def _give_up_and(work: Work) -> Callable[[], object]:
+def _give_up_and(work: IdentityWork) -> Callable[[], object]:
     def cure() -> object:
         _give_up(work)
         return work.stage()

@@ -35,7 +35,7 @@ _NAMES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[01]{24}[0-9a-f]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StoreCall:
     """A store call of an actor. `label` says what it does, without the names that differ from run to run; `nth` counts the
     calls of this actor with that label."""
 
@@ -50,14 +50,14 @@ class Call:
         """Whether others may see its effect."""
         return self.name in WRITES
 
-    def conflicts(self, other: Call) -> bool:
+    def conflicts(self, other: StoreCall) -> bool:
         """Whether the order of the two matters: the same path, or one lists above the other, and one of them writes."""
         if not (self.is_write or other.is_write):
             return False
         return covers(self, other.path) or covers(other, self.path)
 
 
-def covers(call: Call, path: str) -> bool:
+def covers(call: StoreCall, path: str) -> bool:
     """Whether a call touches a path, by naming or by listing it."""
     return path == call.path or (call.name in LISTINGS and path.startswith(call.path))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_core.testing import actors as do
 from lance_core.testing import outsider
-from lance_core.testing.model import Work, appended, overwritten
+from lance_core.testing.model import IdentityWork, appended, overwritten
 from lance_core.testing.scenario import Stage
 
 BASE = (0, 1, 2, 3)
@@ -15,8 +15,8 @@ LINK = 100
 _OUTSIDER = frozenset({"outsider", "cleanup"})
 
 
-def _outside(ids: tuple[int, ...], actor: str) -> Work:
-    return Work(f"{ids} of {actor}", "", (appended(ids),), lambda: None, actor=actor)
+def _outside(ids: tuple[int, ...], actor: str) -> IdentityWork:
+    return IdentityWork(f"{ids} of {actor}", "", (appended(ids),), lambda: None, actor=actor)
 
 
 def abort_meets_commit() -> Stage:
@@ -54,7 +54,7 @@ def changed_work() -> Stage:
     do.begin_table(BASE)
     old, new = do.append_work("append", (100,)), do.append_work("append", (100, 101))
     do.stage(old)
-    either = Work("append", old.identity, (*old.changes, *new.changes), old.stage)
+    either = IdentityWork("append", old.identity, (*old.changes, *new.changes), old.stage)
     return Stage((either,), {"commit": do.commit(old), "stage other work": new.stage})
 
 
@@ -209,7 +209,7 @@ def restore() -> Stage:
     do.begin_table(BASE, (4,))
     work = do.append_work("append", (100,))
     do.stage(work)
-    restored = Work("restore", "", (overwritten(BASE),), lambda: None, actor="restore")
+    restored = IdentityWork("restore", "", (overwritten(BASE),), lambda: None, actor="restore")
     actors = {"commit": do.commit(work), "restore": do.restore(1)}
     return Stage((work, restored), actors, again=do.restore(1))
 

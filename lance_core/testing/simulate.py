@@ -28,7 +28,7 @@ from pathlib import Path
 from lance_core.testing import campaign
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.report import described
-from lance_core.testing.scenario import KINDS, Theatre, Verdict
+from lance_core.testing.scenario import KINDS, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import Schedule
 from lance_core.testing.walk import shrink, walk
@@ -37,7 +37,7 @@ STORES = ("memory", "external")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Trial:
     """One scenario on one kind of store, with what is to be tried."""
 
     scenario: str
@@ -51,10 +51,10 @@ class Job:
 
 
 @dataclass
-class Tally:
+class TrialTally:
     """The result of a job: `first` has, for each kind of problem, the number of the schedule that showed it first."""
 
-    job: Job
+    job: Trial
     num_schedules: int = 0
     complete: bool = False
     seconds: float = 0.0
@@ -88,14 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if wrong else 0
 
 
-def carry_out(job: Job) -> Tally:
+def carry_out(job: Trial) -> TrialTally:
     """Try the schedules of a job."""
     logging.disable(logging.CRITICAL)
     began = time.perf_counter()
-    tally = Tally(job)
+    tally = TrialTally(job)
     theatre = Theatre(SCENARIOS[job.scenario], store=job.store)
 
-    def note(number: int, verdict: Verdict) -> None:
+    def note(number: int, verdict: RunVerdict) -> None:
         for problem in verdict.problems:
             if problem.kind in job.kinds:
                 tally.problems[problem.kind] += 1
@@ -113,7 +113,7 @@ def carry_out(job: Job) -> Tally:
                     break
     else:
 
-        def stop(number: int, verdict: Verdict) -> bool:
+        def stop(number: int, verdict: RunVerdict) -> bool:
             nonlocal bad
             if verdict.has(job.kinds):
                 note(number, verdict)
@@ -139,7 +139,7 @@ def replay(path: Path) -> int:
     return 1 if verdict.problems else 0
 
 
-def _all(jobs: Sequence[Job], *, processes: int) -> Iterator[Tally]:
+def _all(jobs: Sequence[Trial], *, processes: int) -> Iterator[TrialTally]:
     if processes <= 1 or len(jobs) <= 1:
         yield from map(carry_out, jobs)
         return
@@ -147,17 +147,17 @@ def _all(jobs: Sequence[Job], *, processes: int) -> Iterator[Tally]:
         yield from pool.imap_unordered(carry_out, jobs)
 
 
-def _job(options: argparse.Namespace, scenario: str, store: str) -> Job:
+def _job(options: argparse.Namespace, scenario: str, store: str) -> Trial:
     bounds = Bounds(preemptions=options.preemptions, faults=options.faults, schedules=options.schedules)
     kinds = tuple(options.kinds) if options.kinds else tuple(KINDS)
-    return Job(scenario, store, bounds, random=options.random, seed=options.seed, kinds=kinds, at_most=options.stop_after)
+    return Trial(scenario, store, bounds, random=options.random, seed=options.seed, kinds=kinds, at_most=options.stop_after)
 
 
 def _stores(text: str) -> Sequence[str]:
     return STORES if text == "all" else (text,)
 
 
-def _print(tally: Tally) -> None:
+def _print(tally: TrialTally) -> None:
     job = tally.job
     if job.random:
         extent = f"random, seed {job.seed}"
@@ -175,7 +175,7 @@ def _print(tally: Tally) -> None:
         print(f"\nschedule {number:,}: {described(theatre.play(schedule), about=theatre.scenario.about)}\n", flush=True)
 
 
-def _save(tally: Tally, folder: Path) -> None:
+def _save(tally: TrialTally, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for kind, (_, schedule, text) in tally.first.items():
         path = folder / f"{schedule.scenario}-{schedule.store}-{kind}.json"

@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lance_core.testing.engine import Run
+from lance_core.testing.engine import ScheduledRun
 from lance_core.testing.explore import JUMP_SECONDS, befalls
-from lance_core.testing.scenario import Problem, Theatre, Verdict
+from lance_core.testing.scenario import Problem, RunVerdict, Theatre
 from lance_core.testing.schedule import FAULTS, JUMP, START, SWITCH, Deviation, Schedule
 
 
-def walk(theatre: Theatre, *, seed: int, preemptions: int = 6, faults: int = 2) -> Iterator[Verdict]:
+def walk(theatre: Theatre, *, seed: int, preemptions: int = 6, faults: int = 2) -> Iterator[RunVerdict]:
     """Endless. Each schedule is grown: a run, a deviation somewhere behind its last one, a run again."""
     chance = random.Random(f"{theatre.scenario.name}/{seed}")
     while True:
@@ -32,7 +32,7 @@ def walk(theatre: Theatre, *, seed: int, preemptions: int = 6, faults: int = 2) 
 
 
 def _grown(
-    chance: random.Random, schedule: Schedule, run: Run, behind: int, *, preemptions: int, faults: int
+    chance: random.Random, schedule: Schedule, run: ScheduledRun, behind: int, *, preemptions: int, faults: int
 ) -> tuple[Schedule, int] | None:
     if behind >= len(run.steps):
         return None
@@ -53,7 +53,7 @@ def _grown(
     return schedule.plus(Deviation(call.actor, call.label, call.nth, SWITCH, name)), index
 
 
-def shrink(theatre: Theatre, verdict: Verdict) -> Verdict:
+def shrink(theatre: Theatre, verdict: RunVerdict) -> RunVerdict:
     """The same kind of problem with as few deviations as can be."""
     best = verdict
     changed = True
@@ -76,7 +76,7 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
             yield replace(schedule, deviations=nearer)
 
 
-def _that_fired(verdict: Verdict) -> Schedule:
+def _that_fired(verdict: RunVerdict) -> Schedule:
     fired = tuple(item for item in verdict.schedule.deviations if item in verdict.run.fired)
     return replace(verdict.schedule, deviations=fired)
 

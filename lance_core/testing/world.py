@@ -20,7 +20,7 @@ from lance_core.io.external.store import ExternalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store, StoreEntry
 from lance_core.io.testing import WrappedStore
-from lance_core.testing.schedule import ERROR, LATE, LISTINGS, LOST, STALE, Call, label_of
+from lance_core.testing.schedule import ERROR, LATE, LISTINGS, LOST, STALE, StoreCall, label_of
 from lance_core.wire.manifest_file import ManifestFile
 
 T = TypeVar("T")
@@ -39,13 +39,13 @@ class Killed(BaseException):
 class TurnsOfActors(Protocol):
     """What a store asks before each call."""
 
-    def before(self, actor: Actor, call: Call) -> str | None:
+    def before(self, actor: Actor, call: StoreCall) -> str | None:
         """Wait for the turn; returns the fault that befalls the call. Raises Killed."""
 
-    def after(self, actor: Actor, call: Call, note: str) -> None:
+    def after(self, actor: Actor, call: StoreCall, note: str) -> None:
         """The call is done."""
 
-    def launch(self, actor: Actor, call: Call, action: Callable[[], object]) -> None:
+    def launch(self, actor: Actor, call: StoreCall, action: Callable[[], object]) -> None:
         """Let the call happen at a later time, by itself."""
 
 
@@ -343,7 +343,7 @@ def do(
     turns = actor.turns
     label = world.label_of(name, path)
     actor.counts[label] += 1
-    call = Call(actor.label, name, path, label, actor.counts[label])
+    call = StoreCall(actor.label, name, path, label, actor.counts[label])
     fault = turns.before(actor, call)
     if fault == ERROR:
         turns.after(actor, call, "refused")

@@ -15,8 +15,16 @@ from google.protobuf.any_pb2 import Any
 
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange
-from lance_core.format.encoding20 import BlobColumn
-from lance_core.format.layout import BlobLayout, Column, ConstantLayout, FullZipLayout, MiniBlockLayout, Page, SparseLayout
+from lance_core.format.encoding20 import BlobColumnEncoding
+from lance_core.format.layout import (
+    BlobLayout,
+    ConstantLayout,
+    FileColumn,
+    FullZipLayout,
+    MiniBlockLayout,
+    Page,
+    SparseLayout,
+)
 from lance_core.wire import encodings20, encodings21, encodings23
 from lance_core.wire.pb import encodings_v2_0_pb2, file2_pb2
 from lance_core.wire.schema import parse_message
@@ -33,13 +41,13 @@ _PAGE_DECODERS = {
 _NEW_LAYOUTS = (MiniBlockLayout, ConstantLayout, FullZipLayout, BlobLayout)
 
 
-def decode_column(data: bytes) -> Column:
+def decode_column(data: bytes) -> FileColumn:
     """One ColumnMetadata block. Positions are as the file says, not yet checked against the file's size.
 
     Raises CorruptFileError for bytes that are no such message, UnsupportedEncodingError for layouts of another generation.
     """
     message = parse_message(file2_pb2.ColumnMetadata, data, what="column metadata")
-    return Column(
+    return FileColumn(
         pages=tuple(_decode_page(page, number) for number, page in enumerate(message.pages)),
         buffers=_ranges(message.buffer_offsets, message.buffer_sizes),
         encoding=_decode_column_encoding(message),
@@ -79,12 +87,12 @@ def _decode_column_encoding(message: file2_pb2.ColumnMetadata) -> object:
         raise UnsupportedEncodingError(f"the column has the encoding {type_name!r}, which this library does not support")
     decoded = parse_message(encodings_v2_0_pb2.ColumnEncoding, value, what="column encoding")
     if decoded.WhichOneof("column_encoding") == "blob":
-        return BlobColumn()
+        return BlobColumnEncoding()
     # A zone index only adds pruning facts beside ordinary values.
     return None
 
 
-def encode_column(column: Column, *, planar: bool = False) -> bytes:
+def encode_column(column: FileColumn, *, planar: bool = False) -> bytes:
     """The ColumnMetadata block of a column; `planar`: in the words of 2.3."""
     message = file2_pb2.ColumnMetadata()
     for page in column.pages:
@@ -95,7 +103,7 @@ def encode_column(column: Column, *, planar: bool = False) -> bytes:
     message.buffer_offsets.extend(item.start for item in column.buffers)
     message.buffer_sizes.extend(item.size for item in column.buffers)
     described = encodings_v2_0_pb2.ColumnEncoding()
-    if isinstance(column.encoding, BlobColumn):
+    if isinstance(column.encoding, BlobColumnEncoding):
         described.blob.inner.values.SetInParent()
     else:
         described.values.SetInParent()

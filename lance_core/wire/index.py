@@ -20,13 +20,13 @@ from lance_core.format.index_details import (
     Details,
     Hnsw,
     InvertedDetails,
-    IvfModel,
+    IvfPartitions,
     JsonDetails,
     Metric,
     MinHashDetails,
     OldVectorIndex,
     PlainDetails,
-    Quantizer,
+    QuantizerDetails,
     ReuseDetails,
     Tensor,
     TensorType,
@@ -74,11 +74,11 @@ def decode_old_vector_index(data: bytes) -> OldVectorIndex | None:
     metric = _choose(_METRICS, int(message.metric_type), "distance metric")
     ivf = stages["ivf"].ivf
     centroids = _tensor_of(ivf, "centroids", rows=len(ivf.lengths))
-    model = IvfModel(centroids, tuple(ivf.offsets), tuple(ivf.lengths))
+    model = IvfPartitions(centroids, tuple(ivf.offsets), tuple(ivf.lengths))
     if "pq" not in stages:
-        return OldVectorIndex(VectorDetails(metric, Quantizer("flat")), model, None)
+        return OldVectorIndex(VectorDetails(metric, QuantizerDetails("flat")), model, None)
     coded = stages["pq"].pq
-    quantizer = Quantizer("pq", coded.num_bits, coded.num_sub_vectors)
+    quantizer = QuantizerDetails("pq", coded.num_bits, coded.num_sub_vectors)
     book = _tensor_of(coded, "codebook", rows=1 << min(coded.num_bits, 8))
     return OldVectorIndex(VectorDetails(metric, quantizer), model, book)
 
@@ -228,12 +228,12 @@ def _decode_vector(data: bytes) -> VectorDetails:
     )
 
 
-def _quantizer_of(message: Any) -> Quantizer | None:
+def _quantizer_of(message: Any) -> QuantizerDetails | None:
     arm = message.WhichOneof("compression")
     if arm is None:
         return None
     body = getattr(message, arm)
-    return Quantizer(
+    return QuantizerDetails(
         kind=arm,
         num_bits=getattr(body, "num_bits", 0),
         num_sub_vectors=getattr(body, "num_sub_vectors", 0),
@@ -257,7 +257,7 @@ def _encode_vector(details: VectorDetails) -> bytes:
     return _bytes(message)
 
 
-def _put_quantizer(message: Any, quantizer: Quantizer) -> None:
+def _put_quantizer(message: Any, quantizer: QuantizerDetails) -> None:
     body = getattr(message, quantizer.kind)
     body.SetInParent()
     if quantizer.kind != "flat":
@@ -307,14 +307,14 @@ def _encode_tensor(tensor: Tensor) -> Any:
     )
 
 
-def decode_ivf(data: bytes) -> IvfModel:
+def decode_ivf(data: bytes) -> IvfPartitions:
     """The partitions of a vector index (a global buffer of its files). Raises CorruptFileError."""
     message = parse_message(index_pb2.IVF, data, what="IVF model")
     # Releases 0.10 to 0.13 listed lengths alone: partitions follow each other.
     offsets = tuple(message.offsets) or tuple(accumulate(message.lengths, initial=0))[:-1]
     if len(offsets) != len(message.lengths):
         raise CorruptFileError(f"an IVF model has {len(offsets)} offsets and {len(message.lengths)} lengths")
-    return IvfModel(
+    return IvfPartitions(
         centroids=decode_tensor(message.centroids_tensor) if message.HasField("centroids_tensor") else None,
         offsets=offsets,
         lengths=tuple(message.lengths),
@@ -322,7 +322,7 @@ def decode_ivf(data: bytes) -> IvfModel:
     )
 
 
-def encode_ivf(model: IvfModel) -> bytes:
+def encode_ivf(model: IvfPartitions) -> bytes:
     """A serialized IVF message."""
     tensor = None if model.centroids is None else _encode_tensor(model.centroids)
     return _bytes(index_pb2.IVF(offsets=model.offsets, lengths=model.lengths, centroids_tensor=tensor, loss=model.loss))

@@ -13,10 +13,10 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexDetails
 from lance_core.table.operations import (
     Append,
-    BloomFilter,
     DataOverlay,
     DataReplacement,
     Delete,
+    KeyBloomFilter,
     KeyFilter,
     Merge,
     OverlayGroup,
@@ -172,7 +172,7 @@ def _decode_filter(message: Any) -> KeyFilter:
     arm = message.WhichOneof("data")
     bloom = None
     if arm == "bloom":
-        bloom = BloomFilter(
+        bloom = KeyBloomFilter(
             bitmap=message.bloom.bitmap,
             num_bits=message.bloom.num_bits,
             number_of_items=message.bloom.number_of_items,

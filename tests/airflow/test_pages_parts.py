@@ -14,14 +14,14 @@ from airflow_lance.ui.answers import mentioned_dags, with_links
 from airflow_lance.ui.cache import FactsCache
 from airflow_lance.ui.errors import PageError, observed_error, page_error
 from airflow_lance.ui.pool import Pools
-from airflow_lance.ui.redact import Redactor
+from airflow_lance.ui.redact import PageRedactor
 from airflow_lance.ui.settings import read_settings
 from lance_core.errors import CorruptFileError, InputError, NotFoundError, StoreError
 from lance_core.maintenance.facts.cells import cell
 
 
 def test_secrets_are_removed_wherever_they_are() -> None:
-    redactor = Redactor(["s3cr3t", "s3cr3t-and-more", "abc"])
+    redactor = PageRedactor(["s3cr3t", "s3cr3t-and-more", "abc"])
     found = redactor.clean(
         {
             "text": "denied for s3cr3t-and-more, s3cr3t",

@@ -18,7 +18,7 @@ from lance_core.arrow import schema_from_arrow
 from lance_core.codecs.blocks import FixedBlock
 from lance_core.codecs.encoded import EncodedBlock, EncodedChunks, EncodedLevels, EncodedValues
 from lance_core.fetch import ByteRange
-from lance_core.format.layout import Column, FullZipLayout, MiniBlockLayout, Page, RepDefLayer
+from lance_core.format.layout import FileColumn, FullZipLayout, MiniBlockLayout, Page, RepDefLayer
 from lance_core.wire.columns import encode_column
 from lance_core.wire.file import FileDescriptor, encode_file_descriptor
 
@@ -90,7 +90,7 @@ def read_officially(
         ranges.append(ByteRange(len(body), len(body) + len(buffer)))
         body += buffer
     descriptor = ranges.pop()
-    metadata = encode_column(Column((Page(layout, tuple(ranges), num_rows, 0),)))
+    metadata = encode_column(FileColumn((Page(layout, tuple(ranges), num_rows, 0),)))
     start = len(body)
     body += metadata + struct.pack("<QQ", start, len(metadata)) + struct.pack("<QQ", descriptor.start, descriptor.size)
     table = start + len(metadata)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.fetch import ByteRange, Fetch, run_fetch
-from lance_core.format.layout import Column
+from lance_core.format.layout import FileColumn
 from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues
 from lance_core.pages.levels.join import join_levels
 from lance_core.pages.levels.unravel import Nesting, unravel
@@ -38,7 +38,7 @@ class OpenBytes:
 
         return run_fetch(fetch, answer)
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[FileColumn]:
         footer = struct.unpack("<QQQIIHH4s", self.data[-40:])
         table = footer[1]
         places = [struct.unpack_from("<QQ", self.data, table + 16 * number) for number in range(footer[4])]
@@ -52,11 +52,11 @@ def write_official(table: pa.Table, folder: Path, version: str) -> OpenBytes:
     return OpenBytes(path.read_bytes())
 
 
-def scan_column(file: OpenBytes, column: Column) -> list[Leaf]:
+def scan_column(file: OpenBytes, column: FileColumn) -> list[Leaf]:
     return [file.run(scan(page)) for page in column.pages]
 
 
-def read_rows(file: OpenBytes, column: Column, rows: np.ndarray) -> list[Leaf]:
+def read_rows(file: OpenBytes, column: FileColumn, rows: np.ndarray) -> list[Leaf]:
     """Rows of the column (sorted, unique), one leaf for each page."""
     leaves = []
     for page in column.pages:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, VariableBlock
 from lance_core.fetch import ByteRange
-from lance_core.format.layout import Column, Page
+from lance_core.format.layout import FileColumn, Page
 from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
 from lance_core.pages.write.encode import EncodedPage
@@ -94,7 +94,7 @@ def assemble(template: OpenBytes, columns: Sequence[Sequence[EncodedPage]]) -> O
         for page in pages:
             listed.append(Page(page.layout, tuple(add(buffer) for buffer in page.buffers), page.num_rows, first))
             first += page.num_rows
-        made.append(Column(tuple(listed)))
+        made.append(FileColumn(tuple(listed)))
     footer = struct.unpack("<QQQIIHH4s", template.data[-40:])
     position, size = struct.unpack_from("<QQ", template.data, footer[2])
     descriptor = add(template.data[position : position + size])

@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.errors import FormatError
 from lance_core.format import encoding20 as enc20
-from lance_core.format.layout import Column, Page
+from lance_core.format.layout import FileColumn, Page
 from lance_core.pages.encoded import EncodedPage
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.rows import RowSelection
@@ -28,7 +28,7 @@ VALUES = sorted(
 )
 
 
-def _file(name: str, folder: Path) -> tuple[OpenBytes, list[Column], pa.Array]:
+def _file(name: str, folder: Path) -> tuple[OpenBytes, list[FileColumn], pa.Array]:
     case = COLUMNS[name]
     array = case.build()
     schema = pa.schema([pa.field("c", array.type, metadata=case.metadata)])
@@ -36,7 +36,7 @@ def _file(name: str, folder: Path) -> tuple[OpenBytes, list[Column], pa.Array]:
     return file, file.columns(), array
 
 
-def _read(file: OpenBytes, column: Column, rows: np.ndarray, type_: pa.DataType) -> list[Leaf]:
+def _read(file: OpenBytes, column: FileColumn, rows: np.ndarray, type_: pa.DataType) -> list[Leaf]:
     leaves = []
     for page in column.pages:
         mine = rows[(rows >= page.priority) & (rows < page.priority + page.num_rows)] - page.priority

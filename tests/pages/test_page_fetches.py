@@ -10,7 +10,7 @@ import pytest
 
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
-from lance_core.format.layout import Column, ConstantLayout, FullZipLayout, MiniBlockLayout
+from lance_core.format.layout import ConstantLayout, FileColumn, FullZipLayout, MiniBlockLayout
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import encode_pages
@@ -19,7 +19,7 @@ from tests.pages.page_files import OpenBytes, leaf_paths, write_official
 from tests.pages.page_writing import assemble, leaf_of
 
 
-def _ours(name: str, folder: Path) -> tuple[OpenBytes, Column]:
+def _ours(name: str, folder: Path) -> tuple[OpenBytes, FileColumn]:
     case = COLUMNS[name]
     array = case.build()
     (path,) = leaf_paths(array.type)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.rowids.message import decode_row_ids, decode_versions, encode_row_ids, encode_versions
-from lance_core.rowids.segment import Array, Range, RangeWithBitmap, RangeWithHoles, SortedArray, segment_of
+from lance_core.rowids.segment import Array, IdRange, RangeWithBitmap, RangeWithHoles, SortedArray, segment_of
 from lance_core.rowids.sequence import RowIdSequence, concat_sequences, range_sequence, sequence_of
 from lance_core.rowids.versions import VersionRun, VersionSequence, constant_versions, versions_of
 from lance_core.wire.pb import rowids_pb2
@@ -45,13 +45,13 @@ def test_bytes_are_the_messages_of_the_format(values: list[int]) -> None:
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (range(5, 50), Range),
+        (range(5, 50), IdRange),
         ([i for i in range(1000) if i != 500], RangeWithHoles),
         (range(0, 1000, 2), RangeWithBitmap),
         ([1, 1000, 10**6, 10**9], SortedArray),
         ([3, 1, 2], Array),
-        ([], Range),
-        ([7], Range),
+        ([], IdRange),
+        ([7], IdRange),
     ],
 )
 def test_cheapest_segment(values: list[int], kind: type) -> None:
@@ -80,7 +80,7 @@ def test_bytes_that_the_official_library_wrote() -> None:
 
 def test_sequences_are_cut_and_joined() -> None:
     sequence = concat_sequences([range_sequence(10, 100), sequence_of([5, 3])])
-    assert [type(segment) for segment in sequence.segments] == [Range, Array]
+    assert [type(segment) for segment in sequence.segments] == [IdRange, Array]
     assert sequence.slice(98, 4).to_array().tolist() == [108, 109, 5, 3]
     assert sequence.select(np.array([101, 0])).to_array().tolist() == [3, 10]
     assert concat_sequences([]) == RowIdSequence(())

@@ -9,17 +9,17 @@ import pytest
 
 from lance_core.testing import campaign
 from lance_core.testing.distinct import trace_of
-from lance_core.testing.engine import Run, Step
+from lance_core.testing.engine import CallStep, ScheduledRun
 from lance_core.testing.explore import Bounds
-from lance_core.testing.schedule import Call
+from lance_core.testing.schedule import StoreCall
 
 
-def _run(*calls: str) -> Run:
+def _run(*calls: str) -> ScheduledRun:
     steps = []
     for text in calls:
         actor, name, path = text.split(" ")
-        steps.append(Step(Call(actor, name, path if path != "/" else "", f"{name} {path}", 1), ()))
-    return Run(steps)
+        steps.append(CallStep(StoreCall(actor, name, path if path != "/" else "", f"{name} {path}", 1), ()))
+    return ScheduledRun(steps)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ import pytest
 
 from lance_core.errors import AlreadyExistsError, InputError, StoreError
 from lance_core.testing.determinism import installed
-from lance_core.testing.engine import Engine, Run
+from lance_core.testing.engine import Engine, ScheduledRun
 from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.scenario import Scenario, Stage, Theatre, Verdict
+from lance_core.testing.scenario import RunVerdict, Scenario, Stage, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import CRASH, END, LATE, LOST, STALE, START, SWITCH, Deviation, Schedule, label_of
 from lance_core.testing.world import BEGINNING, Killed, World
 
 
-def _run(works: dict[str, Callable[[World], object]], *deviations: Deviation) -> tuple[World, Run]:
+def _run(works: dict[str, Callable[[World], object]], *deviations: Deviation) -> tuple[World, ScheduledRun]:
     world = World()
     with installed(world):
         run = Engine(world, {name: lambda work=work: work(world) for name, work in works.items()}, deviations).run()  # type: ignore[misc]
@@ -29,7 +29,7 @@ def _put(path: str, data: bytes) -> Callable[[World], object]:
     return lambda world: world.store.put(path, data)
 
 
-def _order(run: Run) -> list[str]:
+def _order(run: ScheduledRun) -> list[str]:
     return [step.call.actor for step in run.steps]
 
 
@@ -155,12 +155,12 @@ class _ToyTheatre(Theatre):
 
         return work
 
-    def play(self, schedule: Schedule) -> Verdict:
+    def play(self, schedule: Schedule) -> RunVerdict:
         self.world.reset({"objects": {}, "register": {}, "now": BEGINNING})
         with installed(self.world):
             run = Engine(self.world, self.stage.actors, schedule.deviations).run()
         self.outcomes.add(tuple(sorted((path, data) for path, (data, _) in self.world.objects.items())))
-        return Verdict(schedule, run)
+        return RunVerdict(schedule, run)
 
 
 def test_the_reduced_search_finds_every_outcome_of_the_whole_one() -> None:

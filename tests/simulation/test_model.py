@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.scenario import Theatre, Verdict
+from lance_core.testing.scenario import RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from protocol import check, traces
 
@@ -50,9 +50,9 @@ _FENCES_TWICE = pytest.mark.xfail(strict=True, reason="a retry that has told the
 def test_runs_of_the_real_code_are_runs_of_the_model(model: traces.Acceptor, name: str) -> None:
     theatre = Theatre(SCENARIOS[name])
     there, (work,) = set(theatre.world.objects), theatre.stage.works
-    seen: dict[tuple[int, ...], Verdict] = {}
+    seen: dict[tuple[int, ...], RunVerdict] = {}
 
-    def note(verdict: Verdict) -> None:
+    def note(verdict: RunVerdict) -> None:
         calls = [(step.call.actor, step.call.name, step.call.path, step.note) for step in verdict.run.steps]
         writes = traces.writes_of(calls, actors=_ACTORS[name], identity=work.identity, there=there)
         seen.setdefault(tuple(writes), verdict)

@@ -17,7 +17,7 @@ from lance_core.commit.registry import attempts, fences, landings
 from lance_core.commit.service import commit_staged
 from lance_core.commit.staging import drain, remove
 from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, Theatre, Verdict
+from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 
 Patch = pytest.MonkeyPatch
@@ -142,10 +142,10 @@ BUGS = {
 _SLOW = frozenset({"a vanished manifest refers to nothing", "the ledger comes last", "the fence goes first"})
 
 
-def _first_problem(bug: Bug) -> tuple[int, Verdict] | None:
-    found: list[tuple[int, Verdict]] = []
+def _first_problem(bug: Bug) -> tuple[int, RunVerdict] | None:
+    found: list[tuple[int, RunVerdict]] = []
 
-    def stop(number: int, verdict: Verdict) -> bool:
+    def stop(number: int, verdict: RunVerdict) -> bool:
         if verdict.has(bug.kinds):
             found.append((number, verdict))
         return bool(found)

@@ -10,7 +10,7 @@ import pytest
 
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.report import described
-from lance_core.testing.scenario import KINDS, LITTER, Theatre, Verdict
+from lance_core.testing.scenario import KINDS, LITTER, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import Schedule
 from lance_core.testing.simulate import STORES
@@ -21,7 +21,7 @@ _DEFAULT, _LONG = 12, 3000
 _BY_CHANCE, _LONG_BY_CHANCE = 4, 1000
 
 
-def _refuse(theatre: Theatre, verdict: Verdict) -> None:
+def _refuse(theatre: Theatre, verdict: RunVerdict) -> None:
     kinds = set(KINDS) - ({LITTER} if theatre.scenario.name in _LITTER_LEFT else set())
     if verdict.has(kinds):
         pytest.fail(described(shrink(theatre, verdict), about=theatre.scenario.about), pytrace=False)
@@ -30,7 +30,7 @@ def _refuse(theatre: Theatre, verdict: Verdict) -> None:
 def _search(name: str, store: str, *, schedules: int, by_chance: int) -> None:
     theatre = Theatre(SCENARIOS[name], store=store)
 
-    def stop(number: int, verdict: Verdict) -> bool:
+    def stop(number: int, verdict: RunVerdict) -> bool:
         _refuse(theatre, verdict)
         return False
 

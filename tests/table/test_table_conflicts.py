@@ -12,13 +12,13 @@ from lance_core.table.conflicts import RULES, VerdictKind, judge, judge_all
 from lance_core.table.operations import (
     OPERATIONS,
     Append,
-    BloomFilter,
     Clone,
     CompactedSsTable,
     CreateIndex,
     DataOverlay,
     DataReplacement,
     Delete,
+    KeyBloomFilter,
     KeyFilter,
     MapUpdate,
     Merge,
@@ -224,7 +224,7 @@ def test_inserted_keys(mine: Operation, theirs: Operation, expected: VerdictKind
 )
 def test_bloom_filters(left: bytes, right: bytes, num_bits: int, expected: VerdictKind) -> None:
     def update(bitmap: bytes, bits: int) -> Update:
-        return Update(inserted_rows=KeyFilter((ID,), bloom=BloomFilter(bitmap, bits, 1, 0.1)))
+        return Update(inserted_rows=KeyFilter((ID,), bloom=KeyBloomFilter(bitmap, bits, 1, 0.1)))
 
     assert outcome(update(left, 8), update(right, num_bits)) is expected
 

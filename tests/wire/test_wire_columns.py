@@ -14,8 +14,8 @@ from lance_core.format import encoding as enc
 from lance_core.format import encoding20 as enc20
 from lance_core.format.layout import (
     BlobLayout,
-    Column,
     ConstantLayout,
+    FileColumn,
     FullZipLayout,
     MiniBlockLayout,
     Page,
@@ -127,16 +127,16 @@ def test_array_arms_without_a_row_are_those_of_no_file() -> None:
 
 def test_columns() -> None:
     pages = tuple(Page(layout, (ByteRange(64, 72), ByteRange(128, 128)), 5, 10) for layout in LAYOUTS)
-    column = Column(pages, (ByteRange(0, 8),))
+    column = FileColumn(pages, (ByteRange(0, 8),))
     assert decode_column(encode_column(column)) == column
-    old = Column(tuple(Page(item, (), 3) for item in ARRAYS), encoding=enc20.BlobColumn())
+    old = FileColumn(tuple(Page(item, (), 3) for item in ARRAYS), encoding=enc20.BlobColumnEncoding())
     assert decode_column(encode_column(old)) == old
 
 
 def test_columns_that_are_none() -> None:
     with pytest.raises(CorruptFileError):
         decode_column(b"\xff\xff\xff")
-    unknown = encode_column(Column((Page(LAYOUTS[0], (), 3),))).replace(b"encodings21", b"encodings99")
+    unknown = encode_column(FileColumn((Page(LAYOUTS[0], (), 3),))).replace(b"encodings21", b"encodings99")
     with pytest.raises(UnsupportedEncodingError, match="encodings99"):
         decode_column(unknown)
 

@@ -22,11 +22,11 @@ from lance_core.format.index_details import (
     FragmentDigest,
     Hnsw,
     InvertedDetails,
-    IvfModel,
+    IvfPartitions,
     JsonDetails,
     MinHashDetails,
     PlainDetails,
-    Quantizer,
+    QuantizerDetails,
     ReuseDetails,
     ReuseGroup,
     ReuseVersion,
@@ -62,10 +62,10 @@ EXAMPLES: list[Details] = [
     JsonDetails("$.a", IndexDetails("/lance.table.BTreeIndexDetails", b""), 3),
     MinHashDetails(128, 16, 3, TOKENS, 1),
     VectorDetails("dot"),
-    VectorDetails("l2", Quantizer("pq", 8, 16), Hnsw(20, 150, 7), 100, 4, {"a": "b"}),
-    VectorDetails("cosine", Quantizer("sq", 8)),
-    VectorDetails("cosine", Quantizer("rq", 5, rotation="matrix")),
-    VectorDetails("hamming", Quantizer("flat")),
+    VectorDetails("l2", QuantizerDetails("pq", 8, 16), Hnsw(20, 150, 7), 100, 4, {"a": "b"}),
+    VectorDetails("cosine", QuantizerDetails("sq", 8)),
+    VectorDetails("cosine", QuantizerDetails("rq", 5, rotation="matrix")),
+    VectorDetails("hamming", QuantizerDetails("flat")),
     REUSE,
     ReuseDetails(external=ExternalFile("details.binpb", 0, 9)),
 ]
@@ -99,9 +99,9 @@ def test_noise(url: str, noise: bytes) -> None:
 
 def test_models() -> None:
     centroids = Tensor("float32", (2, 3), np.arange(6, dtype="<f4").tobytes())
-    model = IvfModel(centroids, (0, 5), (5, 7), 0.5)
+    model = IvfPartitions(centroids, (0, 5), (5, 7), 0.5)
     assert decode_ivf(encode_ivf(model)) == model
-    assert decode_ivf(encode_ivf(IvfModel())) == IvfModel()
+    assert decode_ivf(encode_ivf(IvfPartitions())) == IvfPartitions()
     assert decode_tensor_bytes(encode_tensor_bytes(centroids)) == centroids
     with pytest.raises(CorruptFileError, match="shape"):
         decode_tensor_bytes(encode_tensor_bytes(replace(centroids, shape=(2, 4))))
@@ -158,7 +158,7 @@ def test_details_of_the_official_library(tmp_path: Path) -> None:
         found[index.name] = details
     assert found["b_idx"] == ZoneMapDetails(8192, False, True)
     assert isinstance(found["v_idx"], VectorDetails)
-    assert found["v_idx"].quantizer == Quantizer("pq", 8, 2)
+    assert found["v_idx"].quantizer == QuantizerDetails("pq", 8, 2)
     assert isinstance(found["s_idx"], InvertedDetails)
     assert found["s_idx"].with_position
     assert isinstance(found["__lance_frag_reuse"], ReuseDetails)

@@ -16,13 +16,13 @@ from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.table.operations import (
     OPERATIONS,
     Append,
-    BloomFilter,
     Clone,
     CompactedSsTable,
     CreateIndex,
     DataOverlay,
     DataReplacement,
     Delete,
+    KeyBloomFilter,
     KeyFilter,
     MapUpdate,
     Merge,
@@ -49,7 +49,9 @@ from tests.wire.wire_strategies import BASES, DATA_FILES, FRAGMENTS, I32, INDICE
 
 UUIDS = st.uuids().map(str)
 SSTABLES = tuples(st.builds(CompactedSsTable, shard_id=UUIDS, generation=U64))
-BLOOM = st.builds(BloomFilter, bitmap=st.binary(max_size=4), num_bits=U32, number_of_items=U64, probability=st.floats(0, 1))
+BLOOM = st.builds(
+    KeyBloomFilter, bitmap=st.binary(max_size=4), num_bits=U32, number_of_items=U64, probability=st.floats(0, 1)
+)
 FILTERS = st.one_of(
     st.builds(KeyFilter, field_ids=tuples(I32)),
     st.builds(KeyFilter, field_ids=tuples(I32), key_hashes=tuples(U64)),

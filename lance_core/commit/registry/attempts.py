@@ -169,14 +169,14 @@ def started_attempts(store: Store, identity: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RecordedAttempts:
     """Which attempts have records, by the names alone: those that began, and identities with one that counts."""
 
     started: frozenset[tuple[str, str]]
     finished: frozenset[str]
 
     @classmethod
-    def of(cls, store: Store) -> Known:
+    def of(cls, store: Store) -> RecordedAttempts:
         """One listing."""
         names = store.list_names(f"{naming.STAGED}/")
         suffix = f".{_FINISHED}.json"

@@ -232,7 +232,7 @@ def _published_uuid(path: str) -> str:
 
 def _tidy(store: Store, found: _Found, now: float) -> None:
     """Notes that nobody needs any more: progress of attempts without a record, decisions about attempts that are over."""
-    known = registry.Known.of(store)
+    known = registry.RecordedAttempts.of(store)
     claimed = {item for claim in list_claims(store) for item in claim.identities}
     over = [
         key

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lance_core.dataset.refs.branches import Branch, branch_path, encode_branch, list_branches, read_branch
+from lance_core.dataset.refs.branches import BranchRef, branch_path, encode_branch, list_branches, read_branch
 from lance_core.dataset.refs.tags import Tags
 from lance_core.dataset.snapshot.snapshot import Snapshot, Version, snapshot_of
 from lance_core.dataset.versions.clone import create_branch, deep_clone, delete_branch, shallow_clone
@@ -100,7 +100,7 @@ class Branches:
         self._root.put(branch_path(branch), encode_branch(replace(found, metadata=dict(metadata))))
 
 
-def _described(branch: Branch) -> dict[str, Any]:
+def _described(branch: BranchRef) -> dict[str, Any]:
     return {
         "parent_branch": branch.parent_branch,
         "branch_identifier": [*branch.identifier],

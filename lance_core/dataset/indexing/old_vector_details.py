@@ -21,7 +21,7 @@ from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
 from lance_core.format.index import IndexDetails, IndexMetadata
-from lance_core.format.index_details import Hnsw, Quantizer, VectorDetails
+from lance_core.format.index_details import Hnsw, QuantizerDetails, VectorDetails
 from lance_core.index.base import IndexFolder
 from lance_core.index.vector.old_file import GRAPHS_KEY, old_message
 from lance_core.index.vector.segment import INDEX, INDEX_KEY, IVF_KEY, STORAGE, STORAGE_KEY
@@ -89,5 +89,5 @@ def _of_metadata(told: Any, stored: Any) -> VectorDetails | None:
         return None
     hnsw = Hnsw(20, 150, 7) if "hnsw" in words else None
     bits = int(stored.get("nbits") or stored.get("num_bits") or 0)
-    quantizer = Quantizer(words[-1], bits, int(stored.get("num_sub_vectors") or 0))  # type: ignore[arg-type]
+    quantizer = QuantizerDetails(words[-1], bits, int(stored.get("num_sub_vectors") or 0))  # type: ignore[arg-type]
     return VectorDetails(metric, quantizer, hnsw)  # type: ignore[arg-type]

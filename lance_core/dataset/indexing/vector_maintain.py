@@ -34,7 +34,7 @@ from lance_core.format.index_details import VectorDetails
 from lance_core.format.schema import column_of
 from lance_core.index.vector.model import VectorModel
 from lance_core.index.vector.parameters import VectorParameters
-from lance_core.index.vector.quantizers.rabit import Rabit
+from lance_core.index.vector.quantizers.rabit import RabitQuantizer
 from lance_core.index.vector.searcher import OpenVectorIndex
 from lance_core.index.vector.segment import SegmentBuilder
 from lance_core.wire.index import decode_details
@@ -70,7 +70,7 @@ def rebuild_vectors(
     if model is None or retrain:
         parameters = _parameters_of(index) if model is None else model.parameters
         model = train_index(snapshot, VectorRequest(column, index.name, parameters, element))
-    if isinstance(model.quantizer, Rabit):
+    if isinstance(model.quantizer, RabitQuantizer):
         model = replace(model, quantizer=model.quantizer.todays())
     request = VectorRequest(column, index.name, model.parameters, element)
     built = build_vector_segment(snapshot, request, model, fragments, attempt=attempt)

@@ -20,7 +20,7 @@ from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.stage import discard_fragments
 from lance_core.errors import InputError, LanceError, UnsupportedFeatureError
-from lance_core.file.copy_pages import COPYABLE, Part, Run, copy_pages
+from lance_core.file.copy_pages import COPYABLE, FilePart, RowRun, copy_pages
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion, parse_storage_version
 
@@ -85,7 +85,7 @@ def _cut(group: Sequence[Fragment], options: CompactionOptions) -> Iterator[list
         yield part
 
 
-def _run_of(snapshot: Snapshot, fragment: Fragment) -> Run:
+def _run_of(snapshot: Snapshot, fragment: Fragment) -> RowRun:
     live = snapshot.manifest.schema.by_id
     parts = []
     for file in fragment.files:
@@ -96,5 +96,5 @@ def _run_of(snapshot: Snapshot, fragment: Fragment) -> Run:
             if field in live and column >= 0
         )
         path = data_path(file.path) if is_root else file.path
-        parts.append(Part(store, path, file.file_size_bytes or None, columns))
-    return Run(tuple(parts), fragment.physical_rows)
+        parts.append(FilePart(store, path, file.file_size_bytes or None, columns))
+    return RowRun(tuple(parts), fragment.physical_rows)

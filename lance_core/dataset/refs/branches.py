@@ -29,7 +29,7 @@ _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class BranchRef:
     """A branch: the line and version it began from (parent None: the main line), seconds since the epoch, bytes."""
 
     name: str
@@ -40,7 +40,7 @@ class Branch:
     manifest_size: int = 0
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    def is_below(self, other: Branch) -> bool:
+    def is_below(self, other: BranchRef) -> bool:
         """Whether this one, or one it began from, began from `other`."""
         return len(self.identifier) > len(other.identifier) > 0 and (
             self.identifier[: len(other.identifier)] == other.identifier
@@ -69,7 +69,7 @@ def place_of(root: Store, branch: str | None) -> Store:
     return root if branch is None or branch == MAIN else root.child(f"{TREE}/{check_branch_name(branch)}")
 
 
-def read_branch(root: Store, name: str) -> Branch:
+def read_branch(root: Store, name: str) -> BranchRef:
     """The branch of that name. NotFoundError when there is none."""
     path = branch_path(name)
     try:
@@ -86,12 +86,12 @@ def branch_names(root: Store) -> list[str]:
     return sorted(unquote(name.removesuffix(".json")) for name in names if name.endswith(".json"))
 
 
-def list_branches(root: Store) -> dict[str, Branch]:
+def list_branches(root: Store) -> dict[str, BranchRef]:
     """All branches by name, sorted by name."""
     return {name: read_branch(root, name) for name in branch_names(root)}
 
 
-def decode_branch(name: str, data: bytes, *, where: str) -> Branch:
+def decode_branch(name: str, data: bytes, *, where: str) -> BranchRef:
     """A branch from its file's bytes. CorruptFileError when they are none."""
     try:
         plain = decode_record(data, where=where)
@@ -99,7 +99,7 @@ def decode_branch(name: str, data: bytes, *, where: str) -> Branch:
         metadata, parent = plain.get("metadata") or {}, plain.get("parentBranch")
         if not isinstance(metadata, dict) or not isinstance(parent, (str, type(None))):
             raise TypeError("metadata must be an object and parentBranch a string")
-        return Branch(
+        return BranchRef(
             name=name,
             parent_branch=parent,
             parent_version=int(plain["parentVersion"]),
@@ -112,7 +112,7 @@ def decode_branch(name: str, data: bytes, *, where: str) -> Branch:
         raise CorruptFileError(f"{where} is not a branch: {error}") from error
 
 
-def encode_branch(branch: Branch) -> bytes:
+def encode_branch(branch: BranchRef) -> bytes:
     """The bytes of a branch's file, as the official library writes them."""
     plain = {
         "parentBranch": branch.parent_branch,

@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class TagRef:
     """What a tag points at. Times are as the file has them (ISO 8601, UTC); `manifest_size` in bytes."""
 
     name: str
@@ -47,7 +47,7 @@ def tag_path(name: str) -> str:
     return f"{TAGS}/{name}.json"
 
 
-def read_tag(store: Store, name: str) -> Tag:
+def read_tag(store: Store, name: str) -> TagRef:
     """The tag of that name. NotFoundError when there is none."""
     path = tag_path(name)
     try:
@@ -58,14 +58,14 @@ def read_tag(store: Store, name: str) -> Tag:
     return decode_tag(name, data, where=f"{store.uri}: {path}")
 
 
-def decode_tag(name: str, data: bytes, *, where: str) -> Tag:
+def decode_tag(name: str, data: bytes, *, where: str) -> TagRef:
     """A tag from its file's bytes. CorruptFileError when they are no tag."""
     try:
         plain = decode_record(data, where=where)
         metadata, branch = plain.get("metadata") or {}, plain.get("branch")
         if not isinstance(metadata, dict) or not isinstance(branch, (str, type(None))):
             raise TypeError("metadata must be an object and branch a string")
-        tag = Tag(
+        tag = TagRef(
             name=name,
             version=version_number(plain["version"]),
             branch=branch,
@@ -93,18 +93,18 @@ def tag_names(store: Store) -> list[str]:
     return [name[:-5] for name in store.list_names(f"{TAGS}/") if name.endswith(".json")]
 
 
-def list_tags(store: Store) -> dict[str, Tag]:
+def list_tags(store: Store) -> dict[str, TagRef]:
     """All tags by name, sorted by name."""
     return {name: read_tag(store, name) for name in sorted(tag_names(store))}
 
 
 def create_tag(
     store: Store, name: str, version: int, *, branch: str | None = None, metadata: Mapping[str, Any] | None = None
-) -> Tag:
+) -> TagRef:
     """Name a version. AlreadyExistsError when the name is taken, NotFoundError when there is no such version."""
     size = open_version(place_of(store, branch), version).size
     now = _now()
-    tag = Tag(
+    tag = TagRef(
         name, version, branch=branch, created_at=now, updated_at=now, manifest_size=size, metadata=dict(metadata or {})
     )
     store.put_if_absent(tag_path(name), encode_tag(tag))
@@ -113,7 +113,7 @@ def create_tag(
 
 def update_tag(
     store: Store, name: str, version: int, *, branch: str | None = None, metadata: Mapping[str, Any] | None = None
-) -> Tag:
+) -> TagRef:
     """Point an existing tag at another version; `metadata` is added to what it has."""
     found = read_tag(store, name)
     size = open_version(place_of(store, branch), version).size
@@ -129,7 +129,7 @@ def delete_tag(store: Store, name: str) -> None:
     store.delete(tag_path(name))
 
 
-def encode_tag(tag: Tag) -> bytes:
+def encode_tag(tag: TagRef) -> bytes:
     """The bytes of a tag's file, as the official library writes them."""
     plain = {
         "branch": tag.branch,
@@ -205,7 +205,7 @@ class Tags:
         raise InputError(f"a version must be a number, a tag or (branch, number), got {reference!r}")
 
 
-def _described(tag: Tag) -> dict[str, Any]:
+def _described(tag: TagRef) -> dict[str, Any]:
     return {
         "branch": tag.branch,
         "version": tag.version,

@@ -22,7 +22,7 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, is_itself
 from lance_core.dataset.scan.prefetch import tasks_ahead
-from lance_core.dataset.scan.projection import Output, Projection
+from lance_core.dataset.scan.projection import OutputColumn, Projection
 from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE, ReadAhead
 from lance_core.dataset.scan.small_fragments import swept
 from lance_core.dataset.snapshot.assemble import empty_columns
@@ -311,7 +311,7 @@ def project(batch: pa.RecordBatch, projection: Projection) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _output(batch: pa.RecordBatch, output: Output) -> Any:
+def _output(batch: pa.RecordBatch, output: OutputColumn) -> Any:
     expr, kind = output.expr, output.field.type
     if isinstance(expr, ast.Column) and len(expr.path) == 1:
         return batch.column(batch.schema.get_field_index(expr.path[0]))

@@ -24,7 +24,7 @@ from lance_core.arrays import Addresses
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow.kinds import as_struct
 from lance_core.dataset.scan.blobs import describe_blobs, is_blob, open_blobs
-from lance_core.dataset.scan.projection import Output, Projection, needs_of
+from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
@@ -106,7 +106,7 @@ def blob_outputs(snapshot: Snapshot, projection: Projection) -> dict[str, str]:
 def _scanned(snapshot: Snapshot, projection: Projection, dropped: set[str]) -> Projection:
     outputs = [output for output in projection.outputs if output.field.name not in dropped]
     if ADDRESS not in projection.arrow_schema.names:
-        outputs.append(Output(pa.field(ADDRESS, SYSTEM_COLUMNS[ADDRESS]), ast.Column((ADDRESS,))))
+        outputs.append(OutputColumn(pa.field(ADDRESS, SYSTEM_COLUMNS[ADDRESS]), ast.Column((ADDRESS,))))
     needs = needs_of(snapshot.manifest.schema, {name for output in outputs for name in columns_of(output.expr)})
     return Projection(tuple(outputs), needs.field_ids, needs.system)
 

@@ -26,7 +26,7 @@ Columns = Sequence[str] | Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputColumn:
     """One output column: its field, and the expression that makes it."""
 
     field: pa.Field[Any]
@@ -37,7 +37,7 @@ class Output:
 class Projection:
     """The outputs in order. `field_ids` are the fields they need read, `system` the system columns they need."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     field_ids: frozenset[int]
     system: frozenset[str]
 
@@ -94,7 +94,7 @@ def plan_projection(
         outputs = _outputs(schema, arrow, columns)
     names = [output.field.name for output in outputs]
     if score is not None and score not in names and autoproject:
-        outputs.append(Output(pa.field(score, pa.float32()), ast.Column((score,))))
+        outputs.append(OutputColumn(pa.field(score, pa.float32()), ast.Column((score,))))
     for wanted, name in ((with_row_id, "_rowid"), (with_row_address, "_rowaddr")):
         if wanted and name not in names:
             outputs.append(_system_output(name))
@@ -111,9 +111,9 @@ def _named(schema: Schema, columns: Columns, score: str | None) -> Schema:
     return schema.project(schema.find(name).id for name in stored)
 
 
-def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[Output]:
+def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[OutputColumn]:
     if columns is None:
-        return [Output(field, ast.Column((field.name,))) for field in arrow]
+        return [OutputColumn(field, ast.Column((field.name,))) for field in arrow]
     if isinstance(columns, Mapping):
         return [_computed(arrow, name, sql) for name, sql in columns.items()]
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):
@@ -121,13 +121,13 @@ def _outputs(schema: Schema, arrow: pa.Schema, columns: Columns) -> list[Output]
     return [_stored(schema, arrow, name) for name in columns]
 
 
-def _stored(schema: Schema, arrow: pa.Schema, name: str) -> Output:
+def _stored(schema: Schema, arrow: pa.Schema, name: str) -> OutputColumn:
     if not isinstance(name, str):
         raise InputError(f"the name of a column must be a string, got {name!r}")
     if name in SYSTEM_COLUMNS and name not in arrow.names:
         return _system_output(name)
     if name in arrow.names and not schema.has_column(name):
-        return Output(arrow.field(name), ast.Column((name,)))
+        return OutputColumn(arrow.field(name), ast.Column((name,)))
     field = schema.find(name)
     path = [field.name]
     while field.parent_id in schema.by_id:
@@ -135,18 +135,18 @@ def _stored(schema: Schema, arrow: pa.Schema, name: str) -> Output:
         path.insert(0, field.name)
     expr = ast.Column(tuple(path))
     stored = arrow.field(name) if name in arrow.names else pa.field(name, type_of(expr, arrow))
-    return Output(stored.with_name(name), expr)
+    return OutputColumn(stored.with_name(name), expr)
 
 
-def _computed(arrow: pa.Schema, name: str, sql: str) -> Output:
+def _computed(arrow: pa.Schema, name: str, sql: str) -> OutputColumn:
     expr = parse_value(sql, arrow)
     if isinstance(expr, ast.Column) and len(expr.path) == 1 and expr.path[0] in arrow.names:
-        return Output(arrow.field(expr.path[0]).with_name(name), expr)
-    return Output(field_of(name, expr, arrow), expr)
+        return OutputColumn(arrow.field(expr.path[0]).with_name(name), expr)
+    return OutputColumn(field_of(name, expr, arrow), expr)
 
 
-def _system_output(name: str) -> Output:
-    return Output(pa.field(name, SYSTEM_COLUMNS[name]), ast.Column((name,)))
+def _system_output(name: str) -> OutputColumn:
+    return OutputColumn(pa.field(name, SYSTEM_COLUMNS[name]), ast.Column((name,)))
 
 
 def _refuse_duplicates(names: Sequence[str]) -> None:

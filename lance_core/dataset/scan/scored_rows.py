@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_core.dataset.scan.execute import project
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
-from lance_core.dataset.scan.projection import Output, Projection, needs_of
+from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of
 from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, evaluate
@@ -95,5 +95,5 @@ def _plain(snapshot: Snapshot, ids: frozenset[int], system: frozenset[str]) -> P
 
     fields = [*schema_to_arrow(snapshot.part_of_schema(ids))] if ids else []
     fields += [pa.field(name, SYSTEM_COLUMNS[name]) for name in sorted(system)]
-    outputs = tuple(Output(field, ast.Column((field.name,))) for field in fields)
+    outputs = tuple(OutputColumn(field, ast.Column((field.name,))) for field in fields)
     return Projection(outputs, ids, system)

@@ -28,7 +28,7 @@ from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of, evaluate
 from lance_core.file.convert.tree import LeafNode, build_tree
-from lance_core.file.small_files import MAX_FILE_SIZE, SmallFile, Together, read_together
+from lance_core.file.small_files import MAX_FILE_SIZE, SmallFile, SmallFilesBatch, read_together
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -174,14 +174,14 @@ class _Sweep(_Reading):
             types = [field.type for field in schema_to_arrow(self.tested)]
             found, _ = read_together(self.snapshot.store, wanted, self.leaves, types)
         else:
-            found = [Together(np.arange(len(wanted), dtype=np.int64), ())]
+            found = [SmallFilesBatch(np.arange(len(wanted), dtype=np.int64), ())]
         answers: dict[int, Ints] = {}
         for group in found:
             members = [numbers[position] for position in group.files.tolist()]
             answers.update(self._test([block[number] for number in members], members, group))
         return answers
 
-    def _test(self, tasks: Sequence[FragmentTask], numbers: Sequence[int], group: Together) -> dict[int, Ints]:
+    def _test(self, tasks: Sequence[FragmentTask], numbers: Sequence[int], group: SmallFilesBatch) -> dict[int, Ints]:
         counts = np.array([task.fragment.physical_rows for task in tasks], np.int64)
         ends = np.cumsum(counts)
         arrays = [*group.arrays, *(_addresses(name, tasks, counts) for name in self.system)]

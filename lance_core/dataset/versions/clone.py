@@ -21,7 +21,7 @@ from lance_core.commit.log.manifests import find_latest_version, load_manifest, 
 from lance_core.commit.naming import DATA, INDICES, data_path, deletion_path
 from lance_core.dataset.refs.branches import (
     TREE,
-    Branch,
+    BranchRef,
     branch_path,
     check_branch_name,
     encode_branch,
@@ -89,7 +89,7 @@ def create_branch(snapshot: Snapshot, name: str, *, metadata: Mapping[str, Any] 
         raise AlreadyExistsError(f"{root.uri} already has a branch {name!r}", uri=root.uri, cure="Choose another name.")
     parent = snapshot.manifest.branch
     above = () if parent is None else read_branch(root, parent).identifier
-    branch = Branch(
+    branch = BranchRef(
         name=name,
         parent_branch=parent,
         parent_version=snapshot.version,

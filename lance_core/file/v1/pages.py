@@ -31,7 +31,7 @@ from lance_core.pages.buffers import request
 from lance_core.pages.read.lockstep import together
 
 
-class Part(NamedTuple):
+class SlotSpan(NamedTuple):
     """Slots `start` to `end` of one field's page in one batch."""
 
     batch: int
@@ -47,7 +47,7 @@ class LegacyPages:
         self._table = table
         self._file_size = file_size
 
-    def read(self, node: Node, parts: Sequence[Part]) -> Fetch[Any]:
+    def read(self, node: Node, parts: Sequence[SlotSpan]) -> Fetch[Any]:
         """The parts of a field, in order, as one array of the node's storage type."""
         count = sum(part.end - part.start for part in parts)
         if isinstance(node, StructNode):
@@ -68,7 +68,7 @@ class LegacyPages:
         return (yield from self._read_values(node.type, spots, nullable=node.field.nullable))
 
     def _read_values(
-        self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, Part]], *, nullable: bool = True
+        self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, SlotSpan]], *, nullable: bool = True
     ) -> Fetch[Any]:
         count = sum(part.end - part.start for _, part in spots)
         if pa.types.is_null(arrow_type):
@@ -81,7 +81,7 @@ class LegacyPages:
             return _lists(block, arrow_type, count)
         return to_arrow(block, arrow_type)
 
-    def _read_plain(self, bits: int, items: int, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[FixedBlock]:
+    def _read_plain(self, bits: int, items: int, spots: Sequence[tuple[PageSpot, SlotSpan]]) -> Fetch[FixedBlock]:
         """Values of `bits` bits, `items` of them to a slot."""
         count = sum(part.end - part.start for _, part in spots) * items
         ranges = []
@@ -104,7 +104,7 @@ class LegacyPages:
             raise CorruptFileError(f"bytes {start}..{end} are outside the file of {self._file_size} bytes")
         return ByteRange(start, end)
 
-    def _read_offsets(self, dtype: str, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[list[Ints]]:
+    def _read_offsets(self, dtype: str, spots: Sequence[tuple[PageSpot, SlotSpan]]) -> Fetch[list[Ints]]:
         """One more offset than slots, for each part."""
         width = np.dtype(dtype).itemsize
         ranges = [
@@ -117,7 +117,9 @@ class LegacyPages:
                 raise CorruptFileError("offsets decrease or are negative")
         return offsets
 
-    def _read_binary(self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, Part]], *, nullable: bool) -> Fetch[Any]:
+    def _read_binary(
+        self, arrow_type: pa.DataType, spots: Sequence[tuple[PageSpot, SlotSpan]], *, nullable: bool
+    ) -> Fetch[Any]:
         offsets = yield from self._read_offsets("<i8", spots)
         buffers = yield from request([self._range(int(item[0]), int(item[-1])) for item in offsets])
         lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(item) for item in offsets)])
@@ -126,7 +128,7 @@ class LegacyPages:
         valid = lengths > 0
         return to_arrow(VariableBlock(ends, data), arrow_type, bitmap(valid) if nullable and not valid.all() else None)
 
-    def _read_list(self, node: ListNode, parts: Sequence[Part]) -> Fetch[Any]:
+    def _read_list(self, node: ListNode, parts: Sequence[SlotSpan]) -> Fetch[Any]:
         if node.dimension or pa.types.is_map(node.type):
             raise UnsupportedEncodingError(f"{node.type} is not supported in a legacy file")
         spots = [(self._table.spot(node.field.id, part.batch), part) for part in parts]
@@ -137,7 +139,7 @@ class LegacyPages:
                 )
         large = pa.types.is_large_list(node.type)
         offsets = yield from self._read_offsets("<i8" if large else "<i4", spots)
-        below = [Part(part.batch, int(item[0]), int(item[-1])) for part, item in zip(parts, offsets, strict=True)]
+        below = [SlotSpan(part.batch, int(item[0]), int(item[-1])) for part, item in zip(parts, offsets, strict=True)]
         items = yield from self.read(node.item, below)
         lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(item) for item in offsets)])
         ends = np.cumsum(lengths)
@@ -151,10 +153,10 @@ class LegacyPages:
         where = self._schema.by_id[field.id].dictionary
         if where is None:
             raise CorruptFileError("a dictionary column has no position of its values")
-        whole = [(PageSpot(where.offset, where.length), Part(0, 0, where.length))]
+        whole = [(PageSpot(where.offset, where.length), SlotSpan(0, 0, where.length))]
         return (yield from self._read_values(arrow_type, whole))
 
-    def _read_dictionary(self, node: LeafNode, spots: Sequence[tuple[PageSpot, Part]]) -> Fetch[Any]:
+    def _read_dictionary(self, node: LeafNode, spots: Sequence[tuple[PageSpot, SlotSpan]]) -> Fetch[Any]:
         keys, items = yield from together(
             [
                 self._read_values(dictionary_type(node.type).index_type, spots),

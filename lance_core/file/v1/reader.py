@@ -23,7 +23,7 @@ from lance_core.file.metadata import Tail
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection
 from lance_core.file.rows import clip
-from lance_core.file.v1.pages import LegacyPages, Part
+from lance_core.file.v1.pages import LegacyPages, SlotSpan
 from lance_core.file.v1.table import PageTable, decode_table, table_size
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Field, Schema
@@ -149,7 +149,7 @@ class LegacyFile(OpenFile):
         data = yield from _get(self._tail, found.page_table_position, table_size(ids, 1), self.file_size)
         pages = LegacyPages(found.schema, decode_table(data, ids, 1), self.file_size)
         num_batches = len(self.tables.metadata.batch_offsets) - 1
-        read = yield from pages.read(build_tree(found.schema, field, {}, packs=False), [Part(0, 0, num_batches)])
+        read = yield from pages.read(build_tree(found.schema, field, {}, packs=False), [SlotSpan(0, 0, num_batches)])
         return cast("pa.StructArray", read)
 
     def _project(self, schema: Schema, blobs: Blobs) -> FileProjection:
@@ -186,8 +186,8 @@ class _FieldReader:
             array: object = yield from self.pages.read(self.node, list(self._parts(window)))
             return array
 
-    def _parts(self, window: RowSelection) -> list[Part]:
-        parts: list[Part] = []
+    def _parts(self, window: RowSelection) -> list[SlotSpan]:
+        parts: list[SlotSpan] = []
         if not len(window.starts):
             return parts
         first = int(np.searchsorted(self.starts, window.starts[0], side="right")) - 1
@@ -195,7 +195,7 @@ class _FieldReader:
         for batch in range(first, last):
             rows = clip(window, int(self.starts[batch]), int(self.starts[batch + 1]))
             parts.extend(
-                Part(batch, start, end) for start, end in zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)
+                SlotSpan(batch, start, end) for start, end in zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)
             )
         return parts
 

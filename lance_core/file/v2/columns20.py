@@ -25,8 +25,8 @@ from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, l
 from lance_core.file.convert.values import bitmap, is_variable, to_arrow
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import clip
-from lance_core.format.encoding20 import BlobColumn, List
-from lance_core.format.layout import Column, Page
+from lance_core.format.encoding20 import BlobColumnEncoding, List
+from lance_core.format.layout import FileColumn, Page
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.lockstep import together
 from lance_core.pages.rows import RowSelection
@@ -39,14 +39,14 @@ _MAX_INT32 = 2**31 - 1
 class PagedColumn:
     """One column: `starts[i]` is the first slot of page i, `item_starts[i]` the first item of list page i."""
 
-    column: Column
+    column: FileColumn
     starts: Ints
     item_starts: Ints
 
     @property
     def is_blob(self) -> bool:
         """Whether the pages hold (position, size) pairs."""
-        return isinstance(self.column.encoding, BlobColumn)
+        return isinstance(self.column.encoding, BlobColumnEncoding)
 
     def parts(self, rows: RowSelection) -> Iterator[tuple[int, Page, RowSelection]]:
         """(number, page, rows of the page) of every page with selected rows."""
@@ -56,7 +56,7 @@ class PagedColumn:
                 yield number, page, part
 
 
-def paged(column: Column) -> PagedColumn:
+def paged(column: FileColumn) -> PagedColumn:
     """A column with the first row of each of its pages."""
     counts = [page.num_rows for page in column.pages]
     items = [page.layout.num_items if isinstance(page.layout, List) else 0 for page in column.pages]
@@ -254,6 +254,6 @@ def assign_columns20(nodes: Sequence[Node], num_columns: int | None = None) -> d
     return found
 
 
-def holds_texts_as_lists(leaf: LeafNode, column: Column) -> bool:
+def holds_texts_as_lists(leaf: LeafNode, column: FileColumn) -> bool:
     """Whether strings or bytes are lists of the bytes in the next column, as release 0.13 wrote them."""
     return is_variable(leaf.type) and any(isinstance(page.layout, List) for page in column.pages)

@@ -25,13 +25,13 @@ from lance_core.file.convert.assemble import leaf_array, nested_array
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import clip, scale
-from lance_core.format.layout import BlobLayout, Column, MiniBlockLayout, Page
+from lance_core.format.layout import BlobLayout, FileColumn, MiniBlockLayout, Page
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
 from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.list_scan import groups, scan_lists
-from lance_core.pages.read.lists import Part, are_alike, can_join, read_lists
+from lance_core.pages.read.lists import PageRows, are_alike, can_join, read_lists
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 
@@ -46,7 +46,7 @@ class ColumnReader:
     path: str
     name: str
     index: int
-    column: Column
+    column: FileColumn
     starts: Ints
     scale: int
     cache: LruCache
@@ -112,7 +112,7 @@ class ColumnReader:
         with located(self.path, column=self.name, page=parts[0][0]):
             for page, (_, rows) in zip(pages, parts, strict=True):
                 rows.check(page.num_rows)
-            joined = [Part(page, table, rows) for page, table, (_, rows) in zip(pages, tables, parts, strict=True)]
+            joined = [PageRows(page, table, rows) for page, table, (_, rows) in zip(pages, tables, parts, strict=True)]
             return (yield from read_lists(cast("MiniBlockLayout", pages[0].layout), joined, CODECS))
 
     def _index(self, number: int, page: Page) -> Fetch[object]:
@@ -134,7 +134,7 @@ def _index_size(page: Page) -> int:
 def column_reader(
     path: str,
     leaf: LeafNode,
-    column: Column,
+    column: FileColumn,
     row_scale: int,
     cache: LruCache,
     key: tuple[object, ...],
@@ -281,7 +281,7 @@ def row_scales(node: Node, outer: int = 1, inner: int = 0) -> Iterator[tuple[Lea
         yield from row_scales(node.item, outer, max(inner, 1))
 
 
-def _counted_in_rows(path: str, leaf: LeafNode, column: Column, inner: int) -> Column:
+def _counted_in_rows(path: str, leaf: LeafNode, column: FileColumn, inner: int) -> FileColumn:
     """Pages as earlier versions count them: a list of fixed-size lists of structs is one row."""
     if inner == 1:
         return column
@@ -293,7 +293,7 @@ def _counted_in_rows(path: str, leaf: LeafNode, column: Column, inner: int) -> C
 def field_readers(
     path: str,
     nodes: Sequence[Node],
-    columns: dict[int, Column],
+    columns: dict[int, FileColumn],
     cache: LruCache,
     key: tuple[object, ...],
     file_size: int,

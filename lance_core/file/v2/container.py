@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.file.footer import Footer, encode_footer
-from lance_core.format.layout import Column
+from lance_core.format.layout import FileColumn
 from lance_core.format.version import FileVersion
 from lance_core.io.store import StoreWriter
 from lance_core.wire.columns import encode_column
@@ -43,7 +43,7 @@ class ContainerWriter:
         self._global_buffers.append(self.add_buffer(data))
         return len(self._global_buffers)
 
-    def finish(self, columns: Sequence[Column], descriptor: bytes, version: FileVersion) -> int:
+    def finish(self, columns: Sequence[FileColumn], descriptor: bytes, version: FileVersion) -> int:
         """Write descriptor, metadata, tables and footer; returns the file's size. The caller closes the file."""
         buffers = [self.add_buffer(descriptor), *self._global_buffers]
         metadata_start = self.position

@@ -24,7 +24,7 @@ from lance_core.file.convert.arrow_to_blocks import block_of, validity_of
 from lance_core.file.convert.assemble import concat
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, build_tree
 from lance_core.file.v2.columns20 import assign_columns20, own_fields
-from lance_core.format.encoding20 import AllNulls, BlobColumn
+from lance_core.format.encoding20 import AllNulls, BlobColumnEncoding
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
@@ -103,7 +103,7 @@ class ArrayEncoder:
 
     def column_encoding(self, column: int) -> object:
         """Blob columns say so."""
-        return BlobColumn() if self._blobs[column] else None
+        return BlobColumnEncoding() if self._blobs[column] else None
 
 
 def _split(node: Node, array: pa.Array[Any], num_rows: int) -> Iterator[Slice]:

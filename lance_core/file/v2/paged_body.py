@@ -26,7 +26,7 @@ from lance_core.file.v2.container import ContainerWriter
 from lance_core.file.v2.encode20 import ArrayEncoder
 from lance_core.file.v2.encode21 import LeafEncoder
 from lance_core.file.writable import refusal_of
-from lance_core.format.layout import Column, Page
+from lance_core.format.layout import FileColumn, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.store import Store, StoreWriter
@@ -173,7 +173,7 @@ class PagedBody:
         self._sink.close()
         descriptor = FileDescriptor(stored_schema(Schema(self._schema.fields, schema_metadata)), num_rows)
         columns = [
-            Column(tuple(column.pages), encoding=self._encoder.column_encoding(number))
+            FileColumn(tuple(column.pages), encoding=self._encoder.column_encoding(number))
             for number, column in enumerate(self._columns)
         ]
         return self._container.finish(columns, encode_file_descriptor(descriptor), self._version)

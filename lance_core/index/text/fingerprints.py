@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.index.base import VALUE
 from lance_core.index.scalar.verify import require
-from lance_core.index.text.partition import Partition
+from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.token_map import flat_tokens, keys_of
 from lance_core.index.text.tokenize import Tokenizer, texts_of
 from lance_core.kernels.fingerprints import mark_lists, mark_texts
@@ -85,7 +85,7 @@ class Told:
         return int(sum(array.nbytes for array in (self.ids, self.lengths, self.marks, self.is_repeated)))
 
 
-def told(partitions: Sequence[Partition], *, with_places: bool) -> Told:
+def told(partitions: Sequence[TextPartition], *, with_places: bool) -> Told:
     """Read all lists. Raises CorruptFileError for what no index says, whatever its texts are."""
     ids = _joined([part.ids for part in partitions], np.uint64)
     lengths = _joined([part.lengths for part in partitions], np.uint32)
@@ -98,7 +98,7 @@ def told(partitions: Sequence[Partition], *, with_places: bool) -> Told:
     return Told(ids, lengths, marks, is_repeated)
 
 
-def _marks_of(part: Partition, *, with_places: bool) -> Any:
+def _marks_of(part: TextPartition, *, with_places: bool) -> Any:
     keys = part.tokens.keys_of_lists()
     lengths, marks = np.zeros(len(part.ids), np.uint64), np.zeros(len(part.ids), np.uint64)
     for window in part.windows(with_places=with_places):

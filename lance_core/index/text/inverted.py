@@ -26,7 +26,7 @@ from lance_core.index.text.build import train
 from lance_core.index.text.file_names import METADATA
 from lance_core.index.text.fingerprints import TextMarks, Told, told
 from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
-from lance_core.index.text.partition import Partition
+from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.verify import require_documents, require_options
 from lance_core.io.cache import shared_cache
@@ -62,7 +62,7 @@ class Inverted:
         self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
         kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
-        self.partitions = tuple(Partition(folder, number, kind) for number in numbers)
+        self.partitions = tuple(TextPartition(folder, number, kind) for number in numbers)
         if self.params.with_position and not self.has_places:
             raise CorruptFileError(f"{opened.path} declares positions, but a partition has none", cure="Rebuild the index.")
 

@@ -51,7 +51,7 @@ _LIST_COST = 8
 _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint32))
 
 
-class Partition:
+class TextPartition:
     """One of the parts of a full-text index."""
 
     def __init__(self, folder: IndexFolder, number: int, token_format: str) -> None:

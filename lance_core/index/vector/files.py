@@ -20,7 +20,7 @@ import numpy.typing as npt
 from lance_core.arrays import Floats, Ids
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.open_file import OpenFile
-from lance_core.format.index_details import IvfModel, Metric
+from lance_core.format.index_details import IvfPartitions, Metric
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, metadata_of, number_of
 from lance_core.index.vector import graph
@@ -29,7 +29,7 @@ from lance_core.index.vector.model import open_quantizer
 from lance_core.index.vector.parameters import KINDS
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers.product import tensor_floats
-from lance_core.index.vector.quantizers.rabit import Rabit
+from lance_core.index.vector.quantizers.rabit import RabitQuantizer
 from lance_core.index.vector.segment import HNSW_KEY, INDEX, INDEX_KEY, IVF_KEY, ROW_ID, STORAGE, STORAGE_KEY
 from lance_core.wire.index import decode_ivf
 
@@ -38,7 +38,7 @@ Stretch = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class VectorPartition:
     """Rows of one partition: ids, and columns as they are in the file."""
 
     ids: Ids
@@ -75,7 +75,7 @@ class PartitionFiles(Protocol):
     def has_lengths_of_edges(self) -> bool:
         """Whether the edges of graphs say how long they are, measured as today."""
 
-    def read(self, numbers: Sequence[int]) -> list[Partition]:
+    def read(self, numbers: Sequence[int]) -> list[VectorPartition]:
         """Whole partitions, in ascending order."""
 
     def columns(self, stretches: Sequence[Stretch]) -> dict[str, npt.NDArray[Any]]:
@@ -116,14 +116,14 @@ class TodaysFiles:
     @property
     def are_codes_known(self) -> bool:
         """All but RaBitQ's of releases up to 7.1."""
-        return not (isinstance(self.quantizer, Rabit) and self.quantizer.is_residual)
+        return not (isinstance(self.quantizer, RabitQuantizer) and self.quantizer.is_residual)
 
     @property
     def has_lengths_of_edges(self) -> bool:
         """Releases up to 0.29, which kept codebooks in the metadata, measured edges between product codes in another way."""
         return self._has_edge_lengths and not self._has_inline_codebook
 
-    def read(self, numbers: Sequence[int]) -> list[Partition]:
+    def read(self, numbers: Sequence[int]) -> list[VectorPartition]:
         """Whole partitions, in ascending order."""
         columns = self.columns([(number, 0, int(self.lengths[number])) for number in numbers])
         graphs = [None] * len(numbers) if self._hnsw is None else self._read_graphs(numbers)
@@ -131,7 +131,7 @@ class TodaysFiles:
         pieces = {name: np.split(values, cuts) for name, values in columns.items()}
         ids = pieces.pop(ROW_ID)
         return [
-            Partition(ids[at], {name: values[at] for name, values in pieces.items()}, graphs[at])
+            VectorPartition(ids[at], {name: values[at] for name, values in pieces.items()}, graphs[at])
             for at in range(len(numbers))
         ]
 
@@ -155,7 +155,7 @@ class TodaysFiles:
             out.append(graph.read(self._index, start, start + length, told, num_rows=rows, has_lengths=lengths))
         return out
 
-    def _ivf(self, _folder: IndexFolder, opened: OpenFile) -> IvfModel:
+    def _ivf(self, _folder: IndexFolder, opened: OpenFile) -> IvfPartitions:
         number = number_of(opened, IVF_KEY, 1)
         if number >= opened.num_global_buffers:
             raise CorruptFileError(f"{opened.path} has no global buffer {number}, which should hold its partitions")
@@ -183,7 +183,7 @@ class TodaysFiles:
         return json_list(metadata_of(self._index, HNSW_KEY), self._index.path)
 
 
-def _lengths(ivf: IvfModel, num: int, opened: OpenFile) -> npt.NDArray[np.int64]:
+def _lengths(ivf: IvfPartitions, num: int, opened: OpenFile) -> npt.NDArray[np.int64]:
     lengths, offsets = np.array(ivf.lengths, np.int64), np.array(ivf.offsets, np.int64)
     total = opened.num_rows
     if len(lengths) != num or (lengths < 0).any() or (offsets < 0).any() or (offsets + lengths > total).any():

@@ -134,7 +134,7 @@ def _train_quantizer(
 ) -> Quantizer:
     storage, spherical = parameters.storage, parameters.metric == "dot"
     if storage == "flat":
-        return flat.Flat(rows.shape[1], element)
+        return flat.FlatQuantizer(rows.shape[1], element)
     if storage == "sq":
         return scalar.train(rows)
     if storage == "rq":
@@ -145,7 +145,7 @@ def _train_quantizer(
         if codebook.shape != expected:
             raise InputError(f"pq_codebook has shape {codebook.shape}, expected {expected}")
         book = np.ascontiguousarray(codebook.transpose(0, 2, 1), np.float32)
-        return product.Product(product.rounded(book, element), bits, not spherical, element=element)
+        return product.ProductQuantizer(product.rounded(book, element), bits, not spherical, element=element)
     most = parameters.sample_rate << bits
     few = rows if len(rows) <= most else rows[rng.permutation(len(rows))[:most]]
     if not spherical:
@@ -170,7 +170,7 @@ def open_quantizer(
     dimension = facts.get("dim")
     if not isinstance(dimension, int) or dimension < 1:
         raise CorruptFileError(f"{where}: the storage metadata {facts} describes no known quantizer")
-    return flat.Flat(dimension, element)
+    return flat.FlatQuantizer(dimension, element)
 
 
 def _bytes(listed: object, where: str) -> bytes:

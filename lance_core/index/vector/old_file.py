@@ -26,10 +26,10 @@ import numpy.typing as npt
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ByteRange
 from lance_core.file.open_file import OpenFile
-from lance_core.format.index_details import IvfModel, OldVectorIndex
+from lance_core.format.index_details import IvfPartitions, OldVectorIndex
 from lance_core.index.base import IndexFolder, metadata_of
 from lance_core.index.vector import graph
-from lance_core.index.vector.files import Partition, PartitionFiles, Stretch, TodaysFiles, json_list, json_object
+from lance_core.index.vector.files import PartitionFiles, Stretch, TodaysFiles, VectorPartition, json_list, json_object
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers import product, scalar
 from lance_core.index.vector.segment import INDEX, IVF_KEY, ROW_ID
@@ -84,7 +84,7 @@ class LegacyFiles(TodaysFiles):
     def _has_edge_lengths(self) -> bool:
         return any(item.name == graph.SCHEMA.names[2] for item in self._index.schema.top_level)
 
-    def _ivf(self, folder: IndexFolder, opened: OpenFile) -> IvfModel:
+    def _ivf(self, folder: IndexFolder, opened: OpenFile) -> IvfPartitions:
         name = opened.path.rsplit("/", 1)[1]
         store, path, size = folder.source(name)
         size = store.size(path) if size is None else size
@@ -135,7 +135,7 @@ class OldFile:
         """Releases differ in the codes that they chose for dot."""
         return self.metric != "dot"
 
-    def read(self, numbers: Sequence[int]) -> list[Partition]:
+    def read(self, numbers: Sequence[int]) -> list[VectorPartition]:
         """Whole partitions."""
         spans = [self._span(number) for number in numbers]
         found = []
@@ -143,7 +143,7 @@ class OldFile:
             count = int(self.lengths[number])
             codes = np.frombuffer(data, np.uint8, count * self._width).reshape(count, self._width)
             ids = np.frombuffer(bytes(data)[count * self._width :], "<u8")
-            found.append(Partition(ids.astype(np.uint64), {product.COLUMN: codes}))
+            found.append(VectorPartition(ids.astype(np.uint64), {product.COLUMN: codes}))
         return found
 
     def columns(self, stretches: Sequence[Stretch]) -> dict[str, npt.NDArray[Any]]:

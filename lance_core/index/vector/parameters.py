@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lance_core.errors import InputError
-from lance_core.format.index_details import Hnsw, Metric, Quantizer, VectorDetails
+from lance_core.format.index_details import Hnsw, Metric, QuantizerDetails, VectorDetails
 from lance_core.index.vector.distances import parse_metric
 
 Storage = Literal["flat", "pq", "sq", "rq"]
@@ -71,7 +71,7 @@ class VectorParameters:
             hints |= {"lance.pq.max_iters": str(self.max_iters), "lance.pq.sample_rate": str(self.sample_rate)}
         return VectorDetails(
             metric=self.metric,
-            quantizer=Quantizer(self.storage, self.num_bits, self.num_sub_vectors),
+            quantizer=QuantizerDetails(self.storage, self.num_bits, self.num_sub_vectors),
             hnsw=Hnsw(self.m, self.ef_construction, self.max_level) if self.has_graph else None,
             runtime_hints=hints,
         )

@@ -23,11 +23,11 @@ from lance_core.format.index_details import Metric
 from lance_core.index.base import IndexFolder
 from lance_core.index.vector.clustering import unit
 from lance_core.index.vector.distances import distances, smallest
-from lance_core.index.vector.files import Partition, PartitionFiles, TodaysFiles
+from lance_core.index.vector.files import PartitionFiles, TodaysFiles, VectorPartition
 from lance_core.index.vector.old_file import open_old_files
 from lance_core.index.vector.quantizer import Quantizer
-from lance_core.index.vector.quantizers.flat import Flat
-from lance_core.index.vector.quantizers.scalar import Scalar
+from lance_core.index.vector.quantizers.flat import FlatQuantizer
+from lance_core.index.vector.quantizers.scalar import ScalarQuantizer
 from lance_core.index.vector.segment import ROW_ID, Codes
 from lance_core.index.vector.verify.graph_check import MEASURED, Ends, require_sound
 from lance_core.index.vector.verify.rows import require_agreement
@@ -150,9 +150,9 @@ class OpenVectorIndex:
                 places, far = part.graph.walk(access, k=k, ef=ef, kept=kept)
                 yield part.ids[places], _AS_DISTANCE[self.metric](far)
 
-    def _partitions(self, numbers: Sequence[int]) -> list[Partition]:
+    def _partitions(self, numbers: Sequence[int]) -> list[VectorPartition]:
         cache, key = shared_cache(), (*self._folder.key, "partition")
-        found: dict[int, Partition] = {}
+        found: dict[int, VectorPartition] = {}
         for number in numbers:
             part = cache.get((*key, number))
             if part is not None:
@@ -224,7 +224,7 @@ class OpenVectorIndex:
     @property
     def _is_by_row(self) -> bool:
         """Whether a partition's codes are row by row."""
-        return isinstance(self.quantizer, (Flat, Scalar))
+        return isinstance(self.quantizer, (FlatQuantizer, ScalarQuantizer))
 
 
 def _open(folder: IndexFolder) -> PartitionFiles:
@@ -253,7 +253,7 @@ def _between(values: Floats, low: float | None, high: float | None) -> npt.NDArr
     return kept
 
 
-def _masks(parts: Sequence[Partition], allow: Allow | None) -> Sequence[npt.NDArray[np.bool_] | None]:
+def _masks(parts: Sequence[VectorPartition], allow: Allow | None) -> Sequence[npt.NDArray[np.bool_] | None]:
     """Which rows of each partition are allowed (None: all): asked once for all partitions."""
     if allow is None or not parts:
         return [None] * len(parts)

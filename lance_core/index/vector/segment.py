@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Floats, Ids
 from lance_core.format.index import IndexFile
-from lance_core.format.index_details import IvfModel
+from lance_core.format.index_details import IvfPartitions
 from lance_core.index.base import IndexFolder
 from lance_core.index.vector import graph
 from lance_core.index.vector.model import VectorModel, prepare
@@ -110,7 +110,7 @@ def _write_storage(folder: IndexFolder, model: VectorModel, grouped: _Grouped) -
         IVF_KEY: b"1",
         STORAGE_KEY: json.dumps([json.dumps(told, separators=(",", ":"))]).encode(),
     }
-    ivf = IvfModel(offsets=_starts(grouped.offsets), lengths=_lengths(grouped.offsets))
+    ivf = IvfPartitions(offsets=_starts(grouped.offsets), lengths=_lengths(grouped.offsets))
     batches = _storage_batches(model, grouped, schema)
     return folder.write(STORAGE, batches, schema, metadata=metadata, buffers=[encode_ivf(ivf), *buffers])
 
@@ -146,13 +146,13 @@ def _write_index(folder: IndexFolder, model: VectorModel, grouped: _Grouped) -> 
     if not model.parameters.has_graph:
         metadata[FLAT_KEY] = json.dumps([""] * num, separators=(",", ":")).encode()
         schema = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])
-        ivf = IvfModel(data, (0,) * num, (0,) * num, model.loss)
+        ivf = IvfPartitions(data, (0,) * num, (0,) * num, model.loss)
         return folder.write(INDEX, (), schema, metadata=metadata, buffers=[encode_ivf(ivf)])
     graphs = _graphs(model, grouped)
     lengths = [item.num_nodes for item in graphs]
     starts = np.concatenate(([0], np.cumsum(lengths)))[:-1].tolist()
     metadata[HNSW_KEY] = json.dumps([item.metadata() for item in graphs], separators=(",", ":")).encode()
-    ivf = IvfModel(data, tuple(starts), tuple(lengths), model.loss)
+    ivf = IvfPartitions(data, tuple(starts), tuple(lengths), model.loss)
     batches = (item.batch() for item in graphs if item.num_nodes)
     return folder.write(INDEX, batches, graph.SCHEMA, metadata=metadata, buffers=[encode_ivf(ivf)])
 

@@ -21,7 +21,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
-from lance_core.fetch import Buffer, ByteRange, ManyRanges, Together
+from lance_core.fetch import Buffer, ByteRange, JointBuffers, ManyRanges
 from lance_core.io.abilities import DeletesMany, ReadsScattered, SharesContent
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
@@ -82,7 +82,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         finally:
             os.close(fd)
 
-    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Generator[Together, None, None]:
+    def get_scattered(self, path: str, asked: Sequence[ManyRanges]) -> Generator[JointBuffers, None, None]:
         """Several lists of ascending ranges, each into one piece of memory, read when it is requested."""
         fd = self._open(path)
         try:

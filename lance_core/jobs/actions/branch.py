@@ -7,7 +7,7 @@ import logging
 from typing import ClassVar
 
 from lance_core.commit.log.manifests import latest_version
-from lance_core.dataset.refs.branches import MAIN, Branch, branch_names, place_of, read_branch
+from lance_core.dataset.refs.branches import MAIN, BranchRef, branch_names, place_of, read_branch
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.versions.clone import create_branch, delete_branch
 from lance_core.errors import AlreadyExistsError, InputError
@@ -49,7 +49,7 @@ class BranchJob:
         return Report(self.kind, facts)
 
 
-def _begin(store: Store, spec: BranchSpec, before: Branch | None) -> bool:
+def _begin(store: Store, spec: BranchSpec, before: BranchRef | None) -> bool:
     if before is not None and is_signed(before.metadata, spec.identity):
         return True  # the ledger was not told any more
     if before is not None and spec.action == "renew":
@@ -74,7 +74,7 @@ def _begin(store: Store, spec: BranchSpec, before: Branch | None) -> bool:
     return False
 
 
-def _end(store: Store, spec: BranchSpec, before: Branch | None) -> bool:
+def _end(store: Store, spec: BranchSpec, before: BranchRef | None) -> bool:
     if before is None:
         return False
     delete_branch(store, spec.name)

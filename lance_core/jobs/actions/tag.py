@@ -6,7 +6,7 @@ import logging
 from typing import ClassVar
 
 from lance_core.commit.log.manifests import latest_version
-from lance_core.dataset.refs.tags import Tag, create_tag, delete_tag, read_tag, tag_names, update_tag
+from lance_core.dataset.refs.tags import TagRef, create_tag, delete_tag, read_tag, tag_names, update_tag
 from lance_core.errors import AlreadyExistsError, InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -37,14 +37,14 @@ class TagJob:
         return Report(self.kind, {"name": spec.name, "version": now, "before": was})
 
 
-def _do(store: Store, spec: TagSpec, before: Tag | None) -> None:
+def _do(store: Store, spec: TagSpec, before: TagRef | None) -> None:
     if spec.action != "delete":
         _point(store, spec, latest_version(store) if spec.version is None else spec.version, before)
     elif before is not None:
         delete_tag(store, spec.name)
 
 
-def _point(store: Store, spec: TagSpec, version: int, before: Tag | None) -> None:
+def _point(store: Store, spec: TagSpec, version: int, before: TagRef | None) -> None:
     if before is None:
         try:
             create_tag(store, spec.name, version, metadata=signature(spec.identity))

@@ -40,7 +40,7 @@ _MANY_SLOTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PageRows:
     """Some rows of one page, and the table of its chunks."""
 
     page: Page
@@ -84,7 +84,7 @@ def can_join(tables: Sequence[ChunkTable]) -> bool:
     return len(tables) == 1 or (plain and sum(item.count for item in items) <= _MAX_ITEMS)
 
 
-def read_lists(layout: MiniBlockLayout, parts: Sequence[Part], codecs: Codecs) -> Fetch[Leaf]:
+def read_lists(layout: MiniBlockLayout, parts: Sequence[PageRows], codecs: Codecs) -> Fetch[Leaf]:
     """The rows of all parts, in order. The pages are `are_alike`; each has a repetition index."""
     chunks = _chunks(layout, parts)
     data, positions = yield from request_ranges(chunks.starts, chunks.starts + chunks.sizes)
@@ -98,11 +98,11 @@ def read_lists(layout: MiniBlockLayout, parts: Sequence[Part], codecs: Codecs) -
     return leaf
 
 
-def _num_rows(parts: Sequence[Part]) -> int:
+def _num_rows(parts: Sequence[PageRows]) -> int:
     return sum(part.rows.num_rows for part in parts)
 
 
-def _chunks(layout: MiniBlockLayout, parts: Sequence[Part]) -> _Chunks:
+def _chunks(layout: MiniBlockLayout, parts: Sequence[PageRows]) -> _Chunks:
     found = []
     base = 0
     for number, part in enumerate(parts):
@@ -133,7 +133,7 @@ def decode_levels(codecs: Codecs, encoding: object, pieces: object, counts: Ints
 
 
 def _locate(
-    layout: MiniBlockLayout, parts: Sequence[Part], chunks: _Chunks, found: ChunkParts, rep: Levels, def_: Levels | None
+    layout: MiniBlockLayout, parts: Sequence[PageRows], chunks: _Chunks, found: ChunkParts, rep: Levels, def_: Levels | None
 ) -> tuple[Ints, Ints]:
     """The entries of the rows, and the value slots they own, counted over all chunks."""
     bases = np.cumsum([0, *(part.page.num_rows for part in parts[:-1])])
@@ -153,7 +153,7 @@ def _locate(
 
 
 def _values(
-    layout: MiniBlockLayout, parts: Sequence[Part], chunks: _Chunks, found: ChunkParts, slots: Ints, codecs: Codecs
+    layout: MiniBlockLayout, parts: Sequence[PageRows], chunks: _Chunks, found: ChunkParts, slots: Ints, codecs: Codecs
 ) -> Block:
     ends = np.cumsum(chunks.counts)
     owners = np.searchsorted(ends, slots, "right").astype(np.int64)

@@ -16,7 +16,7 @@ from lance_core.table.operations.project import Project
 from lance_core.table.operations.reserve_fragments import ReserveFragments
 from lance_core.table.operations.restore import Restore
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
-from lance_core.table.operations.update import BloomFilter, KeyFilter, Update, UpdateMode
+from lance_core.table.operations.update import KeyBloomFilter, KeyFilter, Update, UpdateMode
 from lance_core.table.operations.update_bases import UpdateBases
 from lance_core.table.operations.update_config import MapUpdate, UpdateConfig
 from lance_core.table.operations.update_mem_wal import UpdateMemWalState
@@ -43,13 +43,13 @@ OPERATIONS: tuple[type[Operation], ...] = (
 __all__ = [
     "OPERATIONS",
     "Append",
-    "BloomFilter",
     "Clone",
     "CompactedSsTable",
     "CreateIndex",
     "DataOverlay",
     "DataReplacement",
     "Delete",
+    "KeyBloomFilter",
     "KeyFilter",
     "MapUpdate",
     "Merge",

@@ -28,7 +28,7 @@ class UpdateMode(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class BloomFilter:
+class KeyBloomFilter:
     """A set of keys, approximately."""
 
     bitmap: bytes
@@ -43,7 +43,7 @@ class KeyFilter:
 
     field_ids: tuple[int, ...]
     key_hashes: tuple[int, ...] | None = None
-    bloom: BloomFilter | None = None
+    bloom: KeyBloomFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)

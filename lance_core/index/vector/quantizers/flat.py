@@ -19,7 +19,7 @@ COLUMN = "flat"
 
 
 @dataclass(frozen=True)
-class Flat:
+class FlatQuantizer:
     """No quantization. `element` is the element type of the stored vectors."""
 
     dimension: int

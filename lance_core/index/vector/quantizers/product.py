@@ -33,7 +33,7 @@ COLUMN = "__pq_code"
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class ProductQuantizer:
     """`codebook` is float32[parts, dim / parts, 2 ** bits]."""
 
     codebook: Floats
@@ -134,18 +134,18 @@ class Product:
 
 def train(
     rows: Floats, parts: int, bits: int, *, is_residual: bool, max_iters: int, seed: int, element: np.dtype[Any]
-) -> Product:
+) -> ProductQuantizer:
     """A codebook for rows that are what will be stored (residuals already taken)."""
     book = train_products(rows, parts, 1 << bits, max_iters=max_iters, seed=seed)
-    return Product(rounded(book, element), bits, is_residual, element=element)
+    return ProductQuantizer(rounded(book, element), bits, is_residual, element=element)
 
 
-def from_storage(told: dict[str, Any], buffer: bytes, metric: Metric, *, where: str) -> Product:
+def from_storage(told: dict[str, Any], buffer: bytes, metric: Metric, *, where: str) -> ProductQuantizer:
     """The quantizer of a storage file. Raises CorruptFileError when its numbers do not fit its codebook."""
     return of_codebook(told, decode_tensor_bytes(buffer), metric, where=where)
 
 
-def of_codebook(told: Mapping[str, Any], tensor: Tensor, metric: Metric, *, where: str) -> Product:
+def of_codebook(told: Mapping[str, Any], tensor: Tensor, metric: Metric, *, where: str) -> ProductQuantizer:
     """The quantizer of a codebook and the numbers told of it. Raises CorruptFileError when they do not fit."""
     numbers = [told.get(name) for name in ("nbits", "num_sub_vectors", "dimension")]
     bits, parts, dimension = (value if isinstance(value, int) else 0 for value in numbers)
@@ -157,7 +157,7 @@ def of_codebook(told: Mapping[str, Any], tensor: Tensor, metric: Metric, *, wher
     values = tensor_floats(tensor, where).reshape(parts, 1 << bits, dimension // parts)
     book = np.ascontiguousarray(values.transpose(0, 2, 1))
     element = np.dtype(tensor.data_type)
-    return Product(book, bits, metric != "dot", bool(told.get("transposed")), element)
+    return ProductQuantizer(book, bits, metric != "dot", bool(told.get("transposed")), element)
 
 
 def rounded(values: Floats, element: np.dtype[Any]) -> Floats:

@@ -36,7 +36,7 @@ HELD = "codes"
 
 
 @dataclass(frozen=True, eq=False)
-class Rabit:
+class RabitQuantizer:
     """Codes of `num_bits` bits a number. `signs` are the flips of the rotation; or `matrix` [dim, dim] rotates.
 
     `is_residual`: the factors are for a query less the centroid, as releases up to 7.1 wrote them (one bit a number); such
@@ -61,7 +61,7 @@ class Rabit:
             return SIGN_FACTORS[:2]
         return (*SIGN_FACTORS, *(LEVEL_FACTORS if self.level_bits else ()))
 
-    def todays(self) -> Rabit:
+    def todays(self) -> RabitQuantizer:
         """The same rotation, for codes as they are written today."""
         return replace(self, is_residual=False)
 
@@ -212,14 +212,14 @@ class Rabit:
         raise UnsupportedFeatureError("vectors cannot be restored from RaBitQ codes")
 
 
-def train(dimension: int, num_bits: int, metric: Metric, rng: np.random.Generator) -> Rabit:
+def train(dimension: int, num_bits: int, metric: Metric, rng: np.random.Generator) -> RabitQuantizer:
     """A random rotation. Raises InputError for a dimension that is no multiple of eight."""
     if dimension % 8:
         raise InputError(f"IVF_RQ needs a dimension that is a multiple of 8, the column has dimension {dimension}")
-    return Rabit(dimension, num_bits, metric, rng.integers(0, 256, ROUNDS * (dimension // 8), np.uint8))
+    return RabitQuantizer(dimension, num_bits, metric, rng.integers(0, 256, ROUNDS * (dimension // 8), np.uint8))
 
 
-def from_storage(told: dict[str, Any], buffer: bytes | None, metric: Metric, *, where: str) -> Rabit:
+def from_storage(told: dict[str, Any], buffer: bytes | None, metric: Metric, *, where: str) -> RabitQuantizer:
     """The quantizer of a storage file. Raises CorruptFileError, UnsupportedFeatureError for codes that are not packed."""
     is_residual = told.get("query_estimator") is None
     if told.get("packed") is not True or told.get("query_estimator") not in (None, "raw_query"):
@@ -244,9 +244,9 @@ def from_storage(told: dict[str, Any], buffer: bytes | None, metric: Metric, *, 
             raise CorruptFileError(
                 f"{where}: the rotation has shape {matrix.shape}, which does not match dimension {dimension}"
             )
-        return Rabit(dimension, bits, metric, np.empty(0, np.uint8), matrix, is_residual)
+        return RabitQuantizer(dimension, bits, metric, np.empty(0, np.uint8), matrix, is_residual)
     signs = told.get("fast_rotation_signs")
     good = isinstance(signs, list) and all(isinstance(item, int) and 0 <= item < 256 for item in signs)
     if not good or not isinstance(signs, list) or len(signs) != ROUNDS * (dimension // 8):
         raise CorruptFileError(f"{where}: the sign flips of the rotation do not match dimension {dimension}")
-    return Rabit(dimension, bits, metric, np.array(signs, np.uint8), None, is_residual)
+    return RabitQuantizer(dimension, bits, metric, np.array(signs, np.uint8), None, is_residual)

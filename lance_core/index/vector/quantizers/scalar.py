@@ -27,7 +27,7 @@ COLUMN = "__sq_code"
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarQuantizer:
     """Bytes between `start` and `end`."""
 
     dimension: int
@@ -91,12 +91,12 @@ class Scalar:
         return rows
 
 
-def train(rows: Floats) -> Scalar:
+def train(rows: Floats) -> ScalarQuantizer:
     """Bounds of the rows."""
-    return Scalar(rows.shape[1], float(rows.min()), float(rows.max()))
+    return ScalarQuantizer(rows.shape[1], float(rows.min()), float(rows.max()))
 
 
-def from_storage(told: dict[str, Any], *, where: str) -> Scalar:
+def from_storage(told: dict[str, Any], *, where: str) -> ScalarQuantizer:
     """The quantizer of a storage file. Raises CorruptFileError."""
     bounds, dimension = told.get("bounds"), told.get("dim")
     if not isinstance(bounds, dict) or not isinstance(dimension, int) or dimension < 1 or told.get("num_bits") != 8:
@@ -104,4 +104,4 @@ def from_storage(told: dict[str, Any], *, where: str) -> Scalar:
     start, end = bounds.get("start"), bounds.get("end")
     if not isinstance(start, (int, float)) or not isinstance(end, (int, float)):
         raise CorruptFileError(f"{where}: scalar quantization has the invalid bounds {bounds}")
-    return Scalar(dimension, float(start), float(end))
+    return ScalarQuantizer(dimension, float(start), float(end))

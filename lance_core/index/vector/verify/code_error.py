@@ -22,12 +22,12 @@ from lance_core.format.index_details import Metric
 from lance_core.index.vector.clustering import encode, unit
 from lance_core.index.vector.quantizer import Columns, Quantizer
 from lance_core.index.vector.quantizers.flat import COLUMN as FLAT_COLUMN
-from lance_core.index.vector.quantizers.flat import Flat
+from lance_core.index.vector.quantizers.flat import FlatQuantizer
 from lance_core.index.vector.quantizers.product import COLUMN as PRODUCT_COLUMN
-from lance_core.index.vector.quantizers.product import Product
-from lance_core.index.vector.quantizers.rabit import Rabit
+from lance_core.index.vector.quantizers.product import ProductQuantizer
+from lance_core.index.vector.quantizers.rabit import RabitQuantizer
 from lance_core.index.vector.quantizers.scalar import COLUMN as SCALAR_COLUMN
-from lance_core.index.vector.quantizers.scalar import Scalar
+from lance_core.index.vector.quantizers.scalar import ScalarQuantizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def apart(quantizer: Quantizer, columns: Columns, facts: Facts) -> Floats:
     return found
 
 
-def _flat(quantizer: Flat, columns: Columns, facts: Facts) -> Any:
+def _flat(quantizer: FlatQuantizer, columns: Columns, facts: Facts) -> Any:
     """The vectors themselves; those scaled to length one differ by rounding."""
     have = columns[FLAT_COLUMN]
     if facts.metric != "cosine":
@@ -87,7 +87,7 @@ def _flat(quantizer: Flat, columns: Columns, facts: Facts) -> Any:
     return far / (step * np.abs(facts.rows).max(axis=1))
 
 
-def _scalar(quantizer: Scalar, columns: Columns, facts: Facts) -> Any:
+def _scalar(quantizer: ScalarQuantizer, columns: Columns, facts: Facts) -> Any:
     """Numbers are where their bytes say: above them, or, in rows of releases up to 0.39, nearest to them."""
     have = columns[SCALAR_COLUMN].astype(np.float32)
     scale = np.float32(1 / quantizer.step)
@@ -102,7 +102,7 @@ def _scalar(quantizer: Scalar, columns: Columns, facts: Facts) -> Any:
     return (np.minimum(np.abs(scaled).max(axis=1), nearest) - 0.5) / np.float32(allowed)
 
 
-def _product(quantizer: Product, columns: Columns, facts: Facts) -> Any:
+def _product(quantizer: ProductQuantizer, columns: Columns, facts: Facts) -> Any:
     """Codes whose sub-vectors are as near as the nearest, or almost."""
     have = columns[PRODUCT_COLUMN]
     rows = _residuals(facts) if quantizer.is_residual else facts.rows
@@ -139,7 +139,7 @@ def _largest_products(book: Any, codes: npt.NDArray[np.uint8], rows: Floats) -> 
     return found
 
 
-def _rabit(quantizer: Rabit, columns: Columns, facts: Facts) -> Any:
+def _rabit(quantizer: RabitQuantizer, columns: Columns, facts: Facts) -> Any:
     """Signs, levels of one scale, and factors that follow from them."""
     own = facts.centroids[facts.owners]
     whole = facts.rows - own
@@ -153,7 +153,7 @@ def _rabit(quantizer: Rabit, columns: Columns, facts: Facts) -> Any:
     return found
 
 
-def _rabit_apart(quantizer: Rabit, columns: Columns, facts: Facts, whole: Floats, rest: Floats) -> Any:
+def _rabit_apart(quantizer: RabitQuantizer, columns: Columns, facts: Facts, whole: Floats, rest: Floats) -> Any:
     # The length is taken before rounding to halves, but with dot: it comes from the search for the nearest centroid.
     told = rest if facts.metric == "dot" else whole
     unsure = 1e-3 if facts.is_rounded else 5e-6 if facts.metric == "cosine" else 2e-6
@@ -174,8 +174,8 @@ def _residuals(facts: Facts) -> Any:
 
 
 _APART: Mapping[type, Callable[[Any, Columns, Facts], Any]] = {
-    Flat: _flat,
-    Scalar: _scalar,
-    Product: _product,
-    Rabit: _rabit,
+    FlatQuantizer: _flat,
+    ScalarQuantizer: _scalar,
+    ProductQuantizer: _product,
+    RabitQuantizer: _rabit,
 }

@@ -22,9 +22,9 @@ from lance_core.format.index_details import Metric
 from lance_core.index.scalar.verify import require
 from lance_core.index.vector.graph import Graph
 from lance_core.index.vector.quantizer import Quantizer
-from lance_core.index.vector.quantizers.flat import Flat
-from lance_core.index.vector.quantizers.product import Product
-from lance_core.index.vector.quantizers.scalar import Scalar
+from lance_core.index.vector.quantizers.flat import FlatQuantizer
+from lance_core.index.vector.quantizers.product import ProductQuantizer
+from lance_core.index.vector.quantizers.scalar import ScalarQuantizer
 
 MEASURED = 2e8
 """So many numbers of rows at the ends of edges are checked in one segment."""
@@ -44,7 +44,7 @@ class Ends:
 
     def rows(self, which: npt.NDArray[np.uint32]) -> Floats:
         """What some rows stand for, less their centroid where codes leave it out."""
-        plain = replace(self.quantizer, is_turned=False) if isinstance(self.quantizer, Product) else self.quantizer
+        plain = replace(self.quantizer, is_turned=False) if isinstance(self.quantizer, ProductQuantizer) else self.quantizer
         nothing = np.zeros(self.dimension, np.float32)
         return plain.decode({name: values[which] for name, values in self.columns.items()}, self.metric, nothing)
 
@@ -116,7 +116,7 @@ def _are_apart(left: Floats, right: Floats, told: Floats, ends: Ends) -> npt.NDA
         product = np.einsum("ij,ij->i", left, right)
         allowed = 1e-5 + 1e-4 * squares
         good = np.abs(told - (1 - product)) <= allowed
-        if isinstance(ends.quantizer, Scalar):
+        if isinstance(ends.quantizer, ScalarQuantizer):
             # The official library takes a byte for the lower end of what it covers, here.
             half = np.float32(ends.quantizer.step / 2)
             lower = product - half * (left.sum(axis=1) + right.sum(axis=1)) + ends.dimension * half * half
@@ -127,13 +127,13 @@ def _are_apart(left: Floats, right: Floats, told: Floats, ends: Ends) -> npt.NDA
         far = ((left - right) ** 2).sum(axis=1)
         allowed = 1e-3 * far + 1e-5 * squares + 1e-30
         good = np.abs(told - far) <= allowed
-        if isinstance(ends.quantizer, Scalar):
+        if isinstance(ends.quantizer, ScalarQuantizer):
             # Releases up to 0.27 measured the vectors themselves, each number of which is within a step of its byte.
             slack = ends.quantizer.step * ends.dimension**0.5
             good |= np.abs(np.sqrt(np.maximum(told, 0)) - np.sqrt(far)) <= 1.001 * slack
         if ends.metric == "cosine":
             good |= np.abs(2 * told - far) <= allowed
-        if ends.metric == "cosine" and isinstance(ends.quantizer, Flat):
+        if ends.metric == "cosine" and isinstance(ends.quantizer, FlatQuantizer):
             # What could not be scaled to length one, being so short.
             good |= np.abs(squares - 2) > 1e-3
     # What single precision cannot tell is not judged.

@@ -25,7 +25,7 @@ from lance_core.format.index_details import Metric
 from lance_core.index.scalar.verify import require
 from lance_core.index.vector.clustering import owners_of
 from lance_core.index.vector.quantizer import Quantizer
-from lance_core.index.vector.quantizers.rabit import Rabit
+from lance_core.index.vector.quantizers.rabit import RabitQuantizer
 from lance_core.index.vector.segment import Codes
 from lance_core.index.vector.verify.code_error import Facts, apart, facts_of
 from lance_core.index.vector.verify.reference_vectors import Places, ReferenceVectors
@@ -65,7 +65,9 @@ class _Comparison:
     rotated: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rotated = self.quantizer.rotate(self.centroids) if isinstance(self.quantizer, Rabit) else self.centroids
+        self.rotated = (
+            self.quantizer.rotate(self.centroids) if isinstance(self.quantizer, RabitQuantizer) else self.centroids
+        )
         self.near = _Near(self.metric, self.centroids, self.handed.num_rows)
 
     def run(self, parts: Iterable[Codes]) -> None:
