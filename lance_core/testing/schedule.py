@@ -150,7 +150,7 @@ class Schedule:
         """The inverse of `to_json`. InputError for anything else."""
         try:
             plain: Mapping[str, Any] = json.loads(text)
-            deviations = tuple(Deviation(**item) for item in plain["deviations"])
+            deviations = tuple(Deviation(**{"actor": "", **item}) for item in plain["deviations"])
             return cls(plain["scenario"], deviations, plain.get("store", "memory"))
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"not a schedule: {error}", cure="Pass a seed file that the simulator has written.") from error

@@ -14,7 +14,7 @@ from lance_core.testing.engine import Engine, ScheduledRun
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.scenario import RunVerdict, Scenario, Stage, Theatre
 from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import CRASH, END, LATE, LOST, STALE, START, SWITCH, Deviation, Schedule, label_of
+from lance_core.testing.schedule import CRASH, END, JUMP, LATE, LOST, STALE, START, SWITCH, Deviation, Schedule, label_of
 from lance_core.testing.world import BEGINNING, Killed, World
 
 
@@ -122,6 +122,8 @@ def test_a_run_of_the_real_code_is_the_same_whenever_it_is_repeated(store: str) 
 def test_a_schedule_survives_its_seed_file() -> None:
     schedule = Schedule("zombie", (Deviation("a", "put x", 2, SWITCH, "b"), Deviation("b", "put y", 1, CRASH)), "external")
     assert Schedule.from_json(schedule.to_json(finds=["rows: gone"])) == schedule
+    begins = Schedule("zombie", (Deviation("", START, 1, SWITCH, "b"), Deviation("b", "get x", 3, JUMP, seconds=-60.0)))
+    assert Schedule.from_json(begins.to_json()) == begins
     with pytest.raises(InputError):
         Schedule.from_json("[]")
 
