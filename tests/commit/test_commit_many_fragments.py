@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from lance_core.errors import IncompatibleConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.edits import DeleteSpec
+from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 from lance_core.wire.fragments import WireFragments
@@ -72,3 +76,20 @@ def test_one_lost_file_of_many_is_named(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConflictError, match=lost):
         commit_staged(store, [ref])
     assert lance_core.dataset(f"{tmp_path}/t").version == 1
+
+
+def test_the_fragments_are_not_described_again_for_each_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, count, deletes = str(tmp_path / "t"), 200, 4
+    lance.write_dataset(pa.table({"a": [*range(2 * count)]}), uri, max_rows_per_file=2)
+    wanted = [DeleteSpec(uri=uri, identity=str(uuid.uuid4()), predicate=f"a = {2 * item}") for item in range(deletes)]
+    for spec in wanted:
+        run_job(spec)
+    for item in range(2):
+        lance_core.write_dataset(pa.table({"a": [-item]}), uri, mode="append")
+    seen: list[bytes] = []
+    decode = WireFragments.decode
+    monkeypatch.setattr(WireFragments, "decode", lambda self, raw: seen.append(raw) or decode(self, raw))
+    run_job(CommitSpec(uri=uri, identities=tuple(spec.identity for spec in wanted)))
+    monkeypatch.undo()
+    assert len(seen) < 2 * count, f"{len(seen)} fragments were decoded, of {count}, for {deletes} deletes"
+    assert lance.dataset(uri).count_rows() == 2 * count + 2 - deletes

@@ -20,6 +20,7 @@ from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.log.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
 from lance_core.errors import CorruptFileError, RetryableConflictError
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.coverage import depends_on
@@ -151,8 +152,7 @@ def _union(transactions: Sequence[Transaction]) -> frozenset[int]:
 
 
 def _by_id(manifest: Manifest, wanted: Sequence[int]) -> Mapping[int, Fragment]:
-    numbers = frozenset(wanted)
-    return {fragment.id: fragment for fragment in manifest.fragments if fragment.id in numbers}
+    return FragmentList.of(manifest.fragments).pick(frozenset(wanted))
 
 
 def _removed(operation: Delete | Update) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from lance_core.commit.log.rebase import Rebased, affected_rows, deletion_store
 from lance_core.commit.staging.drain import Loaded
 from lance_core.errors import CorruptFileError, RetryableConflictError
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.operations import Append, Delete, Update
@@ -69,6 +70,7 @@ def merge_rows(
 class _Touched:
     """What the members do to one fragment: rows taken, whether any of them was updated, and the only toucher's entry."""
 
+    base: Fragment
     rows: Offsets
     updated: bool
     entry: Fragment | None
@@ -86,7 +88,7 @@ class _Merge:
         self._store = store
         self._newest = newest
         self._attempt = attempt
-        self._current = {fragment.id: fragment for fragment in newest.fragments}
+        self._fragments = FragmentList.of(newest.fragments)
         self._touched: dict[int, _Touched] = {}
         self._gathered = _Gathered()
         self.files: list[str] = []
@@ -132,7 +134,7 @@ class _Merge:
             self._store.delete(path)
 
     def _take(self, number: int, after: Fragment | None, *, is_update: bool) -> None:
-        base = self._current.get(number)
+        base = self._fragments.get(number)
         if base is None:
             raise CorruptFileError(
                 f"{self._store.uri}: a staged transaction changes fragment {number}, which version {self._newest.version} "
@@ -142,7 +144,7 @@ class _Merge:
         rows = affected_rows(before, None if after is None else self._read(after), physical_rows=base.physical_rows)
         known = self._touched.get(number)
         if known is None:
-            self._touched[number] = _Touched(rows, is_update, after)
+            self._touched[number] = _Touched(base, rows, is_update, after)
             return
         both = np.intersect1d(known.rows, rows, assume_unique=True)
         if len(both) and (is_update or known.updated):
@@ -152,12 +154,13 @@ class _Merge:
                 uri=self._store.uri,
                 cure="Plan one of them again after the other has been committed.",
             )
-        self._touched[number] = _Touched(np.union1d(known.rows, rows), known.updated or is_update, None)
+        self._touched[number] = _Touched(base, np.union1d(known.rows, rows), known.updated or is_update, None)
 
     def _result(self) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
         updated, removed = [], []
         for number in sorted(self._touched):
-            touched, base = self._touched[number], self._current[number]
+            touched = self._touched[number]
+            base = touched.base
             merged = np.union1d(self._read(base), touched.rows)
             if len(merged) == base.physical_rows:
                 removed.append(number)
