@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from lance_core.commit import naming
-from lance_core.commit.identities import withdrawals_of
+from lance_core.commit.identities import carries, withdrawals_of
 from lance_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -37,6 +37,19 @@ class PartlyLandedError(RetryableConflictError):
 def is_fence(transaction: Transaction) -> bool:
     """Whether a version only withdraws attempts."""
     return isinstance(transaction.operation, ReserveFragments) and bool(withdrawals_of(transaction))
+
+
+def is_carried(store: Store, identities: Sequence[str], theirs: Transaction, number: int) -> bool:
+    """Whether all these identities landed in that version; PartlyLandedError when only some of them did."""
+    landed = [identity for identity in identities if carries(theirs, identity)]
+    if landed and len(landed) < len(identities):
+        raise PartlyLandedError(
+            f"{store.uri}: {', '.join(landed)} landed in the meantime, in version {number}",
+            uri=store.uri,
+            other_version=number,
+            cure="Commit again; the commit then skips what has landed.",
+        )
+    return bool(landed)
 
 
 def refuse_withdrawn(store: Store, attempts: Mapping[str, str], theirs: Transaction, number: int) -> None:

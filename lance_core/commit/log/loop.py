@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import Backoff
-from lance_core.commit.identities import carries, identities_of
+from lance_core.commit.identities import identities_of
 from lance_core.commit.log.beside import Early, beside
 from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import (
@@ -27,6 +27,7 @@ from lance_core.commit.log.judgement import (
     conflict,
     delete_quietly,
     history_gone,
+    is_carried,
     is_fence,
     moved,
     no_table,
@@ -49,6 +50,7 @@ from lance_core.errors import (
     StoreError,
 )
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
 from lance_core.io.store import Store
 from lance_core.table.build import build
@@ -232,7 +234,7 @@ class _CommitLoop:
         if newest is not None:
             landed = self._judge_until(newest)
             if landed is not None:
-                return self._committed(landed, already=True)
+                return self._found(landed)
             check_writable(newest.manifest, uri=self._store.uri)
         rebased = self._rebase(newest)
         manifest = build(
@@ -261,6 +263,14 @@ class _CommitLoop:
         found = transaction_of(self._store, opened) or self._planned
         return Committed(opened.manifest, found, len(self._to_rebase), already)
 
+    def _found(self, opened: OpenVersion) -> Committed:
+        """It is in the log already. A put that was in doubt for this number, or one before, cannot land any more."""
+        self._early.settle()
+        done = self._committed(opened, already=True)
+        if not self._in_doubt or opened.manifest.version >= self._doubtful_version:
+            self._keep_only(done)
+        return done
+
     def _require_lineage(self, done: Committed) -> None:
         """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
         if not is_ancestor(self._store, done.manifest, done.transaction):
@@ -288,7 +298,7 @@ class _CommitLoop:
             theirs = None if item is None else transaction_of(self._store, item)
             if item is None or theirs is None:
                 raise history_gone(self._store, self._planned, number)
-            if theirs.uuid == self._planned.uuid or self._is_carried_by(theirs, number):
+            if theirs.uuid == self._planned.uuid or is_carried(self._store, self._identities, theirs, number):
                 self._require_lineage(self._committed(item))
                 return item
             conflicts.append((theirs, item))
@@ -310,7 +320,7 @@ class _CommitLoop:
         original = self._original()
         if original is not None and self._originals is None:
             touched = self._planned.operation.touches().fragments
-            self._originals = {item.id: item for item in original.fragments if item.id in touched}
+            self._originals = FragmentList.of(original.fragments).pick(touched)
         return judge(self._planned, theirs, affected_rows=original is not None, originals=self._originals)
 
     def _original(self) -> Manifest | None:
@@ -319,18 +329,6 @@ class _CommitLoop:
             opened = open_or_none(self._store, self._planned.read_version)
             self._read = None if opened is None else opened.manifest
         return self._read
-
-    def _is_carried_by(self, theirs: Transaction, number: int) -> bool:
-        """Whether all our identities landed in that version; PartlyLandedError when only some of them did."""
-        landed = [identity for identity in self._identities if carries(theirs, identity)]
-        if landed and len(landed) < len(self._identities):
-            raise PartlyLandedError(
-                f"{self._store.uri}: {', '.join(landed)} landed in the meantime, in version {number}",
-                uri=self._store.uri,
-                other_version=number,
-                cure="Commit again; the commit then skips what has landed.",
-            )
-        return bool(landed)
 
     def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
         if self._strict and not is_fence(theirs):
