@@ -78,7 +78,7 @@ def _runs(encoding: Rle, counts: Ints) -> Ints:
     first, step, _ = _progression(encoding.values)
     shortest, growth, _ = _progression(encoding.run_lengths)
     if shortest < 1:
-        raise CorruptFileError("Variable: a run has no offsets")
+        raise CorruptFileError("Variable: one of the runs has no offsets")
     found = [np.empty(0, np.int64)]
     for count in counts.tolist():
         # Each run holds one offset at least; what is beyond the count may be as large as it likes.
