@@ -2,6 +2,7 @@
 
     struct<a: struct<>, b>         2.1 and on    a struct without fields has no levels: readers lose what is beside it
     fixed_size_list<struct<list>>  2.2           such levels can be written, but the official reader does not take them
+    struct<a, fixed_size_list<struct>>  2.2, 2.3 readers misread its items as rows; in 2.3 they read nulls of the struct
 
 A table of no rows may have such columns. Nothing is written that only this library could read back.
 """
@@ -24,6 +25,14 @@ _FLATTEN = "Make it a list, or split the column into several columns."
 def refusal_of(nodes: Sequence[Node], version: FileVersion) -> InputError | None:
     """Why no rows of these fields can be stored; None when some can."""
     return next((found for node in nodes for found in _refusals(node, version)), None)
+
+
+def refusal_of_values(node: Node, version: FileVersion) -> InputError | None:
+    """Why a field can only be stored where all its rows are null; None when it can hold values, or no rows at all."""
+    if version is not FileVersion.V2_3 or not isinstance(node, StructNode) or not _has_uneven_children(node):
+        return None
+    why = "readers misread the number of rows of a fixed-size list of structs beside other fields, unless all rows are null"
+    return _refused(node, why, "Store the list in a separate column.")
 
 
 def check_empty_struct(leaf: Leaf, node: LeafNode, version: FileVersion) -> None:
@@ -59,7 +68,7 @@ def _refusals(node: Node, version: FileVersion) -> Iterator[InputError]:
     if version >= FileVersion.V2_1:
         if not _is_all_empty(node, version):
             yield from _empty_below(node)
-        if len(set(_scales(node, 1))) > 1:
+        if _has_uneven_children(node) and not refusal_of_values(node, version):
             why = "readers misread the number of rows of a fixed-size list of structs beside other fields"
             yield _refused(node, why, "Store the list in a separate column.")
     if version in (FileVersion.V2_1, FileVersion.V2_2):
@@ -123,6 +132,10 @@ def _begins_with_list(node: Node) -> bool:
     if isinstance(node, ListNode):
         return not node.dimension or _begins_with_list(node.item)
     return isinstance(node, StructNode) and _begins_with_list(node.children[0])
+
+
+def _has_uneven_children(node: Node) -> bool:
+    return len(set(_scales(node, 1))) > 1
 
 
 def _scales(node: Node, factor: int) -> Iterator[int]:

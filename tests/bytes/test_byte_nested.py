@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lance_core.errors import InputError
 from tests.bytes import byte_files as files
 
 
@@ -51,3 +52,35 @@ def test_pages_hold_whole_fixed_size_lists(tmp_path: Path, version: str) -> None
     found = files.official_table(tmp_path, table, written, version).to_table()
     assert list(files.differences(found, table)) == []
     assert opened.take(opened.schema, [899]).to_pylist() == table.slice(899).to_pylist()
+
+
+ITEMS = pa.list_(pa.struct([("v", pa.binary())]), 33)
+UNEVEN = {
+    "number": pa.struct([("a", pa.uint32()), ("f", ITEMS)]),
+    "list_first": pa.struct([("f", ITEMS), ("l", pa.list_(pa.int32()))]),
+    "two_sizes": pa.struct([("f", ITEMS), ("g", pa.list_(pa.struct([("w", pa.int8())]), 4))]),
+    "deeper": pa.struct([("s", pa.struct([("a", pa.string()), ("f", ITEMS)])), ("m", pa.map_(pa.string(), pa.int32()))]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+@pytest.mark.parametrize("name", UNEVEN)
+def test_nulls_of_structs_with_fixed_size_lists(tmp_path: Path, name: str) -> None:
+    """Of such structs the official library keeps nulls only, and only in 2.3; so do we."""
+    table = pa.table({"s": pa.nulls(300, UNEVEN[name]), "n": pa.array(range(300))})
+    files.write_official(tmp_path / "theirs", table, "2.3")
+    assert files.read_by_us(tmp_path / "theirs", table) == []
+    written = files.write_ours(tmp_path / "ours", table, "2.3", batch_rows=70)
+    assert files.read_by_us(tmp_path / "ours", table) == []
+    found = files.official_table(tmp_path / "ours", table, written, "2.3")
+    assert list(files.differences(found.to_table(), table)) == []
+    assert list(files.differences(found.take([0, 5, 299]), files.take(table, [0, 5, 299]))) == []
+
+
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+@pytest.mark.parametrize("version", ["2.2", "2.3"])
+def test_values_of_structs_with_fixed_size_lists(tmp_path: Path, version: str) -> None:
+    """Rows with a value are refused, as are nulls in 2.2; the official library writes such rows and does not read them."""
+    structs = pa.array([None, {"a": 1, "f": None}] if version == "2.3" else [None], UNEVEN["number"])
+    with pytest.raises(InputError, match="fixed-size list of structs beside other fields"):
+        files.write_ours(tmp_path, pa.table({"s": structs}), version, batch_rows=1)

@@ -25,7 +25,7 @@ from lance_core.file.encode_ahead import EncodeAhead
 from lance_core.file.v2.container import ContainerWriter
 from lance_core.file.v2.encode20 import ArrayEncoder
 from lance_core.file.v2.encode21 import LeafEncoder
-from lance_core.file.writable import refusal_of
+from lance_core.file.writable import refusal_of, refusal_of_values
 from lance_core.format.layout import FileColumn, Page
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
@@ -114,6 +114,8 @@ class PagedBody:
         self._blobs = BlobStore(version, self._sink, external)
         nodes = [build_tree(schema, field, {}) for field in schema.top_level]
         self._refusal = refusal_of(nodes, version)
+        refused = [(number, refusal_of_values(node, version)) for number, node in enumerate(nodes)]
+        self._only_nulls = {number: refusal for number, refusal in refused if refusal is not None}
         self._blob_nodes = {number: node for number, node in enumerate(nodes) if self._blobs.has_blobs(node)}
         self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)
 
@@ -144,6 +146,9 @@ class PagedBody:
         """
         if num_rows and self._refusal is not None:
             raise self._refusal
+        for number, refusal in self._only_nulls.items():
+            if arrays[number].null_count < num_rows:
+                raise refusal
         # Only now, so that rows which became pages in the meantime are not copied.
         for column in self._columns:
             column.own()
