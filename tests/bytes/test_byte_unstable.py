@@ -219,5 +219,5 @@ def test_indices_beyond_their_values_are_refused() -> None:
     layout = IndexedLayout(Flat(32), items)
     data = np.array([0, 1], "<u4").tobytes()
     page = Page(layout, (ByteRange(0, 8),), 2)  # type: ignore[arg-type]
-    with pytest.raises(CorruptFileError, match="index 1 into 1 values"):
+    with pytest.raises(CorruptFileError, match="index 1 is outside 1 values"):
         run_fetch(indexed.load(layout, page, CODECS), lambda ranges: [data[item.start : item.end] for item in ranges])
