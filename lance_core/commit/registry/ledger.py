@@ -22,6 +22,7 @@ from lance_core.commit import naming
 from lance_core.commit.identities import identities_of
 from lance_core.commit.record_types import LedgerRecord, parse_record
 from lance_core.commit.records import FORMAT, add_record, each, encode_record, read_record, write_record
+from lance_core.commit.registry.incarnation import is_other
 from lance_core.errors import CorruptFileError
 from lance_core.io.abilities import SharesContent
 from lance_core.io.store import Store
@@ -81,7 +82,7 @@ def record_landed(
     }
     try:
         found = add_record(store, path, record, durable=durable)
-        if found is None or _landing(identity, found, path).version == version:
+        if found is None or _is_equal(_landing(identity, found, path), version, incarnation):
             return
     except CorruptFileError as error:
         log.warning("replacing a damaged record: %s", error)
@@ -176,6 +177,10 @@ def _record_shared(store: SharesContent, notes: Notes, common: Mapping[str, Any]
         taken = store.put_same_if_absent([*by_path], encode_record(record), durable=durable)
         left.update({by_path[path]: share[by_path[path]] for path in taken})
     return left
+
+
+def _is_equal(found: Landing, version: int, incarnation: str) -> bool:
+    return found.version == version and not is_other(found.incarnation, incarnation)
 
 
 def _landing(identity: str, plain: Mapping[str, Any], path: str) -> Landing:

@@ -13,6 +13,7 @@ import uuid as uuids
 from collections.abc import Mapping
 from typing import Any
 
+from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.ledger import landing_of, record_landed
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
@@ -42,11 +43,12 @@ def is_signed(metadata: Mapping[str, Any], identity: str) -> bool:
 
 
 def was_done(store: Store, identity: str) -> bool:
-    """Whether the ledger knows this identity's work as done."""
-    return bool(identity) and landing_of(store, identity) is not None
+    """Whether the ledger knows this identity's work as done, in this table: not in another that was at this uri before."""
+    landing = landing_of(store, identity) if identity else None
+    return landing is not None and not (landing.incarnation and is_other(landing.incarnation, incarnation_of(store)))
 
 
 def note_done(store: Store, identity: str, *, version: int) -> None:
     """Tell the ledger."""
     if identity:
-        record_landed(store, identity, version=version, transaction="")
+        record_landed(store, identity, version=version, transaction="", incarnation=incarnation_of(store))
