@@ -21,7 +21,7 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
     StoreError. LanceErrors pass as they are.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="lance-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(prefix="lance-scratch-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
     except LanceError:
         raise

@@ -441,7 +441,7 @@ class Watch:
 
 _HARMLESS = (
     sys.prefix, sys.base_prefix, "/usr", "/proc", "/sys", "/dev", "/etc/localtime", str(Path(__file__).resolve().parents[2]),
-    str(Path.home() / ".cache"), str(Path(tempfile.gettempdir()) / "lance-sort-"),
+    str(Path.home() / ".cache"), str(Path(tempfile.gettempdir()) / "lance-scratch-"),
 )  # fmt: skip
 _MODES = frozenset({"r", "rb", "w", "wb", "x", "xb", "r+b", "a", "ab"})
 

@@ -158,7 +158,7 @@ def test_refusals_leave_the_table_as_it_was(spark, uri: str) -> None:
 def test_a_value_too_large_for_the_table(spark, uri: str) -> None:
     lance.write_dataset(pa.schema([("id", pa.int8())]).empty_table(), uri, data_storage_version="2.2")
     views = {"numbers": source()}
-    with pytest.raises(SchemaMismatchError, match="column 'id': a value of int64 cannot become int8"):
+    with pytest.raises(SchemaMismatchError, match="column 'id': a value of int64 cannot be converted to int8"):
         stage(spark, AppendSpec(uri=uri, source=SourceSpec(sql="select id from numbers", views=views)))
     assert not files(uri, "data")
 

@@ -65,9 +65,9 @@ for route in create_app().routes:
 def test_the_list_has_every_table_worst_first_and_says_what_is_wrong_with_a_source(server: Server) -> None:
     listed = server.get("api/tables", "viewer").json()
     assert listed["tables"][0]["name"] == CLICKS
-    assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, HOSTILE, MANY}
+    assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, "shop/doubtful.lance", HOSTILE, MANY}
     sources = {source["conn_id"]: source for source in listed["sources"]}
-    assert sources["lake"]["tables"] == 5
+    assert sources["lake"]["tables"] == 6
     assert sources["far"]["error"]["code"] in ("unreachable", "timeout")
     clicks = next(row for row in listed["tables"] if row["name"] == CLICKS)
     assert clicks["num_rows"] + clicks["num_deleted_rows"] == 1000

@@ -59,10 +59,10 @@ class Early:
         """Whether just this is on its way, or written."""
         return self._sent is not None and self._sent[0] == path and self._sent[1] is transaction
 
-    def require_put(self) -> None:
-        """Wait for what was sent, if anything was; raises what became of it. Nothing is under way afterwards."""
-        if self._sent is not None:
-            self._sent[2].result()
+    def has_failed(self) -> bool:
+        """Whether something was sent and could not be written. Nothing is under way afterwards."""
+        self.settle()
+        return self._sent is not None and self._sent[2].exception() is not None
 
     def settle(self) -> None:
         """Wait until nothing is under way."""

@@ -380,10 +380,12 @@ class _CommitLoop:
         if manifest.transaction_file:
             self._written.add(path := naming.transaction_path(manifest.transaction_file))
             # The inline copy counts, unless the transaction is too large for one.
+            durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
             if not self._early.has_sent(path, transaction):
-                self._store.put(path, data, durable=len(data) > MAX_INLINE_TRANSACTION_SIZE)
+                self._store.put(path, data, durable=durable)
         self._before_put()
-        self._early.require_put()
+        if self._early.has_failed() and manifest.transaction_file:
+            self._store.put(path, data, durable=durable)
         is_v1 = newest is None and self._options is not None and self._options.v1_manifest_names
         scheme = newest.scheme if newest else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
         return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)

@@ -155,10 +155,17 @@ class ExternalStore:
         return self._inner.list_folders(folder)
 
     def delete(self, path: str) -> None:
-        """Remove an object and its row."""
-        self._inner.delete(path)
+        """Remove an object and its row.
+
+        A record goes row first: killed in between, or without a reply, it is still there and can be removed again; a row
+        without its object would keep everybody from writing that record. A manifest goes object first, so that its row
+        keeps the number taken until the object is gone.
+        """
         row = self._row_of(path)
-        if row is not None:
+        if row is not None and row[1] == _SINGLE:
+            self._register.remove(*row)
+        self._inner.delete(path)
+        if row is not None and row[1] != _SINGLE:
             self._register.remove(*row)
 
     def child(self, path: str) -> ExternalStore:
