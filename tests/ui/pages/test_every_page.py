@@ -160,7 +160,7 @@ def test_staged_work_can_be_aborted(visit: Visit, server: Server) -> None:
 
 
 def test_a_tag_can_be_removed(visit: Visit, server: Server) -> None:
-    page = visit(f"#/table/{server.tables['shop/orders.lance']}", "op")
+    page = visit(f"#/table/{server.tables['shop/orders.lance']}/versions", "op")
     page.click("[aria-label='Remove the tag prod']")
     page.read("The tag prod of version 1 is removed", "dialog")
     page.click("dialog [data-action=confirm]")
