@@ -4,7 +4,7 @@
 
     early.put(path, transaction)           sent now, in a thread
     open_newest(store)                     in the meantime
-    early.require_put()                    waits for it, and raises its error
+    early.has_failed()                     waits for it: True if it has to be written again
 
     with beside(store, write_hint):        the hint, while the block looks at the log
         ...
