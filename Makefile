@@ -22,6 +22,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  echo "python3 -m venv does not work here (Debian: apt-get install python3-venv); trying virtualenv" >&2; \
 	  $(PYTHON) -m pip install --quiet --user virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
+	$(BIN)/python -m compileall -q lance_core airflow_lance # as pip does with what it installs
 	$(BIN)/python demo/java.py --ensure
 	@touch $@
 

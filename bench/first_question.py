@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ import obstore.store
 import pyarrow as pa
 
 import lance_core
+from bench.installed import as_installed
 from bench.object_client import RunningServer, object_server
 from bench.workloads import first_use
 
@@ -34,8 +34,6 @@ DIMENSION = 16
 STATES = ("as built", "sealed")
 LIBRARIES = ("lance_core", "lance")
 VECTORS: dict[str, dict[str, int]] = {"IVF_FLAT": {}, "IVF_SQ": {}, "IVF_PQ": {"num_sub_vectors": 8}, "IVF_RQ": {}}
-BYTECODE = {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "lance-bench-bytecode")}
-"""Where Python keeps what it compiled, as an installation does."""
 CHILD = """
 import json, sys, resource
 def now():
@@ -117,7 +115,7 @@ def ask(library: str, question: Question, place: dict[str, Any], *, times: int =
         check=True,
         capture_output=True,
         text=True,
-        env={**{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}, **BYTECODE},
+        env=as_installed(),
     )
     found: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
     return found

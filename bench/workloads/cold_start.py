@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.installed import as_installed
 from bench.measure import Case
 from bench.workloads.mixed import make_table
 from bench.workloads.tables import keep
 
 
 def _fresh(code: str) -> Callable[[], object]:
-    return lambda: subprocess.run([sys.executable, "-c", code], check=True).returncode
+    return lambda: subprocess.run([sys.executable, "-c", code], check=True, env=as_installed()).returncode
 
 
 def cases(folder: Path, scale: float) -> Iterator[Case]:
