@@ -225,6 +225,32 @@ def test_a_staged_transaction_on_a_fragment_that_is_not_there_is_a_typed_error(u
     assert lance_core.dataset(uri).version == before
 
 
+@pytest.mark.parametrize("where", ["file", "record", "both"])
+def test_a_staged_transaction_of_another_uuid_is_not_published(uri: str, where: str) -> None:
+    specs = [DeleteSpec(uri=uri, predicate=f"id = {number}", identity=str(uuid.UUID(int=number))) for number in (5, 6)]
+    staged: Any = [run_job(spec) for spec in specs]
+    (path,) = (Path(uri) / "_transactions").glob(f"*{specs[0].identity}*.txn")
+    (record,) = Path(uri).glob(f"_lance_core/staged/{specs[0].identity}.finished.json")
+    message = transaction_pb2.Transaction.FromString(path.read_bytes())
+    message.uuid = "/etc/passwd"
+    if where != "record":
+        path.write_bytes(message.SerializeToString())
+    forged = base64.b64encode(message.SerializeToString()).decode()
+    plain = json.loads(record.read_text())
+    if where == "file":
+        del plain["transaction"]
+    else:
+        plain["transaction"] = forged
+    record.write_text(json.dumps(plain))
+    before = lance_core.dataset(uri).version
+    for refs in (staged, staged[:1]):
+        with pytest.raises(CorruptFileError, match="the uuid is '/etc/passwd'"):
+            run_job(CommitSpec.of(refs, uri=uri))
+    assert lance_core.dataset(uri).version == before
+    again: Any = [run_job(spec) for spec in specs] if where != "record" else staged[1:]
+    assert run_job(CommitSpec.of(again, uri=uri)).version == before + 1
+
+
 @pytest.mark.parametrize("kind", ["array", "bitmap"])
 def test_a_small_deletion_file_does_not_become_large(kind: str) -> None:
     huge = encode_deletions(np.arange(20_000_000, dtype=np.int64), file_type="bitmap")

@@ -38,8 +38,9 @@ from lance_core.commit.service.callbacks import Check, IfMoved, ReExecute, Withd
 from lance_core.commit.service.clearing import clear, quietly
 from lance_core.commit.service.errors import (
     InDoubtError,
-    LedgerError,
     NotWholeError,
+    in_doubt,
+    not_in_ledger,
     too_many_rounds,
 )
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
@@ -277,11 +278,7 @@ class _Service:
             )
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
-            raise InDoubtError(
-                f"{error} It is safe to make this commit again, because it first checks which identities have landed.",
-                uri=self._store.uri,
-                operation=transaction.operation.name,
-            ) from error
+            raise in_doubt(self._store, transaction, error) from error
 
     def _renew_claim(self, uuids: Iterable[str]) -> None:
         members = {ref.identity: ref.attempt for ref in self._pending.values()}
@@ -333,12 +330,7 @@ class _Service:
                 self._store, uuids, version=version, transaction=done.transaction, incarnation=self._incarnation_at(done)
             )
         except StoreError as error:
-            raise LedgerError(
-                f"{self._store.uri}: version {version} has landed, but the ledger could not be updated: {error}",
-                uri=self._store.uri,
-                version=version,
-                cure="Make the same commit again: it finds the version and updates the ledger.",
-            ) from error
+            raise not_in_ledger(self._store, version, error) from error
         self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased
         self._tally.published[version] = done.transaction

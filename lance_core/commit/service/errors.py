@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from lance_core.commit.service.merge_rows import MemberConflictError
 from lance_core.commit.staging.drain import Loaded
-from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError, StoreError
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    RetryableConflictError,
+    StoreError,
+    StoreRefusedError,
+)
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -19,12 +26,41 @@ class LedgerError(StoreError):
     """The work has landed, and the ledger could not be updated; making the same commit again updates it."""
 
 
+class RefusedInDoubtError(InDoubtError, StoreRefusedError):
+    """The store also refuses to tell: the same commit settles it once the permissions are repaired, a retry does not."""
+
+
+class RefusedLedgerError(LedgerError, StoreRefusedError):
+    """The store refused the ledger's update: the same commit updates it once the permissions or the space are there."""
+
+
 class NotWholeError(LanceError):
     """Members that were given up, or lost files, since they were loaded."""
 
     def __init__(self, refusals: Mapping[str, LanceError]) -> None:
         super().__init__("; ".join(str(error) for error in refusals.values()))
         self.refusals = refusals
+
+
+def in_doubt(store: Store, transaction: Transaction, error: CommitStateUnknownError) -> InDoubtError:
+    """A publication whose outcome could not be read back."""
+    kind = RefusedInDoubtError if isinstance(error.__cause__, StoreRefusedError) else InDoubtError
+    return kind(
+        f"{error} It is safe to make this commit again, because it first checks which identities have landed.",
+        uri=store.uri,
+        operation=transaction.operation.name,
+    )
+
+
+def not_in_ledger(store: Store, version: int, error: StoreError) -> LedgerError:
+    """A publication that the ledger does not have."""
+    kind = RefusedLedgerError if isinstance(error, StoreRefusedError) else LedgerError
+    return kind(
+        f"{store.uri}: version {version} has landed, but the ledger could not be updated: {error}",
+        uri=store.uri,
+        version=version,
+        cure="Make the same commit again: it finds the version and updates the ledger.",
+    )
 
 
 def of_another_table(store: Store, item: Loaded, incarnation: str) -> IncompatibleConflictError:

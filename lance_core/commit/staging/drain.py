@@ -22,7 +22,7 @@ from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.remove import Key, remove_attempt
-from lance_core.errors import IncompatibleConflictError, LanceError
+from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 
@@ -44,7 +44,7 @@ def load_staged(
     """
     asked = [ref for ref in refs if ref not in known]
     found = dict(zip(asked, each(store, asked, _load_one), strict=True))
-    return [Loaded(ref, known[ref]) if ref in known else found[ref] for ref in refs]
+    return [_loaded(store, ref, known[ref]) if ref in known else found[ref] for ref in refs]
 
 
 def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tuple[dict[str, LanceError], set[Key]]:
@@ -84,7 +84,7 @@ def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | Non
     try:
         transaction = read_transaction_file(store, ref.transaction_path) if ref.transaction_path else None
         if transaction is not None:
-            return Loaded(ref, transaction)
+            return _loaded(store, ref, transaction)
         _require_counts(store, ref, is_withdrawn=registry.is_withdrawn(store, ref.identity, ref.attempt))
         raise _files_gone(store, ref, [ref.transaction_path])
     except LanceError as error:
@@ -92,6 +92,19 @@ def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | Non
             raise
         # The ledger is written before records are cleared away, so what another commit cleared is found there.
         return None if landing_of(store, ref.identity) is not None else error
+
+
+def _loaded(store: Store, ref: StagedTransaction, transaction: Transaction) -> Loaded | LanceError | None:
+    if transaction.uuid == ref.identity:
+        return Loaded(ref, transaction)
+    if landing_of(store, ref.identity) is not None:
+        return None
+    # Landed work is found by the uuid: under another one it would not be found, and would land twice.
+    return CorruptFileError(
+        f"{store.uri}: {ref.transaction_path}: the uuid is {transaction.uuid!r}, expected {ref.identity!r}",
+        uri=store.uri,
+        cure="Abort the staged transaction (`lance staged abort`) and clear its staging task.",
+    )
 
 
 def _require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> None:

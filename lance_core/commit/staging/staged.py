@@ -222,7 +222,7 @@ def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None =
     if spec is not None and not is_same_work(staged.digest or staged.spec_digest, work_digest(spec)):
         return None
     transaction = read_transaction_file(store, staged.transaction_path)
-    if transaction is None or missing_files(store, transaction, attempt=staged.attempt):
+    if transaction is None or transaction.uuid != identity or missing_files(store, transaction, attempt=staged.attempt):
         return None
     return staged
 

@@ -28,6 +28,7 @@ from lance_core.errors import (
     RetryableConflictError,
     SchemaMismatchError,
     StoreError,
+    StoreRefusedError,
 )
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
@@ -250,6 +251,25 @@ def test_staged_commit_with_an_unreadable_outcome_may_be_repeated(store: Store) 
     with pytest.raises(StoreError, match="safe to make this commit again") as caught:
         commit_staged(faulty, [staged])
     assert caught.value.retryable
+    assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
+    assert live_rows(store) == [1, 2, 3, 7]
+
+
+@pytest.mark.parametrize("refused", ["_versions/", "_lance_core/ledger/"])
+def test_a_refusal_after_the_put_is_not_retryable_and_the_commit_may_be_repeated_later(store: Store, refused: str) -> None:
+    create(store)
+    staged = stage(store, (7,))
+    puts = []
+
+    def breaks(name: str, path: str) -> bool:
+        if name == "put_if_absent" and path.startswith("_versions/"):
+            puts.append(path)
+        return bool(puts) and path.startswith(refused)
+
+    faulty = FaultyStore(store, fail_at=1, when="after", forever=True, matches=breaks, error=StoreRefusedError)
+    with pytest.raises(StoreRefusedError, match=r"(the same|this) commit again") as caught:
+        commit_staged(faulty, [staged])
+    assert not caught.value.retryable
     assert commit_staged(store, [staged]).identities == {staged.identity: "already_landed"}
     assert live_rows(store) == [1, 2, 3, 7]
 
