@@ -1,4 +1,4 @@
-"""The plugin that Airflow loads (entry point `airflow.plugins`): the app below `/lance`, and where the UI shows it.
+"""The plugin that Airflow loads (entry point `airflow.plugins`): the app below `/lance`, where the UI shows it, a listener.
 
 Every Airflow process imports this module, so it imports nothing heavy: the app is made with the first request.
 """
@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
+
+from airflow_lance import unpublished
 
 PREFIX = "/lance"
 NAME = "Lance"
@@ -57,9 +59,13 @@ _VIEWS: list[Any] = [
 ]
 
 
+_LISTENERS: list[Any] = [unpublished]
+
+
 class LancePlugin(AirflowPlugin):
-    """Lance tables in Airflow's UI."""
+    """Lance tables in Airflow's UI, and a note on runs that end with staged work."""
 
     name = "lance"
     fastapi_apps = _APPS
     react_apps = _VIEWS
+    listeners = _LISTENERS

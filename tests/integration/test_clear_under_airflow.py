@@ -95,6 +95,24 @@ def test_runs_that_people_repeat_and_clear(stack: AirflowStack, place: Path) -> 
     assert _ids(folder / "mapped.lance") == sorted(_rows(1, 2, 1, 2))
 
 
+def test_a_green_run_says_what_it_left_staged(stack: AirflowStack, place: Path) -> None:
+    dag = "lance_left_staged"
+    folder = _make_parts(place / "left")
+    stack.wait_for_dag(dag)
+    stack.unpause(dag)
+    _trigger(stack, dag, "left", place=str(folder))
+    assert _wait(stack, dag, "left") == {"left": "success"}
+    (run,) = stack.runs(dag)
+    assert run["note"].startswith("Staged and not published: append (commit: skipped). Clear what kept")
+
+    body = {"dag_run_id": "left", "dry_run": False, "only_failed": False, "task_ids": ["is_wanted", "commit"]}
+    stack.call("POST", f"dags/{dag}/clearTaskInstances", body)
+    assert _wait(stack, dag, "left") == {"left": "success"}
+    (run,) = stack.runs(dag)
+    assert _ids(folder / "left.lance") == _rows(1)
+    assert not run["note"], "what has been published since is no longer said"
+
+
 @pytest.mark.slow
 def test_two_commit_tasks_in_the_default_pool(stack: AirflowStack, place: Path) -> None:
     stack.wait_for_dag("lance_two_commits")

@@ -46,7 +46,7 @@ from airflow_lance.get_provider_info import get_provider_info
 info = get_provider_info()
 groups = [group for room in ("operators", "sensors", "hooks", "triggers") for group in info[room]]
 names = [name for group in groups for name in group["python-modules"]]
-for name in [*names, "airflow_lance.assets", "airflow_lance.pools", "airflow_lance.lineage"]:
+for name in [*names, "airflow_lance.assets", "airflow_lance.pools", "airflow_lance.lineage", "airflow_lance.ui.plugin"]:
     importlib.import_module(name)
 found = {"compat": version("apache-airflow-providers-common-compat"), "arrow": version("pyarrow"), "modules": len(names)}
 print("PROBE " + json.dumps(found))

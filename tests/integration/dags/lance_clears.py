@@ -49,3 +49,13 @@ with DAG("lance_two_commits", schedule=None, start_date=START):
             task_id=f"replace_{number}", predicate="day = 7", **shared("same_day", str(number))
         )
         LanceCommitOperator(task_id=f"commit_replace_{number}", staged=replace.output)
+
+with DAG("lance_left_staged", schedule=None, start_date=START):
+
+    @task.short_circuit
+    def is_wanted(**context: Any) -> bool:
+        """Skip the commit, whatever was staged, until somebody clears this."""
+        return int(context["ti"].try_number) > 1
+
+    left = LanceAppendOperator(task_id="append", **shared("left", "1"))
+    left >> is_wanted() >> LanceCommitOperator(task_id="commit", staged=left.output)
