@@ -28,7 +28,12 @@ from airflow_lance.sensors.base import LanceSensor
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "tests" / "matrix" / "dags"
-SAME_EVERYWHERE = ("airflow.providers.common.compat.sdk", "airflow.triggers.base", "airflow.plugins_manager")
+SAME_EVERYWHERE = (
+    "airflow.providers.common.compat.sdk",
+    "airflow.triggers.base",
+    "airflow.plugins_manager",
+    "airflow.listeners",
+)
 """What Airflow 2.11 to 3.3 all have under one name."""
 BASES = (LanceStageOperator, LanceTableOperator, LanceVerbOperator, LanceWriteOperator, LanceSensor)
 """What the others share; no class for DAG files."""
