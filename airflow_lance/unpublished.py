@@ -20,7 +20,7 @@ from sqlalchemy.orm import object_session
 
 _STAGES = frozenset({"idempotency_key", "spark_conn_id"})
 _COMMITS = frozenset({"staged", "gates"})
-"""Templated fields by which stored tasks are told apart: a stored DAG has no classes, and users have subclasses."""
+"""Templated fields that distinguish stored tasks: a stored DAG has no classes, and users have subclasses."""
 _BEGIN = "Staged and not published: "
 _MAX_NOTE = 1000
 """Characters that Airflow lets a note have."""
