@@ -45,6 +45,14 @@ class SparkSettings:
         return {"spark.pyspark.python": python, "spark.executorEnv.PYSPARK_PYTHON": python}
 
     @property
+    def log_conf(self) -> dict[str, str]:
+        """Spark's own log level where the driver's output is the task's log, so that a few lines of ours stay visible.
+
+        In cluster mode the provider reads the id of the job from what spark-submit logs, so nothing is set there.
+        """
+        return {"spark.log.level": "WARN"} if self.deploy_mode == "client" else {}
+
+    @property
     def can_detach(self) -> bool:
         """Whether the provider can let go of a submitted job and find it again."""
         if self.deploy_mode != "cluster":

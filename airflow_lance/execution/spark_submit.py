@@ -153,7 +153,7 @@ class SparkSubmitRun:
             task_id=self._task_id.replace(".", "_"),
             application_args=[*_before_spec(arguments), spec.to_json()],
             conn_id=self._settings.conn_id,
-            conf={**self._settings.packed_conf, **self._settings.conf},
+            conf={**self._settings.packed_conf, **self._settings.log_conf, **self._settings.conf},
             name=arguments.pop("name", f"lance-{spec.kind}-{spec.identity[:8]}"),
             **arguments,
         )

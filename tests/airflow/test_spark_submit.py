@@ -78,6 +78,7 @@ def test_client_mode(fake_spark: Path, connection: Callable[[str, str], None], c
     assert argv[argv.index("--master") + 1] == "local[2]"
     assert argv[argv.index("--driver-memory") + 1] == "1g"
     assert "spark.ui.enabled=false" in argv
+    assert "spark.log.level=WARN" in argv
     assert argv[-2] == application_path()
     spec = json.loads(argv[-1])
     assert (spec["kind"], spec["uri"], spec["identity"]) == ("append", "/data/t.lance", "5d2c")
@@ -87,6 +88,13 @@ def test_client_mode(fake_spark: Path, connection: Callable[[str, str], None], c
     with environment({VARIABLE: called["env"][VARIABLE], "THE_REGION": "eu"}):
         revealed = reveal_all(spec["storage_options"])
     assert revealed == {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": "eu"}
+
+
+def test_a_log_level_of_the_user_is_kept(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
+    connection("spark_here", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    _submit("spark_here", conf={"spark.log.level": "INFO"})
+    argv = json.loads(fake_spark.read_text())["argv"]
+    assert [text for text in argv if text.startswith("spark.log.level")] == ["spark.log.level=INFO"]
 
 
 def test_the_spark_job_is_told_of_the_task_that_runs_it(

@@ -54,6 +54,10 @@ def test_every_operator_and_sensor(stack: AirflowStack, place: Path, run_ids: di
     if mode == "cluster":
         log = stack.task_log(dag, run_id, "append.stage")
         assert "identified spark driver id: driver-" in log, "the driver ran on the cluster"
+    if mode == "client":
+        log = stack.task_log(dag, run_id, "append.stage")
+        assert " staged " in log
+        assert log.count(" INFO ") < 20, "Spark's own lines do not drown ours"
 
 
 def test_nothing_is_left_out_of_that_dag(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
