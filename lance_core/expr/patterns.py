@@ -10,7 +10,7 @@ A pattern is nearly always one constant for all rows; patterns from a column are
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,18 +23,51 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 
 
 MAX_PATTERN = 1 << 16
+_MAX_STATES = 1000
+"""How many characters a regular expression may have after the first %: with more of them, RE2 takes time for each of them
+at each character of the text."""
 
 
 def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -> Value:
-    """`item [I]LIKE pattern`; null when a side is null."""
+    """`item [I]LIKE pattern`; null when a side is null. FilterError for a pattern that would take too long."""
 
     def match(values: Value, text: str) -> Value:
         if len(text) > MAX_PATTERN:
             raise FilterError(f"a LIKE pattern has {len(text):,} characters, the limit is {MAX_PATTERN:,}")
+        pieces = like_pieces(text, escape=escape)
+        num_states = sum(len(piece) + 1 for piece in pieces[1:])
+        if num_states > _MAX_STATES:
+            if ignore_case or any(None in piece for piece in pieces):
+                raise FilterError(
+                    f"{num_states:,} characters follow the first % of a pattern with _ or of ILIKE, "
+                    f"the limit is {_MAX_STATES:,}"
+                )
+            return _match_pieces(values, [_text(piece) for piece in pieces])
         regex = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
         return pc.match_substring_regex(values, regex)
 
     return _for_each_pattern(item, pattern, match)
+
+
+def _match_pieces(values: Value, pieces: Sequence[bytes]) -> Value:
+    """Whether values are the first piece, the others somewhere behind it in their order, and the last one at the end."""
+    first, *middle, last = pieces
+
+    def match(text: bytes) -> bool:
+        at, end = len(first), len(text) - len(last)
+        if at > end or not text.startswith(first) or not text.endswith(last):
+            return False
+        for piece in middle:
+            found = text.find(piece, at, end)
+            if found < 0:
+                return False
+            at = found + len(piece)
+        return True
+
+    if is_scalar(values):
+        return pa.scalar(match(values.as_buffer().to_pybytes()) if values.is_valid else None, pa.bool_())
+    rows = values.cast(pa.large_binary()).to_pylist()
+    return pa.array([None if row is None else match(row) for row in rows], pa.bool_())
 
 
 def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
@@ -76,25 +109,42 @@ def _groups(value: Value, pattern: Value, flags: int) -> list[str] | None:
     return [group for group in found.groups() if group is not None] if found.re.groups else [found.group(0)]
 
 
+Piece = list[str | None]
+"""Characters between two %; None for a _."""
+
+
 def like_to_regex(pattern: str, *, escape: str = "\\") -> str:
     """The regular expression a LIKE pattern stands for.
 
     >>> like_to_regex("a%_")
     '\\\\Aa.*.\\\\z'
     """
-    pieces: list[str] = []
+    pieces = like_pieces(pattern, escape=escape)
+    inner = ".*".join("".join("." if each is None else _quote(each) for each in piece) for piece in pieces)
+    return rf"\A{inner}\z"
+
+
+def like_pieces(pattern: str, *, escape: str = "\\") -> list[Piece]:
+    """What a LIKE pattern has between its %; many of them in a row mean what one means.
+
+    >>> like_pieces("a%%_b")
+    [['a'], [None, 'b']]
+    """
+    pieces: list[Piece] = [[]]
     characters = iter(pattern)
     for character in characters:
         if character == escape:
-            pieces.append(_quote(next(characters, escape)))
+            pieces[-1].append(next(characters, escape))
         elif character == "%":
-            if pieces[-1:] != [".*"]:  # many in a row mean what one means
-                pieces.append(".*")
-        elif character == "_":
-            pieces.append(".")
+            if len(pieces) == 1 or pieces[-1]:
+                pieces.append([])
         else:
-            pieces.append(_quote(character))
-    return rf"\A{''.join(pieces)}\z"
+            pieces[-1].append(None if character == "_" else character)
+    return pieces
+
+
+def _text(piece: Piece) -> bytes:
+    return "".join(each or "" for each in piece).encode()
 
 
 def _quote(character: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import FilterError, InputError
-from lance_core.expr import evaluate, parse_filter
+from lance_core.expr import evaluate, parse_filter, patterns
+from lance_core.expr.patterns import match_like
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.bind import bind
 
@@ -73,6 +75,35 @@ def test_many_percent_signs_cost_what_one_does(tmp_path: Path) -> None:
     found = lance_core.dataset(uri).to_table(filter="s like 'x" + "%" * 20_000 + "'")
     assert found.to_pylist() == [{"a": 1, "s": "xx"}]
     assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize("count", [600, 20_000])
+def test_a_pattern_of_thousands_of_pieces_takes_linear_time(count: int) -> None:
+    texts = pa.array(["x" * 100_000, "x" * (count - 1), None, "x" * 100_000 + "y"])
+    began = time.process_time()
+    found = match_like(texts, pa.scalar("%x" * count), ignore_case=False, escape="\\")
+    assert found.to_pylist() == [True, False, None, False]
+    for pattern, ignore_case in [("%_" * count, False), ("%x_" * count, False), ("%" + "X" * 2 * count, True)]:
+        with pytest.raises(FilterError, match="the limit is 1,000"):
+            match_like(texts, pa.scalar(pattern), ignore_case=ignore_case, escape="\\")
+    assert time.process_time() - began < 2.0
+
+
+def test_long_and_short_patterns_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(5)
+    made = [["".join(rng.choice("ab%\\é_") for _ in range(rng.randrange(8))) for _ in range(6)] for _ in range(300)]
+    pairs = [(pattern.replace("_", "%"), [*texts, None]) for pattern, *texts in made]
+
+    def found() -> list[list[bool | None]]:
+        return [
+            match_like(pa.array(texts), pa.scalar(pattern), ignore_case=False, escape="\\").to_pylist()
+            for pattern, texts in pairs
+        ]
+
+    expected = found()
+    monkeypatch.setattr(patterns, "_MAX_STATES", 0)
+    assert found() == expected
+    assert match_like(pa.scalar("ab"), pa.scalar("%b%"), ignore_case=False, escape="\\").as_py() is True
 
 
 def test_a_bound_value_cannot_change_the_filter() -> None:
