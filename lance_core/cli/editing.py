@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from typing import Any
 
 import click
 
+from lance_core.cli.ages import age
 from lance_core.cli.output import Output, size_text
 from lance_core.cli.table import Table, table_command
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def _age(_: click.Context, __: click.Parameter, value: str | None) -> dt.timedelta | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"(\d+)([smhdw])", value)
-    if match is None:
-        raise click.BadParameter(f"{value!r} is not an age; write 30m, 12h, 14d or 2w")
-    return dt.timedelta(**{_UNITS[match.group(2)]: int(match.group(1))})
 
 
 @table_command("delete", versioned=False)
@@ -124,7 +113,7 @@ def compact(
 @table_command("cleanup", versioned=False)
 @click.option(
     "--older-than",
-    callback=_age,
+    callback=age,
     metavar="AGE",
     help="Minimum age of versions to remove, such as 30m, 12h, 14d or 2w; default 14d.",
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import click
 
+from lance_core.cli.ages import age
 from lance_core.cli.output import Output
 from lance_core.cli.table import Table, table_command
 from lance_core.errors import NotFoundError
@@ -13,7 +15,7 @@ from lance_core.errors import NotFoundError
 
 @click.group("ledger")
 def ledger() -> None:
-    """Landed work: show, verify, forget, repair."""
+    """Landed work: show, verify, forget, repair, fold."""
 
 
 @table_command("show", versioned=False)
@@ -83,7 +85,28 @@ def forget(table: Table, output: Output, identity: str) -> None:
     )
 
 
-for _command in (show, verify, repair, forget):
+@table_command("fold", versioned=False)
+@click.option(
+    "--older-than",
+    callback=age,
+    metavar="AGE",
+    help="Minimum age of records to fold, such as 12h, 30d or 8w; default 30d.",
+)
+def fold(table: Table, output: Output, older_than: dt.timedelta | None) -> None:
+    """Gather old records in a few sorted segments. Only when every worker has a release with this command."""
+    from lance_core.commit.registry.folding import DEFAULT_FOLD_AGE, fold_ledger
+
+    done = fold_ledger(table.store(), older_than=DEFAULT_FOLD_AGE if older_than is None else older_than)
+    output.message(
+        f"folded {done.folded} records; the segments have {done.total}",
+        folded=done.folded,
+        removed=done.removed,
+        total=done.total,
+        generation=done.generation,
+    )
+
+
+for _command in (show, verify, repair, forget, fold):
     ledger.add_command(_command)
 
 COMMANDS = (ledger,)

@@ -31,6 +31,11 @@ class ListsInOrder(ABC):
 
     __slots__ = ()
 
+    @property
+    @abstractmethod
+    def lists_in_order(self) -> bool:
+        """Whether the store itself sorts: a folder with thousands of names costs one request then, else all pages."""
+
     @abstractmethod
     def first_entries(self, folder: str) -> tuple[Sequence[StoreEntry], bool]:
         """The first page of a folder's objects, and whether that is all."""

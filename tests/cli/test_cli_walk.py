@@ -52,6 +52,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("indices",): ("URI",),
     ("info",): ("URI",),
     ("job",): ("JOB",),
+    ("ledger", "fold"): ("URI", "--older-than", "1s"),
     ("ledger", "forget"): ("URI", "landed"),
     ("ledger", "repair"): ("URI",),
     ("ledger", "show"): ("URI",),

@@ -4,7 +4,7 @@
 
     _versions/18446744073709551613.manifest      version 2      latest_version -> 2
     _versions/18446744073709551614.manifest      version 1      list_versions  -> 1, 2
-    _versions/latest_version_hint.json           advisory: written after a commit, which nobody here relies on
+    _versions/latest_version_hint.json           advisory: written after a commit where names come in no order
 
 The listing decides what the latest version is: hints go stale, and a listing of one folder is one request.
 """
@@ -174,7 +174,9 @@ def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersio
 
 
 def write_hint(store: Store, version: int) -> None:
-    """Leave the hint file that other libraries may use. Best effort: the commit has already happened."""
+    """Leave the hint file that other libraries use where names come in no order. Best effort: the commit has happened."""
+    if isinstance(store, ListsInOrder) and store.lists_in_order:
+        return  # the first name of a listing is the newest version; the official library writes no hint there, either
     with suppress(LanceError):
         store.put(naming.HINT_PATH, json.dumps({"version": version}, separators=(",", ":")).encode(), durable=False)
 

@@ -2,9 +2,9 @@
 
 ::
 
-    ledger record       counts if the log does not contradict it: its version is not beyond the newest, and, where that
-                        version is still there, it carries the identity, and where it is not, the record is of this table's
-                        incarnation; else the record is void (a table made again)
+    ledger record       its own or a folded one; it counts if the log does not contradict it: its version is not beyond
+                        the newest, and, where that version is still there, it carries the identity, and where it is not,
+                        the record is of this table's incarnation; else the record is void (a table made again)
     log                 the transaction of every version after the one the work was staged on
     log with gaps       files of the attempt in the newest version prove the landing; else the attempt's fence tells which
                         commits were about to publish it: if none was, or each of them has ended without a doubt, the ledger
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lance_core.commit import naming
 from lance_core.commit.identities import carries
+from lance_core.commit.log.beside import begin
 from lance_core.commit.log.lineage import is_ancestor
 from lance_core.commit.log.manifests import Listing, list_once, load_manifest, version_numbers
 from lance_core.commit.log.transactions import load_transaction
@@ -28,8 +29,17 @@ from lance_core.commit.registry.attempts import read_finished
 from lance_core.commit.registry.claims import is_claimed, list_claims
 from lance_core.commit.registry.fences import publishers, read_fence
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
-from lance_core.commit.registry.ledger import Landing, complete_version, landing_of, landings_of, record_fold, record_landed
-from lance_core.errors import CommitStateUnknownError, NotFoundError
+from lance_core.commit.registry.ledger import (
+    Landing,
+    complete_version,
+    folded_of,
+    landing_of,
+    landings_of,
+    own_landings,
+    record_fold,
+    record_landed,
+)
+from lance_core.errors import CommitStateUnknownError, CorruptFileError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
@@ -63,16 +73,24 @@ def find_landed_many(
     With `unknown`, those whose outcome is unknown are put there instead of being raised. `listed` gets the versions that
     there are.
     """
-    known = landings_of(store, list(since))
+    known = dict(zip(since, own_landings(store, [*since]), strict=True))
+    damaged: dict[str, CorruptFileError] = {}
+    without = [identity for identity, landing in known.items() if landing is None]
+    folded = begin(store, lambda: folded_of(store, without, damaged=damaged))
     listing = list_once(store)  # behind the ledger: a record of a version younger than the listing would look void
     present = listing.numbers
     listed(listing)
-    void = void_landings(store, [item for item in known if item is not None], present)
+    known.update(folded())
+    void = void_landings(store, [item for item in known.values() if item is not None], present)
     found: dict[str, int | None] = {
-        identity: None if landing is None or identity in void else landing.version
-        for identity, landing in zip(since, known, strict=True)
+        identity: None if landing is None or identity in void else landing.version for identity, landing in known.items()
     }
-    silent = {identity: since[identity] for identity, version in found.items() if version is None}
+    for identity, error in damaged.items():
+        doubt = CommitStateUnknownError(str(error), uri=store.uri)
+        if unknown is None:
+            raise doubt
+        unknown[identity] = doubt
+    silent = {name: since[name] for name, version in found.items() if version is None and name not in damaged}
     if silent and present:
         found.update(_look_in_log(store, silent, present, own_commit=own_commit, doubts=unknown))
     return found
@@ -184,7 +202,7 @@ def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
 
     `since` gives the version that each was staged on. Reads only: what is found to have landed is not put on record.
     """
-    known = landings_of(store, list(since))
+    known = landings_of(store, list(since), damaged={})
     open_ends = {identity: since[identity] for identity, landing in zip(since, known, strict=True) if landing is None}
     present = set(version_numbers(store))
     if not open_ends or not present:

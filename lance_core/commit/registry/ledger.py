@@ -5,6 +5,7 @@
     _lance_core/ledger/5d2c….json      {"identity": "5d2c…", "version": 7, "transaction": "…", "attempt": "…", "digest": "…"}
     the same, as one of a fold         {"attempts": {"5d2c…": "…", "77aa…": "…"}, "version": 7, …}  (names of one file)
     _lance_core/ledger/_complete.json  {"version": 5}: every identity that landed at or before version 5 has its record
+    _lance_core/ledger/folded/         old records, folded into sorted segments (see `registry.folding`)
 
 A record follows the manifest and precedes every removal of staged records, so it is forced to the disk. What it says is
 trusted by `registry.landings` only, which compares it with the log.
@@ -15,13 +16,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.identities import identities_of
 from lance_core.commit.record_types import LedgerRecord, parse_record
 from lance_core.commit.records import FORMAT, add_record, each, encode_record, read_record, write_record
+from lance_core.commit.registry.folded import folded_records
 from lance_core.commit.registry.incarnation import is_other
 from lance_core.errors import CorruptFileError
 from lance_core.io.abilities import SharesContent
@@ -48,6 +50,11 @@ class Landing:
     digest: str = ""
     incarnation: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
+    landed_at: float = 0.0
+
+    def to_plain(self) -> dict[str, Any]:
+        """What is known, as the record of this identity alone."""
+        return {name: value for name, value in asdict(self).items() if value}
 
     @property
     def has_witness(self) -> bool:
@@ -82,7 +89,7 @@ def record_landed(
     }
     try:
         found = add_record(store, path, record, durable=durable)
-        if found is None or _is_equal(_landing(identity, found, path), version, incarnation):
+        if found is None or _is_equal(plain_landing(identity, found, path), version, incarnation):
             return
     except CorruptFileError as error:
         log.warning("replacing a damaged record: %s", error)
@@ -91,19 +98,56 @@ def record_landed(
 
 
 def landing_of(store: Store, identity: str) -> Landing | None:
-    """The ledger's record of an identity, None if there is none or the record is damaged (which is logged)."""
+    """The ledger's record of an identity, folded or not. None if there is none or the record is damaged (which is logged).
+
+    CorruptFileError where the damage concerns many: a block of folded records.
+    """
+    return landings_of(store, [identity])[0]
+
+
+def landings_of(
+    store: Store, identities: Sequence[str], *, damaged: dict[str, CorruptFileError] | None = None
+) -> list[Landing | None]:
+    """`landing_of` many identities at once. With `damaged`, those of a damaged block are put there, and have None."""
+    found = dict(zip(identities, own_landings(store, identities), strict=True))
+    found.update(folded_of(store, [identity for identity, item in found.items() if item is None], damaged=damaged))
+    return [found[identity] for identity in identities]
+
+
+def own_landings(store: Store, identities: Sequence[str]) -> list[Landing | None]:
+    """The landings that have a record of their own."""
+    return each(store, identities, _own_landing)
+
+
+def folded_of(
+    store: Store, identities: Sequence[str], *, damaged: dict[str, CorruptFileError] | None = None
+) -> dict[str, Landing]:
+    """The landings that have been folded, of identities whose own records were found missing **before** this call."""
+    found: dict[str, Landing] = {}
+    for identity, record in folded_records(store, identities).items():
+        if not isinstance(record, CorruptFileError):
+            found[identity] = plain_landing(identity, record, identity)
+        elif damaged is None:
+            raise record
+        else:
+            damaged[identity] = record
+    return found
+
+
+def recorded_identities(store: Store) -> list[str]:
+    """Identities that have a record of their own, sorted."""
+    names = store.list_names(f"{naming.LEDGER}/")
+    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith("_"))
+
+
+def _own_landing(store: Store, identity: str) -> Landing | None:
     path = naming.ledger_path(identity)
     try:
         record = read_record(store, path)
-        return None if record is None else _landing(identity, record, path)
+        return None if record is None else plain_landing(identity, record, path)
     except CorruptFileError as error:
         log.warning("set aside: %s", error)
         return None
-
-
-def landings_of(store: Store, identities: Sequence[str]) -> list[Landing | None]:
-    """`landing_of` many identities at once."""
-    return each(store, identities, landing_of)
 
 
 def record_fold(
@@ -183,7 +227,8 @@ def _is_equal(found: Landing, version: int, incarnation: str) -> bool:
     return found.version == version and not is_other(found.incarnation, incarnation)
 
 
-def _landing(identity: str, plain: Mapping[str, Any], path: str) -> Landing:
+def plain_landing(identity: str, plain: Mapping[str, Any], path: str) -> Landing:
+    """What a record says about one identity."""
     record = parse_record(LedgerRecord, plain, where=path)
     if record.attempts and identity not in record.attempts:
         raise CorruptFileError(f"{path}: the record belongs to other identities")
@@ -196,4 +241,5 @@ def _landing(identity: str, plain: Mapping[str, Any], path: str) -> Landing:
         digest=str(record.digests.get(identity) or record.digest),
         incarnation=record.incarnation,
         asked=asked if isinstance(asked, Mapping) else {},
+        landed_at=record.landed_at,
     )

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 from lance_core.commit import naming
 from lance_core.commit.log.manifests import version_numbers
-from lance_core.commit.records import decode_record, each
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record
 from lance_core.commit.registry.attempts import find_finished, finished_path, read_started
 from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.folding import ASIDE, folded_landings, remove_folded
 from lance_core.commit.registry.landings import void_landings
-from lance_core.commit.registry.ledger import COMPLETE_PATH, Landing, landings_of
+from lance_core.commit.registry.ledger import COMPLETE_PATH, Landing, folded_of, own_landings, recorded_identities
+from lance_core.commit.registry.segments import FOLDED
 from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.io.store import Store
-
-ASIDE = f"{naming.PRIVATE}/aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,22 @@ class BadRecord:
 
 def list_ledger(store: Store) -> list[Landing]:
     """Every landing on record that can be read, by version."""
-    found = landings_of(store, _identities(store))
-    return sorted((item for item in found if item is not None), key=lambda item: (item.version, item.identity))
+    own = [item for item in own_landings(store, recorded_identities(store)) if item is not None]
+    found = {item.identity: item for item in (*folded_landings(store, damaged=[]), *own)}
+    return sorted(found.values(), key=lambda item: (item.version, item.identity))
 
 
 def void_records(store: Store) -> list[BadRecord]:
-    """Ledger records that are damaged or that the log contradicts."""
-    identities = _identities(store)
-    landings = landings_of(store, identities)
-    void = void_landings(store, [item for item in landings if item is not None], version_numbers(store))
-    reasons = {
-        identity: "it is damaged" if landing is None else void.get(identity, "")
-        for identity, landing in zip(identities, landings, strict=True)
-    }
-    found = [BadRecord(naming.ledger_path(identity), reason) for identity, reason in reasons.items() if reason]
+    """Ledger records that are damaged or that the log contradicts, folded ones included."""
+    identities = recorded_identities(store)
+    landings = own_landings(store, identities)
+    blocks: list[tuple[str, str]] = []
+    own = [item for item in landings if item is not None]
+    void = void_landings(store, (*folded_landings(store, damaged=blocks), *own), version_numbers(store))
+    damaged = [identity for identity, landing in zip(identities, landings, strict=True) if landing is None]
+    reasons = {**dict.fromkeys(damaged, "it is damaged"), **void}
+    found = [BadRecord(naming.ledger_path(identity), reason) for identity, reason in sorted(reasons.items())]
+    found += [BadRecord(path, reason) for path, reason in blocks]
     return found + _unreadable(store, [COMPLETE_PATH])
 
 
@@ -75,22 +77,41 @@ def damaged_records(store: Store) -> list[BadRecord]:
 
 
 def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
-    """Set records aside; returns their new paths."""
+    """Set records aside, folded ones as well; returns their new paths."""
     moved = []
     for path in paths:
-        target = f"{ASIDE}/{path.removeprefix(naming.PRIVATE + '/')}"
+        target = _aside(path)
         try:
             store.put(target, store.get(path))
         except NotFoundError:
             continue
-        store.delete(path)
+        if not path.startswith(f"{FOLDED}/"):
+            store.delete(path)  # segments are removed when an index without them is there
         moved.append(target)
-    return moved
+    return moved + _set_folded_aside(store, paths)
 
 
-def _identities(store: Store) -> list[str]:
-    names = store.list_names(f"{naming.LEDGER}/")
-    return sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith("_"))
+def _set_folded_aside(store: Store, paths: Sequence[str]) -> list[str]:
+    """A folded record is put where its own one would be set aside; then the ledger has a generation without it."""
+    identities = [name for path in paths if (name := _identity_of(path))]
+    with_damaged = any(path.startswith(f"{FOLDED}/") for path in paths)
+    if not identities and not with_damaged:
+        return []
+    folded = folded_of(store, identities, damaged={})
+    for identity, landing in folded.items():
+        store.put(_aside(naming.ledger_path(identity)), encode_record({"format": FORMAT, **landing.to_plain()}))
+    remove_folded(store, identities, with_damaged=with_damaged)
+    return [_aside(naming.ledger_path(identity)) for identity in folded]
+
+
+def _identity_of(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    is_one = folder == naming.LEDGER and name.endswith(".json") and not name.startswith("_")
+    return name.removesuffix(".json") if is_one else ""
+
+
+def _aside(path: str) -> str:
+    return f"{ASIDE}/{path.removeprefix(naming.PRIVATE + '/')}"
 
 
 def _unreadable(store: Store, paths: Sequence[str]) -> list[BadRecord]:

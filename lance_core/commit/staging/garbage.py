@@ -31,7 +31,7 @@ from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
 from lance_core.commit.registry.fences import forget_withdrawal, list_fences, list_further, list_remembered, remove_fence
 from lance_core.commit.registry.landings import find_landed_many
-from lance_core.commit.registry.ledger import landing_of
+from lance_core.commit.registry.ledger import landings_of
 from lance_core.commit.staging.remove import Key, Owners, Removal, files_in_use, remove_attempts
 from lance_core.commit.staging.staged import missing_files
 from lance_core.errors import CommitStateUnknownError
@@ -181,7 +181,7 @@ def _settled_claims(store: Store, found: _Found, now: float) -> list[Claim]:
     """Claims of which no put can land any more: each identity has landed, or its attempt was withdrawn."""
     claims = list_claims(store)
     identities = dict.fromkeys(identity for claim in claims for identity in claim.identities)
-    landed = {item for item in identities if landing_of(store, item) is not None}
+    landed = _on_record(store, [*identities])
     settled = []
     for claim in claims:
         open_ends = [item for item in claim.identities if item not in landed]
@@ -192,6 +192,11 @@ def _settled_claims(store: Store, found: _Found, now: float) -> list[Claim]:
         if is_settled:
             settled.append(claim)
     return settled
+
+
+def _on_record(store: Store, identities: Sequence[str]) -> frozenset[str]:
+    """Those that the ledger knows; a record that is damaged says nothing."""
+    return frozenset(item.identity for item in landings_of(store, identities, damaged={}) if item is not None)
 
 
 def _is_withdrawn(found: _Found, key: Key) -> bool:
@@ -237,8 +242,10 @@ def _tidy(store: Store, found: _Found, now: float) -> None:
     over = [
         key
         for key, fence in list_fences(store).items()
-        if key not in known and key[0] not in claimed and not fence.withdraws and landing_of(store, key[0]) is not None
+        if key not in known and key[0] not in claimed and not fence.withdraws
     ]
+    on_record = _on_record(store, [key[0] for key in over])
+    over = [key for key in over if key[0] in on_record]
     each(store, over, lambda place, key: remove_fence(place, *key))
     delete_all(store, [path for key, path in list_further(store) if key not in known and key[0] not in claimed])
     old = [key for key, since in found.remembered.items() if since + _ZOMBIE_SECONDS < now and key[0] not in claimed]

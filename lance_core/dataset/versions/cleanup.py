@@ -30,8 +30,9 @@ from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, is_referenced
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.folding import fold_again
 from lance_core.commit.registry.history import record_history
-from lance_core.commit.registry.ledger import landing_of
+from lance_core.commit.registry.ledger import landings_of
 from lance_core.dataset.refs.branches import MAIN, TREE, list_branches
 from lance_core.dataset.refs.clones import cloned_versions, places_of, unnamed
 from lance_core.dataset.refs.tags import list_tags
@@ -175,6 +176,7 @@ def run_cleanup(
         if files_per_second is not None and start + at_once < len(paths):
             time.sleep(max(0.0, at_once / files_per_second - (time.monotonic() - began)))
     delete_all(store, notes)
+    fold_again(store)
     return plan.stats
 
 
@@ -251,8 +253,10 @@ def _at_work(place: Store, now: float, staged: Sequence[StagedEntry]) -> list[st
 
 def _oldest_base(store: Store, staged: Sequence[StagedEntry]) -> float:
     """The oldest version that staged work was planned on: its commit judges every version since, so they must be there."""
-    waiting = [entry for entry in staged if entry.state != "expired" and not landing_of(store, entry.identity)]
-    return min((entry.read_version for entry in waiting), default=float("inf"))
+    wanted = [entry for entry in staged if entry.state != "expired"]
+    landed = landings_of(store, [entry.identity for entry in wanted], damaged={})
+    waiting = [entry.read_version for entry, landing in zip(wanted, landed, strict=True) if landing is None]
+    return min(waiting, default=float("inf"))
 
 
 def _candidates(

@@ -82,6 +82,11 @@ class ObjectStore(DeletesMany, ListsInOrder):
         """Whether the store's conditional put is real. Behind a custom endpoint this is tried out, once per process."""
         return self._probes.is_conditional(self._place, self._try_out)
 
+    @property
+    def lists_in_order(self) -> bool:
+        """All but the directory buckets of S3 do."""
+        return self._is_sorted
+
     def get(self, path: str) -> Buffer:
         """A whole object, one request."""
         full = self._full(path)

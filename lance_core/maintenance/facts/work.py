@@ -28,7 +28,7 @@ def work_page(store: Store, identities: Sequence[str]) -> list[Json]:
     waiting: dict[str, list[StagedEntry]] = {}
     for entry in list_staged(store):
         waiting.setdefault(entry.identity, []).append(entry)
-    landings = landings_of(store, identities)
+    landings = landings_of(store, identities, damaged={})
     return [
         _entry(store, identity, landing, waiting.get(identity, []))
         for identity, landing in zip(identities, landings, strict=True)
