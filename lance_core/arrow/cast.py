@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lance_core.arrow.extension import BLOB_V2, EXTENSION_NAME
 from lance_core.arrow.kinds import as_dictionary, as_extension, as_list, as_struct, list_type
 from lance_core.arrow.to_arrow import schema_to_arrow
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import Schema
 
@@ -259,11 +260,11 @@ def _first_null_in_list(array: pa.Array[Any], path: str) -> tuple[str, int] | No
         size = array.type.list_size
         first, lengths = array.offset * size, np.full(len(array), size)
     else:
-        offsets = as_list(array).offsets.to_numpy()
+        offsets = numpy_of(as_list(array).offsets)
         first, lengths = int(offsets[0]), np.diff(offsets)
     items = as_list(array).values.slice(first, int(lengths.sum()))
     # Items of a null list are nobody's values.
-    valid = np.repeat(array.is_valid().to_numpy(zero_copy_only=False), lengths) if array.null_count else None
+    valid = np.repeat(numpy_of(array.is_valid(), may_copy=True), lengths) if array.null_count else None
     name = "entries" if pa.types.is_map(array.type) else array.type.value_field.name
     item = pa.field(name, items.type, nullable=not pa.types.is_map(array.type) and array.type.value_field.nullable)
     where = path if pa.types.is_map(array.type) else f"{path}.{name}"

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of
 from lance_core.errors import InputError
 
 Vectors = Mapping[Any, Sequence[float]] | Sequence[Sequence[float]] | npt.NDArray[Any]
@@ -50,5 +51,5 @@ def _vectors(rows: Any, ndim: int | None, *, check: bool) -> pa.Array[Any]:
         flat = np.asarray(rows, np.float32).reshape(-1)
     except (TypeError, ValueError) as error:
         raise InputError(f"the values are not vectors of numbers: {error}") from error
-    made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(pa.array(flat), size)
+    made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(arrow_of(flat), size)
     return made

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
 from lance_core.expr.number_functions import shift
@@ -68,7 +69,7 @@ def _dates_as_stamps(value: Value) -> Value:
 def _divide(left: Value, right: Value) -> Value:
     if pa.types.is_floating(left.type):
         return pc.divide(left, right)
-    if pc.any(pc.equal(right, cast(pa.scalar(0, pa.int64()), right.type))).as_py():
+    if pc.any(pc.equal(right, cast(constant(0, pa.int64()), right.type))).as_py():
         raise FilterError("division by zero", cure="Guard it: `nullif(x, 0)`.")
     return pc.divide(left, right)
 
@@ -85,9 +86,9 @@ def _float_modulo(left: Value, right: Value) -> Value:
     rows = next((len(side) for side in (left, right) if not is_scalar(side)), 1)
     columns = [repeat(side, rows) if is_scalar(side) else side for side in (left, right)]
     with np.errstate(invalid="ignore"):
-        result = np.fmod(*(column.to_numpy(zero_copy_only=False) for column in columns))
-    mask = pc.or_(columns[0].is_null(), columns[1].is_null()).to_numpy(zero_copy_only=False)
-    return pa.array(result, pa.float64(), mask=mask)
+        result = np.fmod(*(numpy_of(column, may_copy=True) for column in columns))
+    mask = numpy_of(pc.or_(columns[0].is_null(), columns[1].is_null()), may_copy=True)
+    return arrow_of(result, pa.float64(), mask=mask)
 
 
 def _concatenate(left: Value, right: Value) -> Value:
@@ -95,7 +96,7 @@ def _concatenate(left: Value, right: Value) -> Value:
         if family_of(side.type) not in ("text", "null"):
             raise FilterError(f"|| concatenates strings, got {side.type}", cure="CAST it to string.")
     texts = [cast(side, pa.large_string()) for side in (left, right)]
-    return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()), null_handling="emit_null")
+    return pc.binary_join_element_wise(*texts, constant("", pa.large_string()), null_handling="emit_null")
 
 
 def negate(value: Value) -> Value:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
 from lance_core.expr.literals import parse_date, parse_instant, parse_time
@@ -76,13 +77,13 @@ def _attempt(value: Value, target: pa.DataType) -> Value:
     try:
         return _convert(value, target)
     except (pa.ArrowException, FilterError):
-        return pa.scalar(None, target)
+        return constant(None, target)
 
 
 def _convert(value: Value, target: pa.DataType) -> Value:
     source, wanted = family_of(value.type), family_of(target)
     if source == "text" and wanted in _FROM_TEXT and is_scalar(value):
-        return cast(_FROM_TEXT[wanted](value.as_py()) if value.is_valid else pa.scalar(None, target), target)
+        return cast(_FROM_TEXT[wanted](value.as_py()) if value.is_valid else constant(None, target), target)
     if source == "float" and wanted == "int":
         # SQL casts drop the fraction; Arrow's safe cast would refuse it, its unsafe one would wrap out-of-range values.
         return cast(pc.trunc(value), target)
@@ -98,7 +99,7 @@ def _convert(value: Value, target: pa.DataType) -> Value:
 _FROM_TEXT: Mapping[str, Callable[[str], pa.Scalar[Any]]] = MappingProxyType(
     {
         "timestamp": lambda text: instant_scalar(parse_instant(text).nanoseconds),
-        "date": lambda text: pa.scalar(parse_date(text)),
-        "time": lambda text: pa.scalar(parse_time(text)),
+        "date": lambda text: constant(parse_date(text)),
+        "time": lambda text: constant(parse_time(text)),
     }
 )

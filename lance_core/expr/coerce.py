@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
 from lance_core.expr.literals import parse_date, parse_instant, parse_time
 
@@ -71,7 +72,7 @@ def is_scalar(value: Value) -> bool:
 def repeat(value: Value, count: int) -> Value:
     """A constant as a column of `count` rows."""
     if not count:
-        return pa.array([], value.type)
+        return no_values(value.type)
     return pc.cast(pa.nulls(count), value.type) if not value.is_valid else _repeat(value, count)
 
 
@@ -86,7 +87,7 @@ def cast(value: Value, target: pa.DataType, *, safe: bool = True) -> Value:
         return (
             pc.cast(pa.array([value.as_py()], value.type), target, safe=safe)[0]
             if value.is_valid
-            else pa.scalar(None, target)
+            else constant(None, target)
         )
     return pc.cast(value, target, safe=safe)
 
@@ -129,7 +130,7 @@ def unify(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def _null_like(value: Value, target: pa.DataType) -> Value:
-    null = pa.scalar(None, target)
+    null = constant(None, target)
     return null if is_scalar(value) else repeat(null, len(value))
 
 
@@ -146,7 +147,7 @@ def _ints(left: Value, right: Value) -> tuple[Value, Value]:
 
 def _fit_int(number: int | None, target: pa.DataType) -> pa.Scalar[Any] | None:
     try:
-        return pa.scalar(number, target)
+        return constant(number, target)
     except (pa.ArrowInvalid, OverflowError):
         return None
 
@@ -155,7 +156,7 @@ def _int_float(left: Value, right: Value) -> tuple[Value, Value]:
     if is_scalar(right):
         number = right.as_py()
         if number is not None and math.isfinite(number) and number == int(number) and abs(number) < 2**63:
-            return unify(left, pa.scalar(int(number), pa.int64()))
+            return unify(left, constant(int(number), pa.int64()))
     if is_scalar(left):
         number = left.as_py()
         exact = number is None or float(np.float32(number)) == number
@@ -181,7 +182,7 @@ def _decimal_float(left: Value, right: Value) -> tuple[Value, Value]:
         number = right.as_py()
         if number is not None and math.isfinite(number):
             # repr is the shortest text that means this float: 0.1 compares as 0.1, not as 0.1000000000000000055.
-            return unify(left, pa.scalar(Decimal(repr(number))))
+            return unify(left, constant(Decimal(repr(number))))
     return cast(left, pa.float64()), cast(right, pa.float64())
 
 
@@ -236,7 +237,7 @@ def _scale_constant(left: Value, right: Value, factors: tuple[int, int]) -> tupl
         if rest or abs(quotient) >= 2**63:
             return None
         ticks = quotient
-    fitted = pa.scalar(ticks, pa.int64())
+    fitted = constant(ticks, pa.int64())
     return (fitted, right) if is_scalar(left) else (left, fitted)
 
 
@@ -254,7 +255,7 @@ def _scale(value: Value, factor: int) -> Value:
     wide = cast(value, pa.decimal128(19, 0))
     if factor == 1:
         return cast(wide, _INT_DECIMAL)
-    return cast(pc.multiply(wide, pa.scalar(Decimal(factor))), _INT_DECIMAL)
+    return cast(pc.multiply(wide, constant(Decimal(factor))), _INT_DECIMAL)
 
 
 def _times(left: Value, right: Value) -> tuple[Value, Value]:
@@ -270,7 +271,7 @@ def _from_text(parse: Callable[[str], pa.Scalar[Any]]) -> Callable[[Value, Value
         if not is_scalar(right):
             raise FilterError(f"cannot compare {left.type} with {right.type}", cure="CAST the text column.")
         text = right.as_py()
-        return unify(left, parse(text) if text is not None else pa.scalar(None, left.type))
+        return unify(left, parse(text) if text is not None else constant(None, left.type))
 
     return rule
 
@@ -280,7 +281,7 @@ def instant_scalar(nanoseconds: int) -> pa.Scalar[Any]:
     for unit, factor in (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)):
         ticks, rest = divmod(nanoseconds, factor)
         if -(2**63) <= ticks < 2**63 and (rest == 0 or unit == "us"):
-            return pa.scalar(ticks, pa.int64()).cast(_STAMPS[unit])
+            return constant(ticks, pa.int64()).cast(_STAMPS[unit])
     raise FilterError("a timestamp is out of the range of 64-bit seconds")
 
 
@@ -300,12 +301,10 @@ _RULES: dict[tuple[str, str], Callable[[Value, Value], tuple[Value, Value]]] = {
     ("duration", "duration"): _durations,
     ("date", "text"): _from_text(lambda text: _date_or_instant(text)),
     ("timestamp", "text"): _from_text(lambda text: instant_scalar(parse_instant(text).nanoseconds)),
-    ("time", "text"): _from_text(lambda text: pa.scalar(parse_time(text))),
+    ("time", "text"): _from_text(lambda text: constant(parse_time(text))),
 }
 
 
 def _date_or_instant(text: str) -> pa.Scalar[Any]:
     instant = parse_instant(text)
-    return (
-        pa.scalar(parse_date(text)) if instant.nanoseconds % (86_400 * 10**9) == 0 else instant_scalar(instant.nanoseconds)
-    )
+    return constant(parse_date(text)) if instant.nanoseconds % (86_400 * 10**9) == 0 else instant_scalar(instant.nanoseconds)

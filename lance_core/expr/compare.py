@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import TRUE, array_of, arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, family_of, is_scalar, plain, repeat, unify
 
@@ -79,9 +80,9 @@ def is_in(item: Value, values: Sequence[Value]) -> Value:
             groups.setdefault(other.type, []).append(other)
         else:
             odd.append(value)
-    found = _any_equal(subject, odd) if odd else pa.scalar(False)
+    found = _any_equal(subject, odd) if odd else constant(False)
     for data_type, members in groups.items():
-        found = pc.or_(found, _member(subject, pa.array([member.as_py() for member in members], data_type)))
+        found = pc.or_(found, _member(subject, array_of([member.as_py() for member in members], data_type)))
     return _with_nulls(found, subject, has_null=len(wanted) < len(constants))
 
 
@@ -92,13 +93,13 @@ def _member(subject: Value, members: Value) -> Value:
 
 
 def _with_nulls(found: Value, subject: Value, *, has_null: bool) -> Value:
-    unknown = pa.scalar(None, pa.bool_())
-    misses = unknown if has_null else pa.scalar(False)
-    return pc.if_else(pc.is_null(subject), unknown, pc.if_else(found, True, misses))
+    unknown = constant(None, pa.bool_())
+    misses = unknown if has_null else constant(False)
+    return pc.if_else(pc.is_null(subject), unknown, pc.if_else(found, TRUE, misses))
 
 
 def _any_equal(item: Value, values: Sequence[Value]) -> Value:
-    found: Value = pa.scalar(False)
+    found: Value = constant(False)
     for value in values:
         found = pc.or_kleene(found, compare("=", item, value))
     return found
@@ -126,6 +127,6 @@ def order_keys(value: Value) -> Value:
     floats = _floats(array) + 0.0  # -0.0 + 0.0 is 0.0
     bits = floats.view(np.int64 if floats.itemsize == 8 else np.int32)
     keys = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-    valid = None if array.null_count == 0 else ~array.is_valid().to_numpy(zero_copy_only=False)
-    result = pa.array(keys, mask=valid)
+    valid = None if array.null_count == 0 else ~numpy_of(array.is_valid(), may_copy=True)
+    result = arrow_of(keys, mask=valid)
     return result[0] if isinstance(value, pa.Scalar) else result

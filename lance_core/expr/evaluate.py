@@ -13,11 +13,12 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import array_of, constant, no_rows, no_values
 from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, negate
@@ -65,8 +66,8 @@ def type_of(expr: Expr, schema: pa.Schema) -> Any:
     names = {name.split(".", 1)[0] for name in ast.columns_of(expr)}
     needed = [schema.field(name) for name in schema.names if name in names]
     system = [pa.field(n, t) for n, t in SYSTEM_COLUMNS.items() if n in names and n not in schema.names]
-    empty = pa.schema([*needed, *system]).empty_table().to_batches()
-    batch = empty[0] if empty else pa.RecordBatch.from_pylist([], schema=pa.schema([*needed, *system]))
+    empty = no_rows(pa.schema([*needed, *system]))
+    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in empty.columns], schema=empty.schema)
     return evaluate_value(expr, batch).type
 
 
@@ -94,26 +95,26 @@ def _literal(expr: ast.Literal, batch: pa.RecordBatch) -> Value:
 
 def _int_scalar(value: int) -> pa.Scalar[Any]:
     if -(2**63) <= value < 2**63:
-        return pa.scalar(value, pa.int64())
+        return constant(value, pa.int64())
     if 0 <= value < 2**64:
-        return pa.scalar(value, pa.uint64())
-    return pa.scalar(Decimal(value))
+        return constant(value, pa.uint64())
+    return constant(Decimal(value))
 
 
 _NULL: Any = pa.nulls(1)[0]
 _SCALARS: Mapping[type, Callable[[Any], pa.Scalar[Any]]] = MappingProxyType(
     {
         type(None): lambda _: _NULL,
-        bool: pa.scalar,
+        bool: constant,
         int: _int_scalar,
-        float: lambda value: pa.scalar(value, pa.float64()),
-        str: pa.scalar,
-        bytes: pa.scalar,
+        float: lambda value: constant(value, pa.float64()),
+        str: constant,
+        bytes: constant,
         Decimal: pa.scalar,
         dt.date: pa.scalar,
         dt.time: pa.scalar,
         dt.datetime: pa.scalar,
-        dt.timedelta: lambda value: pa.scalar(value, pa.duration("us")),
+        dt.timedelta: lambda value: constant(value, pa.duration("us")),
         ast.Instant: lambda value: instant_scalar(value.nanoseconds),
     }
 )
@@ -189,7 +190,10 @@ def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:
         raise FilterError("a list in a filter may only contain constants")
     for at in range(1, len(items)):
         items[at] = unify(items[0], items[at])[1] if items[0].type != items[at].type else items[at]
-    return pa.scalar([item.as_py() for item in items], pa.list_(items[0].type) if items else None)
+    if not items:
+        return constant([])
+    values = array_of([item.as_py() for item in items], items[0].type)
+    return pa.ListArray.from_arrays(cast("Any", array_of([0, len(values)], pa.int32())), values)[0]
 
 
 def _element(expr: ast.Element, batch: pa.RecordBatch) -> Value:
@@ -202,7 +206,7 @@ def _arrow(expr: ast.ArrowExpression, batch: pa.RecordBatch) -> Value:
     columns: Any = {"value": expr.expression}
     scanner = pads.Scanner.from_batches(iter([batch]), schema=batch.schema, columns=columns, use_threads=False)
     table = scanner.to_table()
-    return table.column(0).combine_chunks() if batch.num_rows else pa.array([], table.schema.field(0).type)
+    return table.column(0).combine_chunks() if batch.num_rows else no_values(table.schema.field(0).type)
 
 
 _NODES: Mapping[type, Callable[[Any, pa.RecordBatch], Value]] = MappingProxyType(

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
 from lance_core.expr.compare import compare
@@ -111,7 +112,7 @@ def _substring(value: Value, start: Value, count: Value | None = None) -> Value:
 
 
 def _concat(*values: Value) -> Value:
-    empty = pa.scalar("", pa.large_string())
+    empty = constant("", pa.large_string())
     # Arrow's own way to skip nulls makes no value at all of a row of nulls.
     texts = [pc.coalesce(cast(plain(value), pa.large_string()), empty) for value in values]
     return pc.binary_join_element_wise(*texts, empty)
@@ -142,7 +143,7 @@ def _coalesce(*values: Value) -> Value:
 
 
 def _nullif(left: Value, right: Value) -> Value:
-    return pc.if_else(pc.fill_null(compare("=", left, right), False), pa.scalar(None, left.type), left)
+    return pc.if_else(pc.fill_null(compare("=", left, right), False), constant(None, left.type), left)
 
 
 def _if(condition: Value, then: Value, otherwise: Value) -> Value:
@@ -190,9 +191,9 @@ def _fine_part(name: str, value: Value) -> Value:
     stamps = cast(subject, pa.timestamp("ns"), safe=False) if family_of(subject.type) != "time" else subject
     if name == "epoch":
         ticks = cast(stamps, pa.timestamp("us"), safe=False).cast(pa.int64())
-        return pc.divide(cast(ticks, pa.float64(), safe=False), pa.scalar(1e6))
+        return pc.divide(cast(ticks, pa.float64(), safe=False), constant(1e6))
     nanoseconds = pc.add(pc.multiply(pc.second(stamps), 1_000_000_000), _fraction(stamps))
-    return pc.divide(nanoseconds, pa.scalar(_FINE[name], pa.int64()))
+    return pc.divide(nanoseconds, constant(_FINE[name], pa.int64()))
 
 
 def _fraction(stamps: Value) -> Value:
@@ -213,7 +214,7 @@ def _date_part(part: Value, value: Value) -> Value:
 
 
 def _part(name: str) -> Callable[[Value], Value]:
-    return lambda value: _date_part(pa.scalar(name), value)
+    return lambda value: _date_part(constant(name), value)
 
 
 def _date_trunc(part: Value, value: Value) -> Value:
@@ -259,7 +260,7 @@ def _structs(names: Sequence[str], values: Sequence[Value]) -> Value:
 
 
 def _now() -> Value:
-    return pa.scalar(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))
+    return constant(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))
 
 
 _MANY = 255

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, family_of, is_scalar, plain, unify
 from lance_core.expr.lists import element
@@ -57,7 +58,7 @@ def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
         if pa.types.is_null(found) or found == kind:
             found = kind
         elif not pa.types.is_null(kind):
-            found = unify(pa.array([], found), pa.array([], kind))[0].type
+            found = unify(no_values(found), no_values(kind))[0].type
     return found
 
 
@@ -192,7 +193,7 @@ def _extreme(choose: Callable[[Items], Any]) -> Callable[[Items], Any]:
 def _make(*given: Value) -> Value:
     values = [plain(value) for value in given]
     kind = pa.list_(_common([value.type for value in values]))
-    return made_of(([*row] for row in rows_of(values)), kind, values) if values else pa.scalar([], pa.list_(pa.int64()))
+    return made_of(([*row] for row in rows_of(values)), kind, values) if values else constant([], pa.list_(pa.int64()))
 
 
 def _repeat_item(given: Value, count: Value) -> Value:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import TRUE, arrow_of, constant, numpy_of, true_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, repeat
 from lance_core.expr.compare import compare, is_in
@@ -55,7 +56,7 @@ def array_has_all(lists: Value, wanted: Value) -> Value:
     """Whether each list holds every one of the items."""
     rows = _require_list(lists, "array_has_all")
     result: Value = pc.is_valid(rows)
-    result = pc.if_else(result, True, pa.scalar(None, pa.bool_()))
+    result = pc.if_else(result, TRUE, constant(None, pa.bool_()))
     flat = pc.list_flatten(rows)
     for item in _constants(wanted, "array_has_all"):
         found = pc.is_null(flat) if not item.is_valid else compare("=", flat, item)
@@ -64,7 +65,7 @@ def array_has_all(lists: Value, wanted: Value) -> Value:
 
 
 def _none(flat: Value) -> Value:
-    return repeat(pa.scalar(False), len(flat))
+    return repeat(constant(False), len(flat))
 
 
 def _constants(value: Value, what: str) -> list[pa.Scalar[Any]]:
@@ -74,12 +75,12 @@ def _constants(value: Value, what: str) -> list[pa.Scalar[Any]]:
 
 
 def _any_item(rows: pa.Array[Any], found: Value) -> pa.Array[Any]:
-    parents = pc.list_parent_indices(rows).to_numpy(zero_copy_only=False)
+    parents = numpy_of(pc.list_parent_indices(rows), may_copy=True)
     flags = repeat(found, len(parents)) if is_scalar(found) else found
     hits = np.zeros(len(rows), bool)
-    hits[parents[pc.fill_null(flags, False).to_numpy(zero_copy_only=False)]] = True
-    mask = rows.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(hits, pa.bool_(), mask=mask)
+    hits[parents[true_of(flags)]] = True
+    mask = numpy_of(rows.is_null(), may_copy=True)
+    return arrow_of(hits, pa.bool_(), mask=mask)
 
 
 def length_of(value: Value) -> Value:
@@ -96,9 +97,9 @@ def element(lists: Value, index: Value) -> Value:
     if not isinstance(index, pa.Scalar) or not pa.types.is_integer(index.type):
         raise FilterError("a list index must be a constant integer, counted from 1")
     position = index.as_py()
-    lengths = pc.fill_null(pc.list_value_length(rows), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = numpy_of(pc.fill_null(pc.list_value_length(rows), 0), may_copy=True).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
     offsets = np.full(len(rows), position - 1) if position is not None and position > 0 else lengths + (position or -(2**40))
     inside = (offsets >= 0) & (offsets < lengths)
-    indices = pa.array(np.where(inside, starts + offsets, 0), pa.int64(), mask=~inside)
+    indices = arrow_of(np.where(inside, starts + offsets, 0), pa.int64(), mask=~inside)
     return pc.list_flatten(rows).take(indices)

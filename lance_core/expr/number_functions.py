@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
 from lance_core.expr.text_functions import by_row
@@ -32,11 +33,11 @@ def shift(op: str, left: Value, right: Value) -> Value:
     kind = _shifted_type(first, second)
     rows = next((len(side) for side in (first, second) if not is_scalar(side)), 1)
     columns = [repeat(cast(side, kind), rows) if is_scalar(side) else cast(side, kind) for side in (first, second)]
-    numbers, counts = (column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns)
+    numbers, counts = (numpy_of(column.fill_null(0), may_copy=True) for column in columns)
     masked = counts & kind.bit_width - 1
     found = numbers << masked if op == "<<" else numbers >> masked
-    mask = pc.or_(columns[0].is_null(), columns[1].is_null()).to_numpy(zero_copy_only=False)
-    made = pa.array(found, kind, mask=mask)
+    mask = numpy_of(pc.or_(columns[0].is_null(), columns[1].is_null()), may_copy=True)
+    made = arrow_of(found, kind, mask=mask)
     return made[0] if is_scalar(first) and is_scalar(second) else made
 
 
@@ -67,9 +68,9 @@ def _numpy(ufunc: Callable[..., Any]) -> Callable[..., Value]:
         rows = next((len(value) for value in values if not is_scalar(value)), 1)
         columns = [repeat(value, rows) if is_scalar(value) else value for value in values]
         with np.errstate(all="ignore"):
-            found = ufunc(*(column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns))
-        mask = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
-        made = pa.array(found, columns[0].type, mask=mask)
+            found = ufunc(*(numpy_of(column.fill_null(0), may_copy=True) for column in columns))
+        mask = np.logical_or.reduce([numpy_of(column.is_null(), may_copy=True) for column in columns])
+        made = arrow_of(found, columns[0].type, mask=mask)
         return made[0] if all(is_scalar(value) for value in values) else made
 
     return _float(kernel)
@@ -153,13 +154,13 @@ NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingP
         "acosh": (1, 1, _numpy(np.arccosh)),
         "atanh": (1, 1, _numpy(np.arctanh)),
         "cot": (1, 1, _numpy(lambda number: 1.0 / np.tan(number))),
-        "pi": (0, 0, lambda: pa.scalar(math.pi)),
+        "pi": (0, 0, lambda: constant(math.pi)),
         "cbrt": (1, 1, _numpy(np.cbrt)),
         "degrees": (1, 1, _numpy(np.degrees)),
         "radians": (1, 1, _numpy(np.radians)),
         "signum": (1, 1, _float(pc.sign)),
         "trunc": (1, 2, _trunc),
-        "iszero": (1, 1, _float(lambda value: pc.equal(value, cast(pa.scalar(0.0), value.type)))),
+        "iszero": (1, 1, _float(lambda value: pc.equal(value, cast(constant(0.0), value.type)))),
         "factorial": (1, 1, _whole(_factorial)),
         "gcd": (2, 2, _whole(math.gcd)),
         "lcm": (2, 2, _whole(math.lcm)),

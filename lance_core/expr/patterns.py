@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, is_scalar
 
@@ -157,7 +158,7 @@ def for_each(item: Value, argument: Value, match: Callable[[Value, object], Valu
     if isinstance(argument, pa.Scalar):
         if argument.is_valid:
             return match(item, argument.as_py())
-        return pa.scalar(None, pa.bool_()) if is_scalar(item) else pa.nulls(len(item), pa.bool_())
+        return constant(None, pa.bool_()) if is_scalar(item) else pa.nulls(len(item), pa.bool_())
     values = [item] * len(argument) if isinstance(item, pa.Scalar) else item
     rows = (
         match(value, each.as_py()).as_py() if each.is_valid else None for value, each in zip(values, argument, strict=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow_numpy import constant
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.expr.evaluate import evaluate_value, type_of
@@ -91,7 +92,7 @@ def _operand(expr: Expr, other: Expr, schema: pa.Schema) -> pa.DataType | None:
         return beside
     if pa.types.is_integer(beside) and isinstance(expr.value, int):
         try:
-            pa.scalar(expr.value, beside)
+            constant(expr.value, beside)
         except (pa.ArrowInvalid, OverflowError):
             return own
         return beside

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr.casts import cast_to
 from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
@@ -58,7 +59,7 @@ def _stamp(unit: str, numbers: str) -> Callable[..., Value]:
             return made_of((_read(*row, unit=unit) for row in rows_of([subject, *map(plain, formats)])), target, [subject])
         if family == "float":
             per_second = _PER_SECOND[unit]
-            scaled = pc.multiply(cast(subject, pa.float64()), pa.scalar(float(per_second // _PER_SECOND[numbers])))
+            scaled = pc.multiply(cast(subject, pa.float64()), constant(float(per_second // _PER_SECOND[numbers])))
             filled = pc.if_else(pc.fill_null(pc.is_nan(scaled), False), 0.0, scaled)
             return cast(cast(pc.trunc(filled), pa.int64()), target)
         if family == "int":
@@ -189,7 +190,7 @@ def _date_bin(interval: Value, value: Value, origin: Value | None = None) -> Val
 
 
 def _today() -> Value:
-    return pa.scalar(dt.datetime.now(dt.timezone.utc).date(), pa.date32())
+    return constant(dt.datetime.now(dt.timezone.utc).date(), pa.date32())
 
 
 _TODAY: Row = (0, 0, _today)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lance_core.arrow.buffers import nulls
 from lance_core.arrow.to_arrow import schema_to_arrow
+from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
 from lance_core.file.blob.read import described_schema
@@ -122,7 +123,7 @@ class FileProjection:
             return batch
         if not self.arrow_schema.names:
             return no_columns(len(order))
-        return batch.take(cast("Any", pa.array(order)))
+        return batch.take(cast("Any", arrow_of(order)))
 
     def rows_within(self, num_bytes: int) -> int:
         """About how many rows take up `num_bytes` once decoded, at least one."""
@@ -132,7 +133,7 @@ class FileProjection:
         """All selected rows as one table whose columns keep the chunks they were decoded in."""
         selection = select_ranges(ranges, self.num_rows)
         tables = list(self._tables(selection, self._window_rows(1)))
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables) if tables else self.arrow_schema.empty_table()
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables) if tables else no_rows(self.arrow_schema)
 
     def _window_rows(self, batch_size: int) -> int:
         # Wide tables get larger windows: a column is not worth a visit for a few rows.

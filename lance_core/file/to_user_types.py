@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_core.arrays import Bools
 from lance_core.arrow.jsonb import decode_jsonb
 from lance_core.arrow.kinds import as_list, as_struct, list_type
+from lance_core.arrow_numpy import numpy_of
 
 
 def finish(array: pa.Array[Any], target: pa.DataType, visible: Bools | None = None) -> pa.Array[Any]:
@@ -41,7 +42,7 @@ def finish(array: pa.Array[Any], target: pa.DataType, visible: Bools | None = No
 def _visible_below(array: pa.Array[Any], visible: Bools | None) -> Bools | None:
     if not array.null_count:
         return visible
-    valid: Bools = array.is_valid().to_numpy(zero_copy_only=False)
+    valid: Bools = numpy_of(array.is_valid(), may_copy=True)
     return valid if visible is None else valid & visible
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import nulls
+from lance_core.arrow_numpy import numpy_of
 from lance_core.commit.naming import INDEX_CHECKSUMS
 from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.expr.ast import Expr
@@ -281,7 +282,7 @@ def gather(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> tuple[
     values: Any = pa.chunked_array([batch.column(VALUE) for batch in found], cast("Any", value_type)).combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = values.chunk(0) if values.num_chunks else nulls(0, value_type)
-    return values, pa.chunked_array([batch.column(ID) for batch in found], pa.uint64()).to_numpy()
+    return values, numpy_of(pa.chunked_array([batch.column(ID) for batch in found], pa.uint64()))
 
 
 def _nonempty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow_numpy import arrow_of
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -71,7 +72,7 @@ def json_kind(kinds: Sequence[IndexKind]) -> IndexKind:
         if not target.accepts(values.type):
             raise InputError(f"{target.name} does not support {values.type}, the type of the values at {path!r}")
         schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
-        batch = pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)
+        batch = pa.RecordBatch.from_arrays([values, arrow_of(ids)], schema=schema)
         return target.train(folder, [batch], values.type, **options)
 
     def describe(_type: pa.DataType, parameters: Mapping[str, Any]) -> Details:
@@ -173,7 +174,7 @@ class JsonIndex:
         # Which type the values are of is for all rows to say: whole numbers of some are floats of the others.
         values = pa.concat_arrays([part.cast(self._type, safe=self._type != pa.float64()) for part in parts])
         schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
-        self._open.verify_rows([pa.RecordBatch.from_arrays([values, pa.array(ids)], schema=schema)])
+        self._open.verify_rows([pa.RecordBatch.from_arrays([values, arrow_of(ids)], schema=schema)])
 
     def statistics(self) -> dict[str, Any]:
         """The path, and what the index under it tells."""

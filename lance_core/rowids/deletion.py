@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.rowids.bitmap import BitMap, UInt32Array, bitmap_array, bitmap_of, decode_bitmap, encode_bitmap
 
@@ -88,7 +89,7 @@ def _decode_array(data: bytes, *, what: str) -> UInt32Array:
         raise CorruptFileError(f"{what} is not an Arrow file: {error}", cure="The file is damaged.") from error
     if table.num_columns != 1 or table.schema.field(0).type != pa.uint32() or table.column(0).null_count:
         raise CorruptFileError(f"{what} has the columns {table.schema}, expected one column of non-null uint32")
-    values: UInt32Array = table.column(0).to_numpy().astype(np.uint32, copy=False)
+    values: UInt32Array = numpy_of(table.column(0)).astype(np.uint32, copy=False)
     return values
 
 
@@ -100,7 +101,7 @@ def encode_deletions(vector: DeletionVector, *, kind: DeletionKind | None = None
 
 def _encode_array(vector: DeletionVector) -> bytes:
     schema = pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)])
-    batch = pa.record_batch([pa.array(vector.offsets(), pa.uint32())], schema=schema)
+    batch = pa.record_batch([arrow_of(vector.offsets(), pa.uint32())], schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_batch(batch)

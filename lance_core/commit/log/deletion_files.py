@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Buffer
@@ -55,14 +56,14 @@ def decode_deletions(data: Buffer, *, file_type: str, where: str, expected: int 
         raise CorruptFileError(f"{where} is not a deletion file: {error}") from error
     if not pa.types.is_uint32(column.type) or column.null_count:
         raise CorruptFileError(f"{where}: {_COLUMN} must be uint32 without nulls, got {column.type}")
-    return np.unique(column.to_numpy()).astype(np.int64)
+    return np.unique(numpy_of(column)).astype(np.int64)
 
 
 def encode_deletions(offsets: Offsets, *, file_type: str) -> bytes:
     """The bytes of a deletion file."""
     if file_type == BITMAP:
         return encode_bitmap(bitmap_of(offsets))
-    column = pa.array(offsets.astype(np.uint32), pa.uint32())
+    column = arrow_of(offsets.astype(np.uint32), pa.uint32())
     batch = pa.record_batch([column], schema=pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)]))
     sink = io.BytesIO()
     with pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
+from lance_core.arrow_numpy import arrow_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
@@ -119,7 +120,7 @@ def _write(snapshot: Snapshot, fragment: Fragment, part: Schema, rows: _Rows) ->
                 table = rows.peek()
             indices = np.maximum(np.cumsum(living) - (0 if last is not None else 1), 0)
             last = table.slice(table.num_rows - 1)
-            for batch in table.take(pa.array(indices)).combine_chunks().to_batches():
+            for batch in table.take(arrow_of(indices)).combine_chunks().to_batches():
                 writer.write(batch)
         return writer.finish().data_file
     except BaseException:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrow.shown import shown
+from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.columns.evolve import NewColumns, add_columns, stage_add
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
@@ -85,7 +86,7 @@ def _check(left: pa.Schema, right: pa.Table, left_on: str, key: str) -> None:
         raise InputError("the other table has no columns besides the key")
     keys = right.column(key)
     counts = pc.value_counts(keys)
-    repeated = np.flatnonzero(counts.field("counts").to_numpy() > 1)
+    repeated = np.flatnonzero(numpy_of(counts.field("counts")) > 1)
     if len(repeated):
         value = shown(counts.field("values")[int(repeated[0])])
         raise InputError(f"key {value} occurs more than once in the other table", cure="Keep one row per key.")

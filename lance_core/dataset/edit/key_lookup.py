@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Addresses, Ints
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.to_table import scan_tables
@@ -51,15 +52,15 @@ def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple
 def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
     schema = snapshot.manifest.schema
     plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*on, "_rowaddr"]))
-    keys = source.select([*on]).append_column(_ROW, pa.array(np.arange(source.num_rows)))
+    keys = source.select([*on]).append_column(_ROW, arrow_of(np.arange(source.num_rows)))
     found, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for target in _shares(scan_tables(snapshot, plan), max(_JOINED_ROWS, 4 * source.num_rows)):
         try:
             joined = target.join(keys, keys=[*on], join_type="inner")
         except pa.ArrowException as error:
             raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
-        found.append(joined.column("_rowaddr").to_numpy().astype(np.uint64))
-        rows.append(joined.column(_ROW).to_numpy().astype(np.int64))
+        found.append(numpy_of(joined.column("_rowaddr")).astype(np.uint64))
+        rows.append(numpy_of(joined.column(_ROW)).astype(np.int64))
     addresses, matched = np.concatenate(found), np.concatenate(rows)
     order = np.argsort(addresses, kind="stable")
     return addresses[order], matched[order]
@@ -84,7 +85,7 @@ def _look_up_table(keys: pa.ChunkedArray[Any], target: pa.DataType) -> tuple[int
     signed = pa.types.is_signed_integer(target)
     if keys.type != target or not signed or keys.null_count or not 0 < len(keys) < 1 << 31:
         return None
-    numbers: npt.NDArray[Any] = keys.combine_chunks().to_numpy()
+    numbers: npt.NDArray[Any] = numpy_of(keys.combine_chunks())
     low, high = int(numbers.min()), int(numbers.max())
     if high - low >= min(_MOST_SLOTS, 64 * len(numbers) + 4096):
         return None
@@ -118,9 +119,9 @@ def _hits(chunk: pa.Array[Any], low: int, slots: npt.NDArray[np.int32]) -> tuple
     """Positions in a chunk whose key the source has, and the rows of the source."""
     valid = None
     if chunk.null_count:
-        valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+        valid = numpy_of(chunk.is_valid(), may_copy=True)
         chunk = chunk.fill_null(low)
-    numbers: npt.NDArray[Any] = chunk.to_numpy()
+    numbers: npt.NDArray[Any] = numpy_of(chunk)
     hits, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(numbers), _STEP):
         part = numbers[start : start + _STEP].astype(np.int64)

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
+from lance_core.arrow_numpy import numpy_of
 from lance_core.commit.naming import data_path
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.request import as_filter
@@ -81,7 +82,7 @@ def _satisfying(rows: pa.Table, schema: pa.Schema, expr: Expr, predicate: Any) -
     first = 0
     for batch in rows.to_batches():
         known = evaluate(expr, _with_all_columns(batch, schema)).fill_null(False)
-        if not known.to_numpy(zero_copy_only=False).all():
+        if not numpy_of(known, may_copy=True).all():
             row = first + known.to_pylist().index(False)
             raise InputError(
                 f"row {row} of the new data does not satisfy {predicate}",

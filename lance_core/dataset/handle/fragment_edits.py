@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrays import Ints
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.columns import evolve
 from lance_core.dataset.columns.column_files import write_column_file
 from lance_core.dataset.columns.from_stream import stage_reader
@@ -134,11 +135,11 @@ def update_fragment_columns(
         found = pc.index_in(batch.column(batch.schema.get_field_index(left_on)), value_set=keys)
         own = np.arange(batch.num_rows, dtype=np.int64)
         picked = np.where(
-            pc.is_valid(found), cast("Any", pc.fill_null(cast("Any", found), 0)).to_numpy() + batch.num_rows, own
+            pc.is_valid(found), numpy_of(cast("Any", pc.fill_null(cast("Any", found), 0))) + batch.num_rows, own
         )
         matched.append(rows_before + own[picked >= batch.num_rows])
         rows_before += batch.num_rows
-        arrays = [pa.concat_arrays([left[name], values[name]]).take(pa.array(picked)) for name in names]
+        arrays = [pa.concat_arrays([left[name], values[name]]).take(arrow_of(picked)) for name in names]
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     file = write_column_file(reader_of(snapshot, fragment), part, reads=[left_on, *names], compute=compute)

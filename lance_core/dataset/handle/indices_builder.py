@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow.buffers import fields_schema
+from lance_core.arrow_numpy import arrow_of
 from lance_core.dataset.scan.nearest_request import vector_type
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.single_file import LanceFileReader, LanceFileWriter
@@ -150,7 +151,7 @@ class IndicesBuilder:
 
 def _lists(rows: Any) -> pa.Array[Any]:
     flat = np.ascontiguousarray(rows, np.float32).reshape(-1)
-    made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(pa.array(flat), rows.shape[1])
+    made: pa.Array[Any] = pa.FixedSizeListArray.from_arrays(arrow_of(flat), rows.shape[1])
     return made
 
 

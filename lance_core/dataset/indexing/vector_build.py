@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.arrays import Floats, Ids
+from lance_core.arrow_numpy import numpy_of
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.indexing.folder import INDICES, paths_of, remove_folder
@@ -99,7 +100,7 @@ def _numbers(given: Any, what: str) -> Floats:
     while hasattr(values, "flatten") and hasattr(values, "type"):
         flat = values.flatten()
         if flat.type == values.type:
-            values = flat.to_numpy(zero_copy_only=False)
+            values = numpy_of(flat, may_copy=True)
             break
         values = flat
     try:
@@ -143,7 +144,7 @@ def vector_batches(snapshot: Snapshot, column: str, fragments: Sequence[Fragment
     plan = plan_scan(schema, fragments, plan_projection(schema, [column, "_rowid"]))
     for batch in scan(snapshot, plan, batch_size=size):
         rows, present = vectors_of(batch.column(0), np.dtype(np.float32))
-        ids: npt.NDArray[np.uint64] = batch.column(1).to_numpy()
+        ids: npt.NDArray[np.uint64] = numpy_of(batch.column(1))
         if len(rows):
             yield rows, ids if present is None else ids[present]
 

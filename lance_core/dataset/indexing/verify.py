@@ -23,6 +23,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.indexing.folder import folder_of, training_batches
 from lance_core.dataset.indexing.fragment_reuse import behind, moves_of
 from lance_core.dataset.scan.execute import selected_offsets
@@ -216,8 +217,8 @@ def _rows_of(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int])
         yield from batches
         return
     for batch in batches:
-        before = moves.before(batch.column(ID).to_numpy(), index.dataset_version)
-        yield batch.set_column(1, ID, pa.array(before, pa.uint64()))
+        before = moves.before(numpy_of(batch.column(ID)), index.dataset_version)
+        yield batch.set_column(1, ID, arrow_of(before, pa.uint64()))
 
 
 def _told(batches: Iterator[pa.RecordBatch], total: int, progress: Progress) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan.request import ScanRequest
 from lance_core.dataset.snapshot.fragment_reader import reader_of
@@ -52,7 +53,7 @@ class DatasetDelta:
         before = _living_ids(end.at(self.begin)) if 0 < self.begin < self.end else np.empty(0, np.uint64)
         gone = np.setdiff1d(before, _living_ids(end))
         schema = pa.schema([pa.field("_rowid", pa.uint64())])
-        return pa.RecordBatchReader.from_batches(schema, [pa.record_batch([pa.array(gone)], schema=schema)])
+        return pa.RecordBatchReader.from_batches(schema, [pa.record_batch([arrow_of(gone)], schema=schema)])
 
     def list_transactions(self) -> list[Transaction]:
         """What made the versions, oldest first. Versions without a transaction are skipped."""

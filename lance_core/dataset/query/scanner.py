@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow_numpy import no_rows, numpy_of
 from lance_core.dataset.query.row_plans import PlainPlan, RowPlan, plan_rows
 from lance_core.dataset.scan.blobs import open_blobs
 from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
@@ -74,8 +75,8 @@ def ordered_table(snapshot: Snapshot, request: ScanRequest) -> pa.Table:
     projection = PlainPlan(snapshot, every).projection
     addresses: Any = table.column(ADDRESS).take(wanted)
     if len(addresses) == 0:
-        return projection.arrow_schema.empty_table()
-    return take_addresses(snapshot, addresses.to_numpy(), projection)
+        return no_rows(projection.arrow_schema)
+    return take_addresses(snapshot, numpy_of(addresses), projection)
 
 
 def blob_frame(snapshot: Snapshot, request: ScanRequest, blob_mode: str, **kwargs: Any) -> Any:
@@ -87,7 +88,7 @@ def blob_frame(snapshot: Snapshot, request: ScanRequest, blob_mode: str, **kwarg
     if blob_mode != "lazy" or not blobs:
         return LanceScanner(snapshot, plain).to_table().to_pandas(**kwargs)
     table = LanceScanner(snapshot, replace(plain, with_row_address=True)).to_table()
-    addresses: Any = table.column(ADDRESS).to_numpy()
+    addresses: Any = numpy_of(table.column(ADDRESS))
     if not request.with_row_address and ADDRESS not in (request.columns or ()):
         table = table.drop_columns([ADDRESS])
     frame = table.to_pandas(**kwargs)

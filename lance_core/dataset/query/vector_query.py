@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.indexing.scalar_search import Served, serve
 from lance_core.dataset.indexing.vector_search import (
     VectorSegment,
@@ -67,7 +68,7 @@ class NearestSearch:
         parts = []
         for number, q in enumerate(self.query.queries):
             found = self._one(q)
-            index = pa.array(np.full(found.num_rows, number, np.int32))
+            index = arrow_of(np.full(found.num_rows, number, np.int32))
             parts.append(pa.Table.from_arrays([index, *found.columns], schema=self.schema))
         return pa.concat_tables(parts)
 
@@ -136,7 +137,7 @@ class NearestSearch:
         fragments = [fragment for fragment in self.fragments if fragment.id in self._covered]
         plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=self.filter)
         served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, trust=self.options.trust)
-        found = [batch.column(0).to_numpy() for batch in scan(self.snapshot, served.plan, batch_size=LARGE_BATCH_ROWS)]
+        found = [numpy_of(batch.column(0)) for batch in scan(self.snapshot, served.plan, batch_size=LARGE_BATCH_ROWS)]
         return np.concatenate(found) if found else np.empty(0, np.uint64)
 
     @cached_property

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from lance_core.arrow.buffers import nulls, take
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.kinds import as_list, as_struct
+from lance_core.arrow_numpy import no_values
 from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.naming import DATA
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part
@@ -165,7 +166,7 @@ def describe_blobs(snapshot: Snapshot, name: str, addresses: npt.NDArray[np.uint
     owners = (unique >> np.uint64(32)).astype(np.int64)
     offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
     fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
-    parts = [pa.array([], kind)]
+    parts = [no_values(kind)]
     for number in np.unique(owners).tolist():
         parts += _described(reader_of(snapshot, fragments[number]), schema, offsets[owners == number], kind)
     return take(pa.concat_arrays(parts), order)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, is_itself
 from lance_core.dataset.scan.prefetch import tasks_ahead
 from lance_core.dataset.scan.projection import OutputColumn, Projection
@@ -165,7 +166,7 @@ def _test_picked(expr: ast.Expr, batches: Iterator[pa.RecordBatch], offsets: Int
     first = 0
     for batch in batches:
         known: Any = evaluate(expr, batch)
-        passed: npt.NDArray[np.bool_] = known.fill_null(False).to_numpy(zero_copy_only=False)
+        passed: npt.NDArray[np.bool_] = true_of(known)
         here = offsets[first : first + batch.num_rows]
         first += batch.num_rows
         yield filter_rows(batch, passed), here[passed]
@@ -254,7 +255,7 @@ columns nearly every chunk is decoded anyway when one row in a hundred is wanted
 def _selected(reader: FragmentReader, plan: ScanPlan, batch: pa.RecordBatch, position: int) -> npt.NDArray[np.bool_]:
     assert plan.filter is not None
     known: Any = evaluate(plan.filter, batch)
-    selected: npt.NDArray[np.bool_] = known.fill_null(False).to_numpy(zero_copy_only=False)
+    selected: npt.NDArray[np.bool_] = true_of(known)
     living = _living_mask(reader, position, batch.num_rows)
     return selected if living is None else selected & living
 
@@ -279,7 +280,7 @@ def filter_rows(batch: pa.RecordBatch, mask: npt.NDArray[np.bool_]) -> pa.Record
     """The rows where the mask is true; a batch without columns keeps its count."""
     if batch.num_columns == 0:
         return empty_columns(int(mask.sum()))
-    return batch.filter(pa.array(mask))
+    return batch.filter(arrow_of(mask))
 
 
 def zip_columns(left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.nearest_request import NearestQuery
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
@@ -44,7 +45,7 @@ def nearest_in(
     row_bytes = max(1, query.element.itemsize * len(q))
     size = max(256, min(LARGE_BATCH_ROWS, BATCH_BYTES // row_bytes))
     for batch in scan(snapshot, plan, batch_size=size):
-        addresses = batch.column(1).to_numpy()
+        addresses = numpy_of(batch.column(1))
         found = measured(batch.column(0), addresses, query, q, metric)
         best = merged([best, found], k)
     return best
@@ -76,8 +77,8 @@ def vectors_of(column: Any, target: np.dtype[Any]) -> tuple[npt.NDArray[Any], np
     array: Any = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
     present = None
     if array.null_count:
-        present = array.is_valid().to_numpy(zero_copy_only=False)
-    values = array.flatten().to_numpy(zero_copy_only=False)
+        present = numpy_of(array.is_valid(), may_copy=True)
+    values = numpy_of(array.flatten(), may_copy=True)
     return values.reshape(-1, array.type.list_size).astype(target, copy=False), present
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import InputError, WrongTypeError
 from lance_core.format.index_details import Metric
 from lance_core.format.schema import Schema
@@ -113,7 +114,7 @@ def _queries(given: Any, dimension: int, element: np.dtype[Any]) -> tuple[npt.ND
     value = given.as_py() if isinstance(given, pa.Scalar) else given
     try:
         if isinstance(value, (pa.Array, pa.ChunkedArray)):
-            value = value.to_pylist() if pa.types.is_nested(value.type) else value.to_numpy(zero_copy_only=False)
+            value = value.to_pylist() if pa.types.is_nested(value.type) else numpy_of(value, may_copy=True)
         wide = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"the query vector is not a list of numbers: {error}") from error

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import InputError
 
 
@@ -72,7 +73,7 @@ def sorted_indices(table: pa.Table, order: Iterable[ColumnOrdering]) -> Any:
             keys[str(number)] = _comparable(column, item.column_name)
             directions.append((str(number), "ascending" if item.ascending else "descending"))
     if not directions:
-        return pa.array(np.arange(table.num_rows))
+        return arrow_of(np.arange(table.num_rows))
     return pc.sort_indices(pa.table(keys), sort_keys=cast("Any", directions))
 
 
@@ -90,7 +91,7 @@ def _bits(column: Any) -> Any:
     """Whole numbers that compare as the floats do, nan and the two zeros included."""
     filled = column.combine_chunks().fill_null(0)
     array = filled if isinstance(filled, pa.Array) else pa.concat_arrays(filled.chunks)
-    values: Any = array.to_numpy(zero_copy_only=False)
+    values: Any = numpy_of(array, may_copy=True)
     size = values.dtype.itemsize
     bits = values.view(f"i{size}").astype(np.int64)
-    return pa.array(np.where(bits < 0, bits ^ ((1 << (8 * size - 1)) - 1), bits))
+    return arrow_of(np.where(bits < 0, bits ^ ((1 << (8 * size - 1)) - 1), bits))

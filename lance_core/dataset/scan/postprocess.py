@@ -23,6 +23,7 @@ import pyarrow as pa
 from lance_core.arrays import Addresses
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow.kinds import as_struct
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.scan.blobs import describe_blobs, is_blob, open_blobs
 from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
@@ -57,7 +58,7 @@ class Finish:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch as it was requested."""
-        addresses = batch.column(batch.schema.get_field_index(ADDRESS)).to_numpy()
+        addresses = numpy_of(batch.column(batch.schema.get_field_index(ADDRESS)))
         arrays = [self._column(batch, addresses, name) for name in self.schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -121,7 +122,7 @@ def _reading(snapshot: Snapshot, name: str, stored: str) -> Make:
         # Where another library registered the type with pyarrow, the struct is its storage.
         column = column.storage if isinstance(column, pa.ExtensionArray) else column
         data = as_struct(column).field("data")
-        away = column.is_valid().to_numpy(zero_copy_only=False) & data.is_null().to_numpy(zero_copy_only=False)
+        away = numpy_of(column.is_valid(), may_copy=True) & numpy_of(data.is_null(), may_copy=True)
         values = [value if ok else None for value, ok in zip(data.to_pylist(), column.is_valid().to_pylist(), strict=True)]
         for index, file in zip(np.flatnonzero(away).tolist(), open_blobs(snapshot, stored, addresses[away]), strict=True):
             values[index] = None if file is None else file.readall()
@@ -147,8 +148,8 @@ class _DeletedRows:
 
     def make(self, name: str) -> Make:
         def masked(batch: pa.RecordBatch, addresses: Addresses) -> Any:
-            values = batch.column(batch.schema.get_field_index(name)).to_numpy()
-            return pa.array(values, pa.uint64(), mask=np.isin(addresses, self._known()))
+            values = numpy_of(batch.column(batch.schema.get_field_index(name)))
+            return arrow_of(values, pa.uint64(), mask=np.isin(addresses, self._known()))
 
         return masked
 

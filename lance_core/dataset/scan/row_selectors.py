@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Addresses
+from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.scan.take import projection_of, take_rows
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -31,7 +32,7 @@ def addresses_of(snapshot: Snapshot, *, ids: Any = None, indices: Any = None, ad
         )
     if indices is not None:
         rows = take_rows(snapshot, indices, projection_of(snapshot, ["_rowaddr"]))
-        return rows.column(0).to_numpy() if rows.num_rows else np.empty(0, np.uint64)
+        return numpy_of(rows.column(0)) if rows.num_rows else np.empty(0, np.uint64)
     numbers = _numbers(given[0])
     if addresses is not None or not snapshot.manifest.uses_stable_row_ids:
         return numbers
@@ -42,7 +43,7 @@ def addresses_of(snapshot: Snapshot, *, ids: Any = None, indices: Any = None, ad
 
 
 def _numbers(values: Any) -> Addresses:
-    array = values.to_numpy(zero_copy_only=False) if isinstance(values, (pa.Array, pa.ChunkedArray)) else np.asarray(values)
+    array = numpy_of(values, may_copy=True) if isinstance(values, (pa.Array, pa.ChunkedArray)) else np.asarray(values)
     if array.size == 0:
         return np.empty(0, np.uint64)
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array.dtype.kind == "i" and array.min() < 0):

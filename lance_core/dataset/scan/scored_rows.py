@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.dataset.scan.execute import project
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of
@@ -66,7 +67,7 @@ def scored_table(
 ) -> pa.Table:
     """The outputs for the rows found that pass the filter, in their order. The filter may name the score."""
     if len(found.addresses) == 0:
-        return projection.arrow_schema.empty_table()
+        return no_rows(projection.arrow_schema)
     if filter is None:
         end = None if limit is None else offset + limit
         found = Scored(found.addresses[offset:end], found.scores[offset:end])
@@ -82,7 +83,7 @@ def _read(snapshot: Snapshot, found: Scored, projection: Projection, score: str,
     schema = snapshot.manifest.schema
     tested = needs_of(schema, () if filter is None else (name for name in columns_of(filter) if name != score))
     ids, system = projection.field_ids | tested.field_ids, projection.system | tested.system
-    scores = pa.array(found.scores, pa.float32())
+    scores = arrow_of(found.scores, pa.float32())
     if not ids and not system:
         return pa.RecordBatch.from_arrays([scores], [score])
     raw = take_addresses(snapshot, found.addresses, _plain(snapshot, ids, system))

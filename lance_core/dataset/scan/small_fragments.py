@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plain_outputs, plan_scan
 from lance_core.dataset.scan.projection import needs_of
@@ -189,7 +190,7 @@ class _Sweep(_Reading):
         for name in self.system:
             schema = schema.append(pa.field(name, SYSTEM_COLUMNS[name]))
         known: Any = evaluate(self.filter, pa.RecordBatch.from_arrays(arrays, schema=schema))
-        hits = np.flatnonzero(known.fill_null(False).to_numpy(zero_copy_only=False))
+        hits = np.flatnonzero(true_of(known))
         owners = np.searchsorted(ends, hits, side="right")
         answers = dict.fromkeys(numbers, np.empty(0, np.int64))
         firsts, cuts = np.unique(owners, return_index=True)
@@ -202,9 +203,9 @@ def _addresses(name: str, tasks: Sequence[FragmentTask], counts: Ints) -> Any:
     """`_rowoffset`, or the row address, of all rows of some fragments."""
     offsets = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     if name == "_rowoffset":
-        return pa.array(offsets.astype(np.uint64))
+        return arrow_of(offsets.astype(np.uint64))
     firsts = np.array([task.fragment.id << 32 for task in tasks], np.uint64)
-    return pa.array(np.repeat(firsts, counts) + offsets.astype(np.uint64))
+    return arrow_of(np.repeat(firsts, counts) + offsets.astype(np.uint64))
 
 
 def _blocks(tasks: Sequence[FragmentTask]) -> Iterator[list[FragmentTask]]:

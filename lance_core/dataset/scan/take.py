@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
 from lance_core.dataset.scan.execute import project
 from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
@@ -119,11 +120,11 @@ def _gather(
     needed = snapshot.part_of_schema(projection.field_ids)
     tables = at_once(snapshot, parts, lambda part: _read(part[0], needed, part[1], projection))
     if not tables:
-        return projection.arrow_schema.empty_table()
+        return no_rows(projection.arrow_schema)
     joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
     if order is None or not joined.num_columns:
         return joined if order is None else _without_columns(len(order))
-    wanted: Any = pa.array(order)
+    wanted: Any = arrow_of(order)
     return joined.combine_chunks().take(wanted)
 
 
@@ -148,7 +149,7 @@ def _without_columns(num_rows: int) -> pa.Table:
 
 
 def _whole_numbers(indices: npt.ArrayLike) -> Ints:
-    values = indices.to_numpy(zero_copy_only=False) if isinstance(indices, (pa.Array, pa.ChunkedArray)) else indices
+    values = numpy_of(indices, may_copy=True) if isinstance(indices, (pa.Array, pa.ChunkedArray)) else indices
     array = np.asarray(values)
     if array.size == 0:
         return np.empty(0, np.int64)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lance_core.arrow_numpy import no_rows
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, expected_bytes, scan, scan_whole
 from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, ScanPlan, plain_outputs
@@ -35,7 +36,7 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = N
     if plan.limit is not None or plan.offset:
         return _from_batches(scan(snapshot, plan, batch_size=batch_size or LARGE_BATCH_ROWS), schema)
     tables = [*scan_tables(snapshot, plan, batch_size=batch_size)]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    return pa.concat_tables(tables) if tables else no_rows(schema)
 
 
 def scan_tables(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> Iterator[pa.Table]:
@@ -103,5 +104,5 @@ def _from_batches(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Ta
     found = [*batches]
     if not schema.names:
         # A table without columns takes its number of rows from a batch without columns.
-        return pa.Table.from_batches(found) if found else schema.empty_table()
+        return pa.Table.from_batches(found) if found else no_rows(schema)
     return pa.Table.from_batches(found, schema=schema)

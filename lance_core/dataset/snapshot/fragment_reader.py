@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow_numpy import arrow_of
 from lance_core.dataset.snapshot.assemble import assemble
 from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
@@ -177,14 +178,14 @@ class FragmentReader:
         if name == "_rowaddr":
             return addresses(self.fragment.id, offsets)
         if name == "_rowoffset":
-            return pa.array(offsets.astype(np.uint64))
+            return arrow_of(offsets.astype(np.uint64))
         if name == "_rowid":
             ids = self.row_ids
-            return addresses(self.fragment.id, offsets) if ids is None else pa.array(ids[offsets])
+            return addresses(self.fragment.id, offsets) if ids is None else arrow_of(ids[offsets])
         versions = self.created_at if name == "_row_created_at_version" else self.last_updated_at
         if versions is None:
-            return pa.array(np.ones(len(offsets), np.uint64))
-        return pa.array(versions[offsets])
+            return arrow_of(np.ones(len(offsets), np.uint64))
+        return arrow_of(versions[offsets])
 
     @cached_property
     def row_ids(self) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.arrow_numpy import arrow_of
 from lance_core.format.address import row_address
 
 
@@ -54,7 +54,7 @@ def is_living(deleted: Ints, offsets: Ints) -> npt.NDArray[np.bool_]:
 
 def addresses(fragment_id: int, offsets: Ints) -> Any:
     """`_rowaddr` of physical offsets, as a uint64 Arrow array."""
-    return pa.array(offsets.astype(np.uint64) + np.uint64(row_address(fragment_id, 0)))
+    return arrow_of(offsets.astype(np.uint64) + np.uint64(row_address(fragment_id, 0)))
 
 
 def by_fragment(addresses: npt.NDArray[np.uint64]) -> dict[int, Ints]:

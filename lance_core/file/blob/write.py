@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_core.arrow.buffers import buffer_of
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow.kinds import as_list, as_struct
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import InputError
 from lance_core.fetch import ByteRange
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
@@ -95,7 +96,7 @@ class BlobStore:
         kind = _list_type(node, values.type)
         if not node.dimension:
             width = np.int64 if pa.types.is_large_list(array.type) else np.int32
-            offsets = as_list(array).offsets.to_numpy() - start if len(array) else np.zeros(1)
+            offsets = numpy_of(as_list(array).offsets) - start if len(array) else np.zeros(1)
             buffers.append(buffer_of(np.ascontiguousarray(offsets, width)))
         return pa.Array.from_buffers(kind, len(array), buffers, children=[values])
 
@@ -107,7 +108,7 @@ class BlobStore:
                 data = value.as_buffer()
                 spot = self.sink.inline(data) if data.size else ByteRange(0, 0)
                 positions[row], sizes[row] = spot.start, spot.size
-        return pa.StructArray.from_arrays([pa.array(positions), pa.array(sizes)], fields=list(PAIR))
+        return pa.StructArray.from_arrays([arrow_of(positions), arrow_of(sizes)], fields=list(PAIR))
 
     def _new(self, item: Field, array: pa.StructArray) -> pa.Array[Any]:
         columns: dict[str, Any] = {kind.name: array.field(number) for number, kind in enumerate(array.type)}

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from lance_core.arrays import Bools, Bytes
 from lance_core.arrow.buffers import bytes_of
 from lance_core.arrow.kinds import as_dictionary, as_fixed_size_list, as_struct
+from lance_core.arrow_numpy import numpy_of
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.values import is_variable
@@ -45,7 +46,7 @@ def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bools:
 def _dictionary_validity(array: pa.DictionaryArray[Any, Any]) -> Bools:
     item_valid = validity_of(array.dictionary)
     key_valid = validity_of(array.indices)
-    keys = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    keys = numpy_of(array.indices.fill_null(0), may_copy=True)
     valid: Bools = np.ones(len(array), np.bool_) if item_valid is None else item_valid[keys]
     return valid if key_valid is None else valid & key_valid
 
@@ -157,7 +158,7 @@ def _dictionary(array: pa.DictionaryArray[Any, Any]) -> DictionaryBlock | Consta
     keys = array.indices
     if keys.null_count:
         keys = keys.fill_null(0)
-    indices = keys.to_numpy(zero_copy_only=False)
+    indices = numpy_of(keys, may_copy=True)
     items = array.dictionary
     if items.null_count:
         kept = validity_of(items)

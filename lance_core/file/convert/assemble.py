@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_core.arrow.buffers import buffer_of, nulls
 from lance_core.arrow.kinds import as_dictionary
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_packed, leaves
 from lance_core.file.convert.values import bitmap, to_arrow
@@ -139,8 +140,8 @@ def plain_dictionary(array: pa.DictionaryArray[Any, Any]) -> pa.DictionaryArray[
     items = array.dictionary
     if not items.null_count:
         return array
-    valid = items.is_valid().to_numpy(zero_copy_only=False)
-    places = pa.array(np.cumsum(valid) - 1, mask=~valid).cast(array.type.index_type)
+    valid = numpy_of(items.is_valid(), may_copy=True)
+    places = arrow_of(np.cumsum(valid) - 1, mask=~valid).cast(array.type.index_type)
     return pa.DictionaryArray.from_arrays(places.take(array.indices), items.drop_null())
 
 

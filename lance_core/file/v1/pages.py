@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.arrow.buffers import buffer_of, nulls
 from lance_core.arrow.kinds import dictionary_type, list_type
+from lance_core.arrow_numpy import numpy_of
 from lance_core.codecs.blocks import FixedBlock, VariableBlock
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.fetch import ByteRange, Fetch
@@ -166,7 +167,7 @@ class LegacyPages:
         if not len(items):
             # Null keys are stored as 0; with nothing to point at, that is what they still are.
             return nulls(len(keys), node.type)
-        numbers = keys.to_numpy(zero_copy_only=False)
+        numbers = numpy_of(keys, may_copy=True)
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(items):
             raise CorruptFileError(f"dictionary key {int(numbers.max())}, the dictionary has {len(items)} items")
         return pa.DictionaryArray.from_arrays(keys, items)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from lance_core.arrow.buffers import buffer_of
 from lance_core.arrow.kinds import as_dictionary, as_list, as_struct, dictionary_type, list_type
+from lance_core.arrow_numpy import numpy_of
 from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of
@@ -143,7 +144,7 @@ class LegacyBody:
             self._spots[node.field.id, batch] = self._write_values(array)
 
     def _write_list(self, node: ListNode, array: pa.Array[Any], batch: int) -> None:
-        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        lengths = numpy_of(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()), may_copy=True)
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         dtype = "<i8" if pa.types.is_large_list(node.type) else "<i4"
         self._spots[node.field.id, batch] = PageSpot(self.position, len(offsets))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lance_core.arrays import Ints
 from lance_core.arrow.kinds import as_list, as_struct
+from lance_core.arrow_numpy import numpy_of
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.file.blob.write import is_blob
@@ -127,7 +128,7 @@ def _split(node: Node, array: pa.Array[Any], num_rows: int) -> Iterator[Slice]:
             cure="Use storage version 2.2.",
         )
     else:
-        lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        lengths = numpy_of(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()), may_copy=True)
         yield ListSlice(lengths, validity_of(array), num_rows)
         yield from _split(node.item, as_list(array).flatten(), num_rows)
 

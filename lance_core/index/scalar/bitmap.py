@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
@@ -52,7 +53,7 @@ class Bitmap:
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in one set, that of its value."""
         batches = [*batches]
-        ids = np.concatenate([np.empty(0, np.uint64), *(batch.column(ID).to_numpy() for batch in batches)])
+        ids = np.concatenate([np.empty(0, np.uint64), *(numpy_of(batch.column(ID)) for batch in batches)])
         rows, once = Places(ids), Once(len(ids))
         keys, key_of = self._postings.keys(), np.full(len(ids), -1, np.int32)
         for positions, stored in self._postings.pairs(ids):
@@ -63,7 +64,7 @@ class Bitmap:
         once.require_all()
         first = 0
         for values, _ in in_pieces(batches, self._type):
-            require_same_values(keys.take(pa.array(key_of[first : first + len(values)])), values)
+            require_same_values(keys.take(arrow_of(key_of[first : first + len(values)])), values)
             first += len(values)
 
     def statistics(self) -> dict[str, Any]:

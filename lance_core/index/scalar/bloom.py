@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow.buffers import fields_schema
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -64,7 +65,7 @@ def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa
 def _row(zone: Zone, nulls: list[Any]) -> pa.RecordBatch:
     values = zone.values
     if values.null_count:
-        nulls.append(zone.addresses[values.is_null().to_numpy(zero_copy_only=False)])
+        nulls.append(zone.addresses[numpy_of(values.is_null(), may_copy=True)])
     columns = [[zone.fragment_id], [zone.start], [zone.length], [values.null_count > 0], [_filter(hashes_of(values))]]
     arrays = [pa.array(column, item.type) for column, item in zip(columns, _SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
@@ -124,7 +125,7 @@ class BloomFilter:
         self._places = rows
         self._type = value_type
         self._filters = Filters.of(rows.column("bloom_filter_data"), what=opened.path)
-        self._has_null = rows.column("has_null").to_numpy(zero_copy_only=False)
+        self._has_null = numpy_of(rows.column("has_null"), may_copy=True)
         self._nulls: AddressSet | None = None
         where = opened.schema.metadata.get("null_bitmap")
         if where is not None and where.isdigit() and 0 < int(where) < opened.num_global_buffers:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow_numpy import true_of
 from lance_core.expr import ast, evaluate
 from lance_core.expr.ast import Expr
 from lance_core.index.scalar.predicates import comparison_of
@@ -35,7 +36,7 @@ def may_match(part: Expr, summaries: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.zeros(0, np.bool_)
     question = _may(part, has_nans="nan_count" in summaries.schema.names)
     known: Any = evaluate(question, summaries)
-    found: npt.NDArray[np.bool_] = known.fill_null(False).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = true_of(known)
     return found
 
 

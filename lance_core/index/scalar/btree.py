@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow.buffers import nulls
 from lance_core.arrow.shown import shown
+from lance_core.arrow_numpy import arrow_of, numpy_of, true_of
 from lance_core.errors import CorruptFileError
 from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
@@ -69,7 +70,7 @@ class _Pages:
     def noted(self, parts: Iterable[tuple[Any, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows as batches; whole pages among them are noted."""
         for values, ids in parts:
-            table = pa.Table.from_arrays([values, pa.array(ids)], schema=schema)
+            table = pa.Table.from_arrays([values, arrow_of(ids)], schema=schema)
             yield from table.to_batches(max_chunksize=WRITTEN_ROWS)
             joined = pa.concat_arrays([self._rest, values]) if len(self._rest) else values
             whole = len(joined) // PAGE_ROWS * PAGE_ROWS
@@ -99,10 +100,10 @@ def _lookup(ordered: Any, *, first_page: int) -> pa.Table:
             pa.field("page_idx", pa.uint32(), nullable=False),
         ]
     )
-    numbers = pa.array(np.arange(first_page, first_page + len(starts), dtype=np.uint32))
-    counts = pa.array(null_before.astype(np.uint32))
+    numbers = arrow_of(np.arange(first_page, first_page + len(starts), dtype=np.uint32))
+    counts = arrow_of(null_before.astype(np.uint32))
     return pa.Table.from_arrays(
-        [ordered.take(pa.array(starts)), ordered.take(pa.array(ends - 1)), counts, numbers], schema=schema
+        [ordered.take(arrow_of(starts)), ordered.take(arrow_of(ends - 1)), counts, numbers], schema=schema
     )
 
 
@@ -121,7 +122,7 @@ class BTree:
         self._type = value_type
         self._folder = folder
         require(not any(self._pages.column(place).null_count for place in (2, 3)), "a page has no number")
-        numbers = self._pages.column(3).to_numpy()
+        numbers = numpy_of(self._pages.column(3))
         num_pages = -(-self._num_rows // self._page_rows)
         if len(numbers) != num_pages or (num_pages and int(numbers.max()) >= num_pages):
             raise CorruptFileError(
@@ -132,11 +133,11 @@ class BTree:
     def search(self, part: Expr) -> Answer | None:
         """The rows whose value passes the test, exactly."""
         mask = may_match(part, self._pages)
-        numbers = np.sort(self._pages.column(3).to_numpy()[mask]).astype(np.int64)
+        numbers = np.sort(numpy_of(self._pages.column(3))[mask]).astype(np.int64)
         found = []
         for values, ids in self._read(numbers):
             known: Any = evaluate(part, column_batch(self._path, values))
-            found.append(ids[known.fill_null(False).to_numpy(zero_copy_only=False)])
+            found.append(ids[true_of(known)])
         rows = address_set(np.concatenate(found)) if found else AddressSet()
         return Answer(rows, is_exact=True)
 
@@ -162,13 +163,13 @@ class BTree:
 
     def _check_page(self, number: int, values: Any, ids: Any) -> None:
         """What can be seen without the column: order, bounds, and no row twice."""
-        row = int(np.flatnonzero(self._pages.column(3).to_numpy() == number)[0])
+        row = int(np.flatnonzero(numpy_of(self._pages.column(3)) == number)[0])
         nulls, ends = values.null_count, np.array([0, len(values) - 1])
         present = values.slice(nulls)
         require(nulls == self._pages.column(2)[row].as_py() and present.null_count == 0, "nulls are not first in a page")
         require(not_above(present.slice(0, max(len(present) - 1, 0)), present.slice(1)).all(), "a page is not sorted")
         told = pa.concat_arrays([self._pages.column(place).slice(row, 1) for place in (0, 1)])
-        require_same_values(told, values.take(pa.array(ends)))
+        require_same_values(told, values.take(arrow_of(ends)))
         require(len(np.unique(ids)) == len(ids), "a page contains a row twice")
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -186,9 +187,9 @@ class BTree:
             found = rows.of(stored_ids)
             is_here = found >= 0
             if not is_here.all():
-                found, stored = found[is_here], stored.filter(pa.array(is_here))
+                found, stored = found[is_here], stored.filter(arrow_of(is_here))
             once.note(found)
-            require_same_values(stored, values.take(pa.array(found)))
+            require_same_values(stored, values.take(arrow_of(found)))
         require(pages.num_rows == self._num_rows, "the file declares a number of rows that it does not have")
         once.require_all()
         pages.require_bounds()
@@ -212,7 +213,7 @@ def _columns(batch: pa.RecordBatch) -> tuple[Any, Any]:
     ids = "ids" if "ids" in names else "row_ids"
     if "values" not in names or ids not in names:
         raise CorruptFileError(f"{DATA} has the columns {', '.join(names)}, expected values, ids")
-    return batch.column("values"), batch.column(ids).to_numpy()
+    return batch.column("values"), numpy_of(batch.column(ids))
 
 
 KIND = IndexKind(

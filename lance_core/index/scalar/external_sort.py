@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.index.base import ID, VALUE, gather
 from lance_core.index.scalar.order import order_of
 from lance_core.scratch import scratch_folder
@@ -58,7 +59,7 @@ def in_order(batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, limi
 def _sorted(batches: list[pa.RecordBatch], value_type: pa.DataType) -> Part:
     values, ids = gather(batches, value_type)
     order = order_of(values)
-    return values.take(pa.array(order)), ids[order]
+    return values.take(arrow_of(order)), ids[order]
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,12 @@ class _Run:
 
     @classmethod
     def write(cls, path: Path, values: Any, ids: Any) -> _Run:
-        batch = pa.RecordBatch.from_arrays([values, pa.array(ids)], [VALUE, ID])
+        batch = pa.RecordBatch.from_arrays([values, arrow_of(ids)], [VALUE, ID])
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
         with pa.memory_map(str(path)) as source:
             found = pa.ipc.open_file(source).get_batch(0)
-        return cls(found.column(0), found.column(1).to_numpy())
+        return cls(found.column(0), numpy_of(found.column(1)))
 
     def part(self, start: int, end: int) -> Part:
         return self.values.slice(start, end - start), self.ids[start:end]
@@ -103,9 +104,9 @@ def _borders(runs: list[_Run], most: int) -> Iterator[Any]:
     for run in runs:
         present = len(run.values) - run.values.null_count
         step = max(1, present * len(runs) // (num_ranges * _SAMPLES_PER_RANGE))
-        samples.append(run.values.take(pa.array(np.arange(run.values.null_count, len(run.values), step))))
+        samples.append(run.values.take(arrow_of(np.arange(run.values.null_count, len(run.values), step))))
     joined = pa.concat_arrays(samples)
-    ordered = joined.take(pa.array(order_of(joined)))
+    ordered = joined.take(arrow_of(order_of(joined)))
     last = None
     for number in range(1, num_ranges):
         border = ordered.slice(number * len(ordered) // num_ranges, 1)
@@ -141,7 +142,7 @@ def _joined(runs: list[_Run], starts: list[int], ends: list[int]) -> Iterator[Pa
         return
     values = pa.concat_arrays([part[0] for part in parts])
     order = order_of(values)
-    yield values.take(pa.array(order)), np.concatenate([part[1] for part in parts])[order]
+    yield values.take(arrow_of(order)), np.concatenate([part[1] for part in parts])[order]
 
 
 def _handed_on(run: _Run, start: int, end: int) -> Iterator[Part]:

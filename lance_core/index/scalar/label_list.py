@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.arrow.kinds import list_type
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
@@ -55,11 +56,11 @@ def train(
 def _labels(batches: Iterable[pa.RecordBatch], missing: list[AddressSet]) -> Iterator[pa.RecordBatch]:
     """Each label with its row; rows without a list are noted in `missing`."""
     for batch in batches:
-        lists, ids = batch.column(VALUE), batch.column(ID).to_numpy()
+        lists, ids = batch.column(VALUE), numpy_of(batch.column(ID))
         if lists.null_count:
-            missing.append(address_set(ids[lists.is_null().to_numpy(zero_copy_only=False)]))
-        parents = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-        yield pa.RecordBatch.from_arrays([pc.list_flatten(lists), pa.array(ids[parents])], [VALUE, ID])
+            missing.append(address_set(ids[numpy_of(lists.is_null(), may_copy=True)]))
+        parents = numpy_of(pc.list_parent_indices(lists)).astype(np.int64)
+        yield pa.RecordBatch.from_arrays([pc.list_flatten(lists), arrow_of(ids[parents])], [VALUE, ID])
 
 
 class LabelList:
@@ -120,10 +121,10 @@ class LabelList:
 
     def _numbered(self, lists: Any, keys: Any) -> tuple[Any, Any]:
         """The number of each label, and of the list it is in; int64."""
-        labels, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+        labels, parents = pc.list_flatten(lists), numpy_of(pc.list_parent_indices(lists)).astype(np.int64)
         numbers = pc.index_in(labels, keys.cast(labels.type), skip_nulls=False)
         require(numbers.null_count == 0, "a label has no set")
-        return numbers.to_numpy().astype(np.int64), parents
+        return numpy_of(numbers).astype(np.int64), parents
 
     def statistics(self) -> dict[str, Any]:
         """The number of distinct labels."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.arrow.buffers import fields_schema, take
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -86,15 +87,15 @@ def train(
 
 def _pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Each token of some texts with its rows, every pair once."""
-    ids = batch.column(ID).to_numpy()
+    ids = numpy_of(batch.column(ID))
     for first, count in _parts_of(texts := batch.column(VALUE).cast(pa.large_string())):
         part = texts.slice(first, count)
         is_plain = pc.string_is_ascii(part).fill_null(True)
         tokens, rows = pieces_of(pc.if_else(is_plain, part, "").fill_null(""))
-        others = np.flatnonzero(~is_plain.to_numpy(zero_copy_only=False))
+        others = np.flatnonzero(~numpy_of(is_plain, may_copy=True))
         rare = cast("list[str]", take(part, others).to_pylist())
         found = [tokens_of(_WORDS.findall(fold(text))) for text in rare]
-        missing = np.flatnonzero(part.is_null().to_numpy(zero_copy_only=False))
+        missing = np.flatnonzero(numpy_of(part.is_null(), may_copy=True))
         places = distinct(
             np.concatenate(
                 [
@@ -106,8 +107,8 @@ def _pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
                 ]
             )
         )
-        numbers = pa.array((places // count).astype(np.uint32))
-        yield pa.RecordBatch.from_arrays([numbers, pa.array(ids[first + places % count])], [VALUE, ID])
+        numbers = arrow_of((places // count).astype(np.uint32))
+        yield pa.RecordBatch.from_arrays([numbers, arrow_of(ids[first + places % count])], [VALUE, ID])
 
 
 def pieces_of(texts: Any) -> tuple[Any, Any]:

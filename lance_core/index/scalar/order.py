@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.kernels.sort import WORD, order_of_words, words_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -25,7 +26,7 @@ def order_of(values: Any) -> Order:
     """The positions of an Arrow array's values in index order; equal values keep theirs."""
     if values.null_count == 0:
         return _order_of_present(values)
-    nulls = values.is_null().to_numpy(zero_copy_only=False)
+    nulls = numpy_of(values.is_null(), may_copy=True)
     present = np.flatnonzero(~nulls)
     return np.concatenate([np.flatnonzero(nulls), present[_order_of_present(values.drop_null())]])
 
@@ -36,7 +37,7 @@ def _order_of_present(values: Any) -> Order:
         return order_of_words(keys.view(np.uint64) ^ _SIGN)
     if _is_text(values.type):
         return _order_of_texts(values)
-    found: Order = pc.sort_indices(values).to_numpy().astype(np.int64)
+    found: Order = numpy_of(pc.sort_indices(values)).astype(np.int64)
     return found
 
 
@@ -55,7 +56,7 @@ def _order_of_texts(values: Any) -> Order:
     tied = np.flatnonzero(np.append(is_same, False) | np.append(False, is_same))
     if len(tied):
         run = np.append(0, np.cumsum(~is_same))[tied].astype(np.uint64)
-        among = order_of_words(_ranks(values.take(pa.array(order[tied]))))
+        among = order_of_words(_ranks(values.take(arrow_of(order[tied]))))
         order[tied] = order[tied[among[order_of_words(run[among])]]]
     return order
 
@@ -64,8 +65,8 @@ def _ranks(values: Any) -> Any:
     """Numbers that order as the values do, one per distinct value."""
     coded = values.dictionary_encode()
     ranks = np.empty(len(coded.dictionary), np.uint64)
-    ranks[pc.sort_indices(coded.dictionary).to_numpy()] = np.arange(len(ranks), dtype=np.uint64)
-    return ranks[coded.indices.to_numpy()]
+    ranks[numpy_of(pc.sort_indices(coded.dictionary))] = np.arange(len(ranks), dtype=np.uint64)
+    return ranks[numpy_of(coded.indices)]
 
 
 def _common_start(data: Any, starts: Any, lengths: Any) -> tuple[int, Any]:
@@ -98,11 +99,11 @@ def integer_keys(values: Any) -> Any:
     if pa.types.is_floating(t):
         return float_keys(values)
     if pa.types.is_unsigned_integer(t):
-        return (values.to_numpy().astype(np.uint64) ^ _SIGN).view(np.int64)
+        return (numpy_of(values).astype(np.uint64) ^ _SIGN).view(np.int64)
     if pa.types.is_signed_integer(t):
-        return values.to_numpy().astype(np.int64)
+        return numpy_of(values).astype(np.int64)
     if pa.types.is_temporal(t) and t.bit_width in (32, 64):
-        return values.view(pa.int64() if t.bit_width == 64 else pa.int32()).to_numpy().astype(np.int64)
+        return numpy_of(values.view(pa.int64() if t.bit_width == 64 else pa.int32())).astype(np.int64)
     return None
 
 
@@ -114,7 +115,7 @@ def is_change(ordered: Any) -> Any:
     if keys is not None:
         changes = keys[1:] != keys[:-1]
     else:
-        changes = pc.not_equal(present.slice(1), present.slice(0, max(0, len(present) - 1))).to_numpy(zero_copy_only=False)
+        changes = numpy_of(pc.not_equal(present.slice(1), present.slice(0, max(0, len(present) - 1))), may_copy=True)
     border = np.ones(1 if nulls and len(present) else 0, np.bool_)
     return np.concatenate([np.zeros(max(0, nulls - 1), np.bool_), border, changes])
 
@@ -135,7 +136,7 @@ def extremes(values: Any) -> tuple[Any, Any]:
         nothing = pa.scalar(None, values.type)
         return nothing, nothing
     if pa.types.is_floating(values.type):
-        numbers = present.to_numpy()
+        numbers = numpy_of(present)
         low, high = numbers.min(), numbers.max()
         if low == low and low and high:
             return pa.scalar(low, values.type), pa.scalar(high, values.type)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.index.scalar.verify import not_above, null_mask, require, require_bounds
 
 
@@ -24,9 +25,9 @@ class PageEnds:
         self._pages, self._page_rows = pages, page_rows
         self.num_rows = 0
         self._rows_of = np.full(pages.num_rows, -1, np.int64)
-        self._rows_of[pages.column(3).to_numpy()] = np.arange(pages.num_rows)
+        self._rows_of[numpy_of(pages.column(3))] = np.arange(pages.num_rows)
         require((self._rows_of >= 0).all(), "a page is not listed")
-        self._nulls = pages.column(2).to_numpy()
+        self._nulls = numpy_of(pages.column(2))
         self._found: list[tuple[Any, Any, Any]] = []
 
     def note(self, values: Any) -> None:
@@ -52,7 +53,7 @@ class PageEnds:
         has_values = starts + nulls < ends
         firsts, lasts = (starts + nulls)[has_values], ends[has_values] - 1
         if len(firsts):
-            self._found.append((rows[has_values], values.take(pa.array(firsts)), values.take(pa.array(lasts))))
+            self._found.append((rows[has_values], values.take(arrow_of(firsts)), values.take(arrow_of(lasts))))
 
     def _require_order(self, present: Any, ends: Any) -> None:
         """Values that are not null, and where those of each page end."""

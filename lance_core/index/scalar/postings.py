@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.errors import CorruptFileError
 from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
@@ -103,8 +104,8 @@ def _runs(parts: Iterable[Part]) -> Iterator[tuple[Any, list[AddressSet]]]:
         for begin in range(first, last, _SETS_AT_ONCE):
             spans = zip(starts[begin : min(begin + _SETS_AT_ONCE, last)], ends[begin:last], strict=False)
             sets = [address_set(ids[start:end]) for start, end in spans]
-            yield values.take(pa.array(starts[begin : begin + len(sets)])), sets
-        held = values.take(pa.array(starts[last:]))
+            yield values.take(arrow_of(starts[begin : begin + len(sets)])), sets
+        held = values.take(arrow_of(starts[last:]))
         pieces = [address_set(ids[starts[last] :])]
     if held is not None:
         yield held, [_union(pieces)]
@@ -155,7 +156,7 @@ class Postings:
         found, first = [np.empty(0, np.int64)], 0
         for batch in self._keys:
             known: Any = evaluate(test, batch)
-            found.append(np.flatnonzero(known.fill_null(False).to_numpy(zero_copy_only=False)) + first)
+            found.append(np.flatnonzero(true_of(known)) + first)
             first += batch.num_rows
         return np.concatenate(found)
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.format.address import OFFSET_BITS
 from lance_core.index.base import gather
 from lance_core.index.scalar.id_lookup import STEP, Places
@@ -42,7 +43,7 @@ def require_same_values(stored: Any, values: Any) -> None:
         return
     same = stored.is_null().equals(values.is_null())
     if same and pa.types.is_floating(values.type):
-        kept, mine = (array.drop_null().to_numpy(zero_copy_only=False) for array in (stored, values))
+        kept, mine = (numpy_of(array.drop_null(), may_copy=True) for array in (stored, values))
         same = bool(((kept == mine) | ((kept != kept) & (mine != mine))).all())
     else:
         same = False
@@ -94,12 +95,12 @@ def not_above(low: Any, high: Any) -> npt.NDArray[np.bool_]:
         plain = pa.int8() if t.is_boolean(low.type) else pa.binary()
         low, high = low.cast(plain), high.cast(plain)
     known: Any = pc.less_equal(low, high)
-    return np.asarray(known.to_numpy(zero_copy_only=False), np.bool_)
+    return np.asarray(numpy_of(known, may_copy=True), np.bool_)
 
 
 def require_bounds(summaries: pa.RecordBatch, numbers: Any, lows: Any, highs: Any) -> None:
     """Stretches `numbers` of a table with min and max have values from `lows` to `highs`, which the table must allow for."""
-    least, most = (summaries.column(name).take(pa.array(numbers)) for name in ("min", "max"))
+    least, most = (summaries.column(name).take(arrow_of(numbers)) for name in ("min", "max"))
     require(most.null_count == 0, "a page with values has no maximum")
     require(not_above(highs.cast(most.type), most).all(), "a page has a value above its maximum")
     told = least.is_valid()
@@ -117,10 +118,10 @@ def require_bounds_of_all(summaries: pa.RecordBatch, numbers: Int64s, values: An
         return
     keys = integer_keys(values)
     cuts = np.append(0, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
-    least, most = (summaries.column(name).cast(values.type).take(pa.array(numbers[cuts])) for name in ("min", "max"))
+    least, most = (summaries.column(name).cast(values.type).take(arrow_of(numbers[cuts])) for name in ("min", "max"))
     require(most.null_count == 0, "a page with values has no maximum")
     require((np.maximum.reduceat(keys, cuts) <= integer_keys(most)).all(), "a page has a value above its maximum")
-    told = least.is_valid().to_numpy(zero_copy_only=False)
+    told = numpy_of(least.is_valid(), may_copy=True)
     lows = np.minimum.reduceat(keys, cuts)[told]
     require((integer_keys(least.drop_null()) <= lows).all(), "a page has a value below its minimum")
 
@@ -130,7 +131,7 @@ class Zones:
 
     def __init__(self, places: pa.RecordBatch) -> None:
         names = ("fragment_id", "zone_start", "zone_length")
-        owners, starts, self._lengths = (places.column(name).to_numpy() for name in names)
+        owners, starts, self._lengths = (numpy_of(places.column(name)) for name in names)
         require(not len(owners) or int(max(owners.max(), starts.max())) <= int(_LOW), "a zone is outside the table")
         self._firsts = (owners << _SHIFT) | starts
         self._order = np.argsort(self._firsts, kind="stable")
@@ -167,7 +168,7 @@ def null_mask(values: Any) -> npt.NDArray[np.bool_]:
     """Whether each value is null."""
     if values.null_count == 0:
         return np.zeros(len(values), np.bool_)
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    return np.asarray(numpy_of(values.is_null(), may_copy=True), np.bool_)
 
 
 def in_order(values: Any, ids: UInt64s) -> tuple[Any, UInt64s]:
@@ -175,4 +176,4 @@ def in_order(values: Any, ids: UInt64s) -> tuple[Any, UInt64s]:
     if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):
         return values, ids
     order = np.argsort(ids, kind="stable")
-    return values.take(pa.array(order)), ids[order]
+    return values.take(arrow_of(order)), ids[order]

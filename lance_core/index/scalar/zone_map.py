@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import arrow_of, no_values, numpy_of, true_of
 from lance_core.errors import InputError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -85,7 +86,7 @@ def _summary(zone: Zone) -> _Summary:
     low, high = extremes(zone.values)
     nulls = zone.addresses[:0]
     if zone.values.null_count:
-        nulls = zone.addresses[zone.values.is_null().to_numpy(zero_copy_only=False)]
+        nulls = zone.addresses[numpy_of(zone.values.is_null(), may_copy=True)]
     return _Summary(low, high, nulls, (len(nulls), _num_nans(zone.values), zone.fragment_id, zone.start, zone.length))
 
 
@@ -96,7 +97,7 @@ def _counts(zones: list[_Summary]) -> list[list[int]]:
 
 def _array(scalars: list[Any], value_type: pa.DataType) -> Any:
     # Through one-element arrays: Python values would lose nanoseconds and the like.
-    return pa.concat_arrays([pa.repeat(scalar, 1) for scalar in scalars]) if scalars else pa.array([], value_type)
+    return pa.concat_arrays([pa.repeat(scalar, 1) for scalar in scalars]) if scalars else no_values(value_type)
 
 
 def _num_nans(values: Any) -> int:
@@ -105,7 +106,7 @@ def _num_nans(values: Any) -> int:
 
 def _is_nan(values: Any) -> Any:
     """Whether each float is not a number; null is not."""
-    return pc.is_nan(values).fill_null(False).to_numpy(zero_copy_only=False)
+    return true_of(pc.is_nan(values))
 
 
 class ZoneMap:
@@ -118,8 +119,8 @@ class ZoneMap:
         self._zones = read_all(opened, names)
         self.rows_per_zone = number_of(opened, "rows_per_zone", ROWS_PER_ZONE)
         # Of some types the official library writes no bounds: such a zone may hold anything.
-        nulls, lengths = (self._zones.column(name).to_numpy() for name in ("null_count", "zone_length"))
-        self._untold = self._zones.column("max").is_null().to_numpy(zero_copy_only=False) & (nulls < lengths)
+        nulls, lengths = (numpy_of(self._zones.column(name)) for name in ("null_count", "zone_length"))
+        self._untold = numpy_of(self._zones.column("max").is_null(), may_copy=True) & (nulls < lengths)
         self._nulls: AddressSet | None = None
         where = opened.schema.metadata.get("null_bitmap")
         if where is not None and where.isdigit() and 0 < int(where) < opened.num_global_buffers:
@@ -136,7 +137,7 @@ class ZoneMap:
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in a zone that allows for its value; the rows told to be null are."""
         zones_of_rows, told = Zones(self._zones), NullCheck(self._nulls)
-        nulls, nans = (self._zones.column(name).to_numpy() for name in ("null_count", "nan_count"))
+        nulls, nans = (numpy_of(self._zones.column(name)) for name in ("null_count", "nan_count"))
         counted = np.zeros(len(nulls), np.int64)
         for values, ids in in_pieces(batches, self._type):
             zones, is_null = zones_of_rows.of(ids), null_mask(values)
@@ -154,7 +155,7 @@ class ZoneMap:
             is_nan = _is_nan(values)
             require((nans[zones[is_nan]] > 0).all(), "a zone has NaN values, but declares none")
             kept &= ~is_nan
-        values, zones = (values, zones) if kept.all() else (values.filter(pa.array(kept)), zones[kept])
+        values, zones = (values, zones) if kept.all() else (values.filter(arrow_of(kept)), zones[kept])
         require_bounds_of_all(self._zones, zones, values)
 
     def statistics(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.format.address import OFFSET_BITS
 from lance_core.index.base import ID, VALUE
@@ -66,7 +67,7 @@ def _by_fragment(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, Any]]
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        ids = batch.column(ID).to_numpy().view(np.int64)
+        ids = numpy_of(batch.column(ID)).view(np.int64)
         if ids[0] >> OFFSET_BITS == ids[-1] >> OFFSET_BITS:
             # Batches of a scan never go back to an earlier fragment.
             yield batch.column(VALUE), ids
@@ -87,7 +88,7 @@ def _zone(parts: list[tuple[Any, Any]]) -> Zone:
 
 def zone_rows(places: pa.RecordBatch, picked: Any) -> AddressSet:
     """All rows of the zones where `picked` (bool per zone) is true. Raises CorruptFileError for impossible places."""
-    owners, starts, lengths = (places.column(name).to_numpy() for name in ("fragment_id", "zone_start", "zone_length"))
+    owners, starts, lengths = (numpy_of(places.column(name)) for name in ("fragment_id", "zone_start", "zone_length"))
     limit = 1 << OFFSET_BITS
     if len(owners) and (int(owners.max()) >= limit or int(starts.max()) >= limit or int(lengths.max()) > limit):
         raise CorruptFileError("a zone is outside the range of row addresses", cure="Rebuild the index.")

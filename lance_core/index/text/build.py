@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.format.index import IndexFile
 from lance_core.index.base import ID, VALUE, IndexFolder
 from lance_core.index.memory import OPTION, memory_bytes
@@ -95,7 +96,7 @@ def _add(partition: _Partition, tokenizer: Tokenizer, batch: pa.RecordBatch) -> 
     if has_places:
         partition.places.append(places[:kept].copy())
     living = lengths > 0
-    partition.ids.append(batch.column(ID).to_numpy()[living])
+    partition.ids.append(numpy_of(batch.column(ID))[living])
     partition.lengths.append(lengths[living])
     partition.num_documents += int(living.sum())
     partition.num_tokens += kept
@@ -124,7 +125,7 @@ def _write(folder: IndexFolder, number: int, partition: _Partition, params: Text
         folder.write(part_file(number, TOKENS), tokens, tokens.schema),
         folder.write(
             part_file(number, DOCS),
-            pa.Table.from_arrays([pa.array(ids), pa.array(lengths)], schema=docs),
+            pa.Table.from_arrays([arrow_of(ids), arrow_of(lengths)], schema=docs),
             docs,
             metadata={"total_tokens": str(total).encode()},
         ),

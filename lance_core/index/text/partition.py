@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow.kinds import as_list
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
@@ -57,8 +58,8 @@ class TextPartition:
     def __init__(self, folder: IndexFolder, number: int, token_format: str) -> None:
         self._folder, self._number = folder, number
         docs = read_all(folder.open(part_file(number, DOCS)), ["_rowid", "_num_tokens"])
-        self.ids = docs.column(0).to_numpy()
-        self.lengths = docs.column(1).to_numpy()
+        self.ids = numpy_of(docs.column(0))
+        self.lengths = numpy_of(docs.column(1))
         self.num_documents = len(self.ids)
         self.total_tokens = int(self.lengths.sum(dtype=np.uint64))
         self._file = folder.open(part_file(number, LISTS))
@@ -76,7 +77,7 @@ class TextPartition:
             schema.project({child.id for name in names for child in schema.descend(ids[name])}) if self.has_places else None
         )
         sizes = read_all(self._file, ["_length"])
-        self.sizes = sizes.column(0).to_numpy()
+        self.sizes = numpy_of(sizes.column(0))
         self.tokens = TokenMap(folder.open(part_file(number, TOKENS)), token_format, len(self.sizes))
 
     def count_of(self, token: str) -> int:
@@ -186,7 +187,7 @@ def _blocks_of(column: Any) -> tuple[Any, Any, Any]:
     """(offsets of blocks int64 from 0, bytes, number of blocks of each list) of lists of large binaries."""
     if column.null_count or column.values.null_count:
         return np.zeros(1, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64)
-    ends = column.offsets.to_numpy().astype(np.int64)
+    ends = numpy_of(column.offsets).astype(np.int64)
     starts, data = _bytes_of(column.values.slice(int(ends[0]), int(ends[-1] - ends[0])))
     return starts, data, np.diff(ends)
 
@@ -198,10 +199,10 @@ def _streams_of(rows: pa.RecordBatch, num_blocks: Any) -> tuple[Any, Any, bool]:
     if streams.null_count or begins.null_count:
         return nothing
     offsets, data = _bytes_of(streams)
-    ends = as_list(begins).offsets.to_numpy().astype(np.int64)
+    ends = numpy_of(as_list(begins).offsets).astype(np.int64)
     if not np.array_equal(np.diff(ends), num_blocks):
         return nothing
-    values: Any = as_list(begins).values.slice(int(ends[0]), int(ends[-1] - ends[0])).to_numpy()
+    values: Any = numpy_of(as_list(begins).values.slice(int(ends[0]), int(ends[-1] - ends[0])))
     starts = values.astype(np.int64) + np.repeat(offsets[:-1], num_blocks)
     # What is before the first block of a list belongs to none.
     has_gaps = bool((values[(ends[:-1] - ends[0])[num_blocks > 0]] != 0).any())

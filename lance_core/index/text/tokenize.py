@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.index.text.folding import fold, lower
 from lance_core.index.text.params import TextParams
@@ -178,8 +179,8 @@ def _whole(texts: Any) -> Cut:
     """Each text is one piece, the empty one too; a null is none."""
     present = texts.drop_null().dictionary_encode()
     pieces = [str(text).encode() for text in present.dictionary.to_pylist()]
-    living = texts.is_valid().to_numpy(zero_copy_only=False)
-    return Cut(pieces, present.indices.to_numpy().astype(np.int32), np.cumsum(living, dtype=np.int64))
+    living = numpy_of(texts.is_valid(), may_copy=True)
+    return Cut(pieces, numpy_of(present.indices).astype(np.int32), np.cumsum(living, dtype=np.int64))
 
 
 def _stemmer(language: str) -> Callable[[str], str]:

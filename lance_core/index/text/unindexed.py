@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import numpy_of
 from lance_core.index.base import ID, VALUE
 from lance_core.index.text.partition import Posting
 from lance_core.index.text.token_map import TokensByLetter
@@ -51,7 +52,7 @@ class MemoryPartition:
         counts = np.uint8(tokenizer.counts_places)
         kept = keep_tokens(known, cut.codes, cut.ends, 0, counts, tokens, documents, places, lengths)
         living = lengths > 0
-        return tokens[:kept], documents[:kept], places[:kept], batch.column(ID).to_numpy()[living], lengths[living]
+        return tokens[:kept], documents[:kept], places[:kept], numpy_of(batch.column(ID))[living], lengths[living]
 
     def _joined(self, parts: list[tuple[Any, Any, Any, Any, Any]]) -> tuple[Any, Any, Any, Any, Any]:
         first, documents = 0, []

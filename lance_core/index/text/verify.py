@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.format.index import IndexDetails
 from lance_core.format.index_details import InvertedDetails
@@ -32,7 +33,7 @@ def require_documents(told: Told, texts: TextMarks, batches: Iterable[pa.RecordB
     """Raises CorruptFileError unless each row (value, id) is one of the stored documents, or none when it has no tokens."""
     for batch in slices(batches):
         lengths, marks = texts.of(batch)
-        ids = batch.column(ID).to_numpy()
+        ids = numpy_of(batch.column(ID))
         places, is_there = _places(told.ids, ids)
         has_tokens = lengths > 0
         require(is_there[has_tokens].all(), "a document is missing")

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.arrays import Floats, Ids
+from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import IvfPartitions, Metric
@@ -213,8 +214,8 @@ def _read_columns(opened: OpenFile, schema: Schema, spans: Sequence[tuple[int, i
 
 def _numpy(column: Any) -> npt.NDArray[Any]:
     if not hasattr(column.type, "list_size"):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(len(column), column.type.list_size)
+        return np.asarray(numpy_of(column, may_copy=True))
+    return np.asarray(numpy_of(column.flatten(), may_copy=True)).reshape(len(column), column.type.list_size)
 
 
 def metric_of(name: object, where: str) -> Metric:

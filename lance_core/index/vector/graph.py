@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Floats
+from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import Metric
@@ -96,12 +97,12 @@ class Graph:
 
     def batch(self) -> pa.RecordBatch:
         """The table as rows of the index file."""
-        cuts = pa.array(self.offsets.astype(np.int32))
+        cuts = arrow_of(self.offsets.astype(np.int32))
         return pa.RecordBatch.from_arrays(
             [
-                pa.array(self.ids),
+                arrow_of(self.ids),
                 pa.ListArray.from_arrays(
-                    cast("Any", cuts), pa.array(self.neighbours), type=cast("Any", SCHEMA.field(1).type)
+                    cast("Any", cuts), arrow_of(self.neighbours), type=cast("Any", SCHEMA.field(1).type)
                 ),
                 _lists(cuts, self.apart, SCHEMA.field(2).type),
             ],
@@ -228,12 +229,12 @@ def read(
         # A search notes where each row is on each level, however little the file says about it.
         raise CorruptFileError(f"{where}: {levels} levels have nodes, a graph has at most {_MAX_LEVELS}")
     batches = [*opened.read(ranges=[(start, end)], batch_size=max(1, end - start))] if end > start else []
-    table = pa.Table.from_batches(batches).combine_chunks() if batches else SCHEMA.empty_table().combine_chunks()
+    table = pa.Table.from_batches(batches).combine_chunks() if batches else no_rows(SCHEMA).combine_chunks()
     ids, neighbours = (_chunk(table.column(name)) for name in SCHEMA.names[:2])
-    offsets = neighbours.offsets.to_numpy().astype(np.int64)
-    flat = neighbours.values.to_numpy()[offsets[0] : offsets[-1]] if len(offsets) else np.empty(0, np.uint32)
+    offsets = numpy_of(neighbours.offsets).astype(np.int64)
+    flat = numpy_of(neighbours.values)[offsets[0] : offsets[-1]] if len(offsets) else np.empty(0, np.uint32)
     found = Graph(
-        ids=np.ascontiguousarray(ids.to_numpy()),
+        ids=np.ascontiguousarray(numpy_of(ids)),
         offsets=offsets - (offsets[0] if len(offsets) else 0),
         neighbours=np.ascontiguousarray(flat),
         apart=_lengths(table.column(SCHEMA.names[2])) if has_lengths else np.empty(0, np.float32),
@@ -246,7 +247,7 @@ def read(
 
 
 def _lengths(column: Any) -> Floats:
-    return np.ascontiguousarray(_chunk(column).flatten().to_numpy())
+    return np.ascontiguousarray(numpy_of(_chunk(column).flatten()))
 
 
 def _chunk(column: Any) -> Any:
@@ -264,4 +265,4 @@ def _check(found: Graph, num_rows: int, where: str) -> None:
 
 
 def _lists(cuts: Any, values: npt.NDArray[Any], type_: pa.DataType) -> pa.Array[Any]:
-    return pa.ListArray.from_arrays(cuts, pa.array(values), type=cast("Any", type_))
+    return pa.ListArray.from_arrays(cuts, arrow_of(values), type=cast("Any", type_))

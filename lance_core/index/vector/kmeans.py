@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Floats
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import InputError
 from lance_core.index.vector.clustering import owners_of, train, unit
 
@@ -43,7 +44,7 @@ class KMeans:
             return None
         size = self._centroids.shape[1]
         made: Any = pa
-        lists = pa.FixedSizeListArray.from_arrays(pa.array(self._centroids.reshape(-1)), size)
+        lists = pa.FixedSizeListArray.from_arrays(arrow_of(self._centroids.reshape(-1)), size)
         found: pa.Array[Any] = made.ExtensionArray.from_storage(made.fixed_shape_tensor(pa.float32(), (size,)), lists)
         return found
 
@@ -59,7 +60,7 @@ class KMeans:
         if self._centroids is None:
             raise InputError("the model is not trained", cure="Call fit first.")
         owners, _ = owners_of(self._prepared(data), self._centroids, is_spherical=self._metric == "dot")
-        return pa.array(owners, pa.uint32())
+        return arrow_of(owners, pa.uint32())
 
     def _prepared(self, data: Any) -> Floats:
         rows = _rows(data)
@@ -71,7 +72,7 @@ def _rows(data: Any) -> Floats:
     """float32[n, dimension] of a two-dimensional array, a fixed-size list column or a tensor column."""
     array: Any = data.storage if isinstance(data, pa.ExtensionArray) else data
     if isinstance(array, pa.FixedSizeListArray):
-        array = array.flatten().to_numpy(zero_copy_only=False).reshape(-1, array.type.list_size)
+        array = numpy_of(array.flatten(), may_copy=True).reshape(-1, array.type.list_size)
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype != np.float32:
         raise InputError("expected float32 vectors: a two-dimensional array, a fixed-size list column or a tensor column")
     return np.ascontiguousarray(array)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Floats, Ids
+from lance_core.arrow_numpy import arrow_of
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import IvfPartitions
 from lance_core.index.base import IndexFolder
@@ -120,13 +121,13 @@ def _storage_batches(model: VectorModel, grouped: _Grouped, schema: pa.Schema) -
         ids, columns = grouped.partition(number)
         if len(ids):
             arrays = [_array(model.quantizer.arrange(item.name, columns[item.name]), item.type) for item in [*schema][1:]]
-            yield pa.RecordBatch.from_arrays([pa.array(ids), *arrays], schema=schema)
+            yield pa.RecordBatch.from_arrays([arrow_of(ids), *arrays], schema=schema)
 
 
 def _array(values: npt.NDArray[Any], kind: Any) -> Any:
     if not pa.types.is_fixed_size_list(kind):
-        return pa.array(values, kind)
-    flat = pa.array(np.ascontiguousarray(values).reshape(-1), kind.value_type)
+        return arrow_of(values, kind)
+    flat = arrow_of(np.ascontiguousarray(values).reshape(-1), kind.value_type)
     return pa.FixedSizeListArray.from_arrays(flat, type=cast("Any", kind))
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from lance_core.arrow_numpy import no_rows
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.dataset import LanceDataset, dataset, write_dataset
 from lance_core.errors import AlreadyExistsError, NotFoundError
@@ -110,7 +111,7 @@ class CreateTableJob:
         if spec.data_storage_version is not None:
             options["data_storage_version"] = spec.data_storage_version
         table = write_dataset(
-            parse_ddl(spec.schema).empty_table(),
+            no_rows(parse_ddl(spec.schema)),
             spec.uri,
             mode="create",
             storage_options=spec.resolved_options(),

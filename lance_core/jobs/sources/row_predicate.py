@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from lance_core.arrow_numpy import true_of
 from lance_core.errors import InputError
 from lance_core.expr import Expr, columns_of, evaluate, parse_filter
 
@@ -21,7 +22,7 @@ def satisfying(batches: Iterable[pa.RecordBatch], predicate: str, *, schema: pa.
     expr = parse_filter(predicate, schema)
     first = 0
     for batch in batches:
-        known = evaluate(expr, batch).fill_null(False).to_numpy(zero_copy_only=False)
+        known = true_of(evaluate(expr, batch))
         if not known.all():
             row = int(known.argmin())
             raise InputError(

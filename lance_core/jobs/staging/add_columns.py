@@ -21,6 +21,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
+from lance_core.arrow_numpy import no_rows
 from lance_core.commit.log.manifests import load_manifest, version_numbers
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import Attempt, StagedTransaction
@@ -114,7 +115,7 @@ class AddColumnsJob:
 
 def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: JobSource | None, runner: Runner) -> Target:
     """The columns on a version, checked. InputError, FilterError before anything is written."""
-    rows = None if source is None else spooled_schema(source).empty_table()
+    rows = None if source is None else no_rows(spooled_schema(source))
     return target_on(spec, snapshot, rows, runner)
 
 

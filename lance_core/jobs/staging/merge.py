@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
+from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedTransaction
 from lance_core.dataset.edit import merge_insert as verb
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
@@ -112,7 +113,7 @@ class InsertWork:
             offsets = matched - self.starts[number]
             mask = np.ones(rows.num_rows, np.bool_)
             mask[offsets[(offsets >= 0) & (offsets < rows.num_rows)]] = False
-            left = rows.filter(pa.array(mask))
+            left = rows.filter(arrow_of(mask))
             conformer = Conformer(self.target, uri=self.spool.uri)
             fragments += stage_fragments(
                 store,
@@ -185,7 +186,7 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: 
     if spec.when_not_matched == "insert":
         check_schema(source.schema, target, drift="fill_and_drop", uri=spec.uri)
     merge = verb_spec(spec)
-    verb.stage_merge_part(part_of(snapshot, ()), columns.empty_table(), merge)
+    verb.stage_merge_part(part_of(snapshot, ()), no_rows(columns), merge)
     _check_condition(spec, columns, target)
     # The columns of the source as a small schema of their own, for the files it is put aside in.
     spooled = schema_from_arrow(columns, version=manifest.file_version)

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.evolve import NewColumns
 from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
@@ -69,7 +70,7 @@ class ReadRows:
                 first = fragment.id << 32
                 rows = RowSelection.span(0, fragment.physical_rows)
                 for batch in reader_of(snapshot, fragment).read(part, rows, batch_size=self.batch_size):
-                    addresses = pa.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
+                    addresses = arrow_of(np.arange(first, first + batch.num_rows, dtype=np.int64))
                     first += batch.num_rows
                     arrays = [addresses, *(batch.column(name) for name in self.columns)]
                     yield pa.RecordBatch.from_arrays(arrays, names=[ROW, *self.columns])
@@ -130,7 +131,7 @@ class _FragmentFile:
         return self._num_rows == self._fragment.physical_rows
 
     def write(self, number: int, batch: pa.RecordBatch) -> None:
-        offsets = batch.column(0).to_numpy() & 0xFFFFFFFF
+        offsets = numpy_of(batch.column(0)) & 0xFFFFFFFF
         expected = np.arange(self._num_rows, self._num_rows + batch.num_rows)
         if number != self._fragment.id or not np.array_equal(offsets, expected):
             raise self.misfit("the expressions returned rows in another order, or more rows than they received")
@@ -156,7 +157,7 @@ class _FragmentFile:
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Batches cut where another fragment begins, each with the fragment's id."""
     for batch in batches:
-        numbers = batch.column(0).to_numpy() >> 32
+        numbers = numpy_of(batch.column(0)) >> 32
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), batch.num_rows]
         for start, stop in itertools.pairwise(starts):
             if stop > start:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Ids
+from lance_core.arrow_numpy import numpy_of
 from lance_core.format.index_details import Metric
 from lance_core.index.base import ID, VALUE
 from lance_core.index.scalar.verify import require
@@ -94,13 +95,13 @@ def _piece(batch: pa.RecordBatch, metric: Metric) -> tuple[npt.NDArray[Any], Ids
     array = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
     width = array.type.list_size
     values = array.values.slice(array.offset * width, len(array) * width)
-    rows = values.to_numpy(zero_copy_only=False).reshape(len(array), width)
+    rows = numpy_of(values, may_copy=True).reshape(len(array), width)
     if metric == "hamming":
         rows = rows.astype(np.uint8, copy=False)
     duties = np.full(len(rows), MUST, np.uint8) if metric == "hamming" else _duties(rows, metric)
     if array.null_count:
-        duties[~array.is_valid().to_numpy(zero_copy_only=False)] = NEVER
-    return rows, batch.column(ID).to_numpy(), duties
+        duties[~numpy_of(array.is_valid(), may_copy=True)] = NEVER
+    return rows, numpy_of(batch.column(ID)), duties
 
 
 def _duties(rows: npt.NDArray[Any], metric: Metric) -> npt.NDArray[np.uint8]:
