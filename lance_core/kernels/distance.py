@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.kernels import plain_vectors
 from lance_core.kernels.jit import kernel
 
 _FLOATS = ("f4", "f8")
 
 
-@kernel("in:T in:T i8 out:f4 -> i8", reorders=True, T=_FLOATS)
+@kernel("in:T in:T i8 out:f4 -> i8", reorders=True, plain=plain_vectors.l2_rows, weight=0.06, T=_FLOATS)
 def l2_rows(query: Any, rows: Any, dim: Any, out: Any) -> Any:
     """Squared distances; returns the number of rows, -1 when the arrays do not fit."""
     count = len(out)
@@ -34,7 +35,7 @@ def l2_rows(query: Any, rows: Any, dim: Any, out: Any) -> Any:
     return count
 
 
-@kernel("in:T in:T i8 out:f4 -> i8", reorders=True, T=_FLOATS)
+@kernel("in:T in:T i8 out:f4 -> i8", reorders=True, plain=plain_vectors.dot_rows, weight=0.06, T=_FLOATS)
 def dot_rows(query: Any, rows: Any, dim: Any, out: Any) -> Any:
     """One minus the dot product; returns the number of rows, -1 when the arrays do not fit."""
     count = len(out)
@@ -49,7 +50,7 @@ def dot_rows(query: Any, rows: Any, dim: Any, out: Any) -> Any:
     return count
 
 
-@kernel("in:T in:T i8 out:f4 -> i8", reorders=True, T=_FLOATS)
+@kernel("in:T in:T i8 out:f4 -> i8", reorders=True, plain=plain_vectors.cosine_rows, weight=0.12, T=_FLOATS)
 def cosine_rows(query: Any, rows: Any, dim: Any, out: Any) -> Any:
     """One minus the cosine of the angle (NaN for a row of zeros); returns the number of rows, -1 when arrays do not fit."""
     count = len(out)

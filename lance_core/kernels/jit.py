@@ -71,7 +71,7 @@ class Kernel:
         *,
         reorders: bool = False,
         plain: Callable[..., int] | None = None,
-        weight: int = 1,
+        weight: float = 1,
     ) -> None:
         self.function = function
         self.plain = plain
@@ -86,7 +86,7 @@ class Kernel:
         self._compiled: dict[tuple[str, ...], Callable[..., Any]] = {}
         self._is_kept: dict[tuple[str, ...], bool] = {}
         self._awaited: set[tuple[str, ...]] = set()
-        self._spared = 0
+        self._spared = 0.0
 
     def __call__(self, *arguments: Any) -> int:
         """Run the variant for the arguments' element types; returns the kernel's number."""
@@ -100,7 +100,7 @@ class Kernel:
             compiled = self._compile(key)
         return int(compiled(*arguments))
 
-    def is_worth_loading(self, work: int, *kinds: np.dtype[Any]) -> bool:
+    def is_worth_loading(self, work: float, *kinds: np.dtype[Any]) -> bool:
         """Whether a call should run the kernel: it is there, or small calls like this one have added up.
 
         `work` is the size of a call that numpy could do as well, slower; importing numba costs as much as `_SPARED` of it,
@@ -110,7 +110,7 @@ class Kernel:
         key = tuple(kind.str[1:] for kind in kinds)
         return key in self._compiled or self._is_due(work, key)
 
-    def _is_due(self, work: int, key: tuple[str, ...]) -> bool:
+    def _is_due(self, work: float, key: tuple[str, ...]) -> bool:
         """Whether the caller should wait for the variant; one that takes long is begun in the background instead."""
         if is_checked():
             return True
@@ -166,7 +166,7 @@ def kernel(
     *,
     reorders: bool = False,
     plain: Callable[..., int] | None = None,
-    weight: int = 1,
+    weight: float = 1,
     **variants: tuple[str, ...],
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Decorator: make a function a kernel (see the head of this file).

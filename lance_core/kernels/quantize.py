@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_core.kernels import plain_vectors
 from lance_core.kernels.jit import kernel
 
 
-@kernel("in:f4 in:f4 i8 i8 i8 out:f4 -> i8", reorders=True)
+@kernel("in:f4 in:f4 i8 i8 i8 out:f4 -> i8", reorders=True, plain=plain_vectors.product_table, weight=0.06)
 def product_table(query: Any, codebook: Any, dim: Any, num: Any, is_dot: Any, out: Any) -> Any:
     """Squared distances (or negative dot products) of each sub-vector of the query to its centroids; -1: wrong sizes.
 
@@ -41,7 +42,7 @@ def product_table(query: Any, codebook: Any, dim: Any, num: Any, is_dot: Any, ou
     return parts
 
 
-@kernel("in:u1 in:f4 i8 out:f4 -> i8", reorders=True)
+@kernel("in:u1 in:f4 i8 out:f4 -> i8", reorders=True, plain=plain_vectors.product_scan, weight=0.06)
 def product_scan(codes: Any, table: Any, parts: Any, out: Any) -> Any:
     """Sums of table entries for 8-bit codes [parts, n]; returns n, -1 when the arrays do not fit."""
     count = len(out)
@@ -57,7 +58,7 @@ def product_scan(codes: Any, table: Any, parts: Any, out: Any) -> Any:
     return count
 
 
-@kernel("in:u1 in:f4 i8 out:f4 -> i8", reorders=True)
+@kernel("in:u1 in:f4 i8 out:f4 -> i8", reorders=True, plain=plain_vectors.product_scan_4bit, weight=0.06)
 def product_scan_4bit(codes: Any, table: Any, parts: Any, out: Any) -> Any:
     """The same for 4-bit codes [parts / 2, n]: the low half of a byte is the even sub-vector."""
     count = len(out)
@@ -74,7 +75,7 @@ def product_scan_4bit(codes: Any, table: Any, parts: Any, out: Any) -> Any:
     return count
 
 
-@kernel("in:f4 in:u1 i8 f4 f4 out:f4 -> i8", reorders=True)
+@kernel("in:f4 in:u1 i8 f4 f4 out:f4 -> i8", reorders=True, plain=plain_vectors.scaled_l2, weight=0.08)
 def scaled_l2(query: Any, codes: Any, dim: Any, start: Any, step: Any, out: Any) -> Any:
     """Squared distances of the query to rows of bytes that stand for `start + step * byte`; -1: wrong sizes."""
     count = len(out)
@@ -90,7 +91,7 @@ def scaled_l2(query: Any, codes: Any, dim: Any, start: Any, step: Any, out: Any)
     return count
 
 
-@kernel("in:f4 in:u1 i8 f4 f4 out:f4 -> i8", reorders=True)
+@kernel("in:f4 in:u1 i8 f4 f4 out:f4 -> i8", reorders=True, plain=plain_vectors.scaled_dot, weight=0.08)
 def scaled_dot(query: Any, codes: Any, dim: Any, start: Any, step: Any, out: Any) -> Any:
     """Dot products of the query with rows of bytes that stand for `start + step * byte`; -1: wrong sizes."""
     count = len(out)

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.kernels import plain_vectors
 from lance_core.kernels.jit import kernel
 
 ROUNDS = 4
 LANES = 32
 
 
-@kernel("out:f4 in:u1 i8 -> i8", reorders=True)
+@kernel("out:f4 in:u1 i8 -> i8", reorders=True, plain=plain_vectors.rotate_rows, weight=5)
 def rotate_rows(rows: Any, signs: Any, dim: Any) -> Any:
     """Rotate rows in place; `signs` holds ROUNDS times a bit for each number. Returns rows, -1: the arrays do not fit."""
     width = (dim + 7) // 8
@@ -179,7 +180,7 @@ def rabit_levels(
     return count
 
 
-@kernel("in:f4 in:T i8 out:f4 -> i8", reorders=True, T=("i1", "i2"))
+@kernel("in:f4 in:T i8 out:f4 -> i8", reorders=True, plain=plain_vectors.signed_dots, weight=0.05, T=("i1", "i2"))
 def signed_dots(query: Any, codes: Any, dim: Any, out: Any) -> Any:
     """Dot products of a query with rows of small signed numbers; returns rows, -1: the arrays do not fit."""
     count = len(out)
