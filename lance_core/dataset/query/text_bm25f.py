@@ -59,7 +59,7 @@ def _counts(column: TextColumn, words: Sequence[str]) -> list[tuple[Any, Any]]:
         rows, times = [np.empty(0, np.uint64)], [np.empty(0, np.float32)]
         for item in _parts(column):
             posting = item.documents.list_of(word)
-            addresses = item.addresses[posting.documents]
+            addresses = item.at(posting.documents)
             living = addresses != MISSING
             rows.append(addresses[living])
             times.append(posting.counts[living].astype(np.float32))

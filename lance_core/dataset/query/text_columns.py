@@ -3,7 +3,7 @@
 ::
 
     column = text_column(snapshot, "text", segments)
-    column.indexed      [(partition, addresses of its documents, MISSING where the row is gone or not covered), ...]
+    column.indexed      [(partition, addresses of its documents: MISSING where the row is gone or not covered), ...]
     column.others       the same for rows that are not indexed, cut and counted here; None with fast_search
 
 What was worked out is kept with the snapshot.
@@ -11,8 +11,9 @@ What was worked out is kept with the snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,24 @@ from lance_core.wire.index import decode_details
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """Documents and the addresses of their rows."""
+    """Documents, and how the ids of their rows become addresses (None: they are addresses)."""
 
     documents: Documents
-    addresses: Any
+    locate: Callable[[Any], Any] | None = None
+
+    def at(self, documents: Any) -> Any:
+        """The addresses of some documents; those of all are worked out when many are asked for. Raises CorruptFileError."""
+        if self.locate is None or "addresses" in self.__dict__ or len(documents) * _MANY > len(self.documents.ids):
+            return self.addresses[documents]
+        return self.locate(self.documents.ids[documents])
+
+    @cached_property
+    def addresses(self) -> Any:
+        """The addresses of all documents."""
+        return self.documents.ids if self.locate is None else self.locate(self.documents.ids)
+
+
+_MANY = 4
 
 
 _OthersKey = tuple[str, TextParams, frozenset[int]]
@@ -108,7 +123,11 @@ def restricted(column: TextColumn, allowed: Any) -> TextColumn:
     """The column with only the rows at some addresses (ascending): others are never found."""
 
     def only(item: Searched, documents: Documents) -> Searched:
-        return Searched(documents, np.where(np.isin(item.addresses, allowed), item.addresses, MISSING))
+        def locate(ids: Any) -> Any:
+            found = ids if item.locate is None else item.locate(ids)
+            return np.where(np.isin(found, allowed), found, MISSING)
+
+        return Searched(documents, locate)
 
     others = column.others
     if others is not None:
@@ -130,7 +149,7 @@ def _indexed(snapshot: Snapshot, segment: Segment, index: Inverted) -> tuple[Sea
     known = snapshot.cached(_INDEXED)
     found = known.get(segment.index.uuid)
     if found is None or found[0] is not index:
-        parts = tuple(Searched(part, _addresses(snapshot, segment, part.ids)) for part in index.partitions)
+        parts = tuple(Searched(part, partial(_addresses, snapshot, segment)) for part in index.partitions)
         found = known[segment.index.uuid] = (index, parts)
     return found[1]
 
@@ -170,4 +189,4 @@ def _others(
         (name, params, covered),
         lambda: MemoryPartition(tokenizer, training_batches(snapshot, name, fragments, "_rowaddr")),
     )
-    return Searched(found, found.ids)
+    return Searched(found)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.indexing.scalar_search import serve
 from lance_core.dataset.indexing.verify import UNREADABLE
 from lance_core.dataset.query.text_search import Hits, TextSearch
@@ -95,7 +96,7 @@ class TextScan:
         plan = plan_scan(schema, fragments, plan_projection(schema, ["_rowaddr"]), filter=filter)
         served = serve(self.snapshot, plan, use_indices=self.options.use_scalar_index, trust=self.options.trust)
         batches = scan(self.snapshot, served.plan, batch_size=LARGE_BATCH_ROWS)
-        parts = [batch.column(0).to_numpy() for batch in batches]
+        parts = [numpy_of(batch.column(0)) for batch in batches]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
 
     def explain(self, *, verbose: bool = False) -> str:

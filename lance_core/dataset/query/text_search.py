@@ -301,7 +301,7 @@ def _over(column: TextColumn, scorer: _Scorer, others: _Scorer) -> Hits:
 
 def _living(item: Searched, found: tuple[Any, Any]) -> Hits:
     documents, scores = found
-    addresses = item.addresses[documents]
+    addresses = item.at(documents)
     living = addresses != MISSING
     return Hits(addresses[living], scores[living]) if not living.all() else Hits(addresses, scores)
 
