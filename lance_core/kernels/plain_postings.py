@@ -11,7 +11,7 @@ _GROUP = 128
 _LANES = 4
 
 
-def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> int:
+def decode_postings(data: Any, starts: Any, firsts: Any, is_fixed: Any, documents: Any, counts: Any) -> int:
     """`postings.decode_postings`: a whole block at once, a short one number by number."""
     whole = data.tobytes()
     for block in range(len(starts) - 1):
@@ -19,12 +19,8 @@ def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts:
         done, last = int(firsts[block]), int(firsts[block + 1])
         if not 0 < last - done <= _GROUP or at > end:
             return -1
-        is_whole = last - done == _GROUP
-        code = (
-            _whole_block(whole, at, end, documents[done:last], counts[done:last])
-            if is_whole
-            else _short_block(whole, at, end, documents[done:last], counts[done:last])
-        )
+        decode = _whole_block if last - done == _GROUP else _fixed_block if is_fixed else _short_block
+        code = decode(whole, at, end, documents[done:last], counts[done:last])
         if code < 0:
             return code
     return 0
@@ -63,6 +59,15 @@ def _group(whole: bytes, at: int, end: int) -> npt.NDArray[np.uint32] | None:
     return found
 
 
+def unpack_block(whole: bytes) -> npt.NDArray[np.uint32] | None:
+    """128 ascending numbers: the first as u32, then packed steps of which the first is 0; None for damaged bytes."""
+    found = _group(whole, 4, len(whole))
+    if found is None or len(whole) != 5 + 16 * whole[4]:
+        return None
+    total = np.cumsum(found, dtype=np.uint64) + np.uint64(int.from_bytes(whole[:4], "little"))
+    return total.astype(np.uint32) if int(total[-1]) < 1 << 32 else None
+
+
 def _short_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
     found, at = _varints(whole, at, end, 2 * len(documents))
     if at != end or len(found) != 2 * len(documents):
@@ -72,6 +77,13 @@ def _short_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -
         return -7
     documents[:] = total
     counts[:] = np.array(found[len(documents) :], np.uint64).astype(np.uint32)
+    return 0
+
+
+def _fixed_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
+    if at + 8 * len(documents) != end:
+        return -9
+    documents[:], counts[:] = np.frombuffer(whole, "<u4", 2 * len(documents), at).reshape(2, -1)
     return 0
 
 

@@ -4,6 +4,7 @@
 
     full block   f32 best score, u32 first, u8 width, deltas (0 first), u8 width, counts          4 lanes, LSB first
     last block   f32 best score, varint deltas (the first absolute), varint counts
+                 up to format version 1: f32 best score, documents as u32, counts as u32
 
 128 values of `width` bits are in four lanes: value i in lane i % 4, word w of lane j at the u32 of number 4 w + j.
 """
@@ -95,10 +96,10 @@ def encode_postings(
     return block
 
 
-@kernel("in:u1 in:i8 in:i8 out:u4 out:u4 -> i8", plain=plain_postings.decode_postings, weight=2)
-def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> Any:
+@kernel("in:u1 in:i8 in:i8 i8 out:u4 out:u4 -> i8", plain=plain_postings.decode_postings, weight=2)
+def decode_postings(data: Any, starts: Any, firsts: Any, is_fixed: Any, documents: Any, counts: Any) -> Any:
     """Blocks of one list or more: block b is at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
-    `firsts[b + 1]`, 1 to 128. 0, or less for damaged bytes."""
+    `firsts[b + 1]`, 1 to 128. `is_fixed`: last blocks are of u32. 0, or less for damaged bytes."""
     for block in range(len(starts) - 1):
         at, end = starts[block] + 4, starts[block + 1]
         done = firsts[block]
@@ -141,6 +142,19 @@ def decode_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts:
                 documents[index] = np.uint32(total)
             if total >= np.uint64(1 << 32):
                 return -5
+        elif is_fixed:
+            if at + 8 * many != end:
+                return -9
+            for part in range(2):
+                for index in range(done, done + many):
+                    value = np.uint64(0)
+                    for place in range(4):
+                        value |= np.uint64(data[at + place]) << np.uint64(8 * place)
+                    at += 4
+                    if part == 0:
+                        documents[index] = np.uint32(value)
+                    else:
+                        counts[index] = np.uint32(value)
         else:
             total = np.uint64(0)
             for part in range(2):

@@ -1,4 +1,4 @@
-"""Full text indices of a version that is not searched here: found without naming the column, their rows read."""
+"""Full text indices of every version: those of old releases are searched as the official library does, the rest is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,60 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from tests.compatibility.old_tables import releases, unpack
+
+WORDS = ("alpha", "beta fox", "17", "jumps over", "the", "Gamma 2", "nothing")
+ALL = [name for name in releases() if (0, 20) <= tuple(map(int, name.split("."))) < (9,)]
+SAMPLED = {"0.20.0", "0.27.2", "0.28.0", "4.0.2"}
+
+
+def answers(dataset: Any, query: Any, **options: Any) -> dict[int, float]:
+    """The score of each row that is found."""
+    found = dataset.to_table(columns=[], full_text_query=query, with_row_id=True, limit=1000, **options)
+    return dict(zip(found.column("_rowid").to_pylist(), found.column("_score").to_pylist(), strict=True))
+
+
+def assert_same_answers(uri: str, queries: tuple[Any, ...], *, may_be_empty: bool = True) -> None:
+    for query in queries:
+        for fast in (False, True):
+            theirs = answers(lance.dataset(uri), query, fast_search=fast)
+            ours = answers(lance_core.dataset(uri), query, fast_search=fast, strict_index=True)
+            assert ours == pytest.approx(theirs, rel=1e-5), (query, fast)
+            assert ours or may_be_empty, (query, fast)
+
+
+@pytest.mark.parametrize("release", [pytest.param(name, marks=() if name in SAMPLED else pytest.mark.slow) for name in ALL])
+def test_indices_of_old_releases_are_searched(release: str, tmp_path: Path) -> None:
+    unpack(release, tmp_path)
+    queries = tuple({"query": words, "columns": ["text"]} for words in WORDS)
+    for name in ("indices", "indices-optimised"):
+        uri = str(tmp_path / name)
+        assert_same_answers(uri, queries)
+        theirs = lance.dataset(uri).index_statistics("text_idx")
+        dataset = lance_core.dataset(uri)
+        assert dataset.index_statistics("text_idx")["num_indexed_rows"] == theirs["num_indexed_rows"]
+        dataset.optimize.optimize_indices()
+        assert_same_answers(uri, queries)
+
+
+@pytest.mark.parametrize("options", [{"format_version": 1}, {"format_version": 2}])
+def test_phrases_of_version_one(options: dict[str, Any], tmp_path: Path) -> None:
+    texts = [f"quick fox {i % 7} jumps {i} fox" + " again and again fox" * (i % 5 * 60) for i in range(300)]
+    lance.write_dataset(pa.table({"id": range(300), "s": texts}), tmp_path)
+    lance.dataset(tmp_path).create_scalar_index("s", "INVERTED", with_position=True, **options)
+    phrases = ('"quick fox"', '"fox 3"', '"jumps 17"', '"again fox"', '"fox again"', "fox 17")
+    assert_same_answers(str(tmp_path), phrases, may_be_empty=False)
+
+
+def test_phrases_of_the_first_layout(tmp_path: Path) -> None:
+    """The official library refuses phrases here, although the index has positions."""
+    unpack("0.27.2", tmp_path)
+    dataset = lance_core.dataset(str(tmp_path / "indices"))
+    texts = dict(zip(*dataset.to_table(["text"], with_row_id=True).to_pydict().values(), strict=True))
+    for words in ("alpha fox", "jumps over", "over alpha", "fox 17", "fox over"):
+        query = lance_core.query.PhraseQuery(words, "text")
+        found = answers(dataset, query, strict_index=True)
+        assert found.keys() == {row for text, row in texts.items() if f" {words} " in f" {text} "}, words
 
 
 @pytest.mark.parametrize("options", [{"format_version": 3}, {"block_size": 256}])

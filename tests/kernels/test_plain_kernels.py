@@ -160,9 +160,14 @@ def decode_postings(random: np.random.Generator) -> Arguments:
     out, stops, best = np.zeros(20_000, np.uint8), np.zeros(sum(many), np.int64), np.zeros(sum(many), np.float32)
     weights = np.ones(len(documents), np.float32)
     assert postings.encode_postings(ends, documents, counts, weights, np.zeros(128, np.uint32), best, out, stops) >= 0
-    data = _damaged(random, out[: int(stops[-1])])
+    blocks = np.split(out[: int(stops[-1])], stops[:-1])
+    is_fixed = int(random.integers(0, 2))
+    for at, (first, end) in enumerate(zip(firsts, firsts[1:], strict=False)):
+        if is_fixed and end - first < 128:
+            blocks[at] = np.concatenate([blocks[at][:4], *(part[first:end].view(np.uint8) for part in (documents, counts))])
+    data = _damaged(random, np.concatenate(blocks))
     found = np.zeros(len(documents), np.uint32), np.zeros(len(documents), np.uint32)
-    return data, np.append(0, stops), np.array(firsts), *found
+    return data, np.append(0, np.cumsum([len(block) for block in blocks])), np.array(firsts), is_fixed, *found
 
 
 def decode_positions(random: np.random.Generator) -> Arguments:

@@ -5,7 +5,7 @@
     create_scalar_index("text", "INVERTED", with_position=True)        to_table(full_text_query="quick fox")
 
 A filter is answered by it only for `contains_tokens(column, 'words')`; ranking is the business of the search above it.
-(Spec: FORMAT E.4; index version 2.)
+(Spec: FORMAT E.4; index version 2. Those of older releases are searched, and rebuilt by `optimize_indices`.)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -25,27 +26,36 @@ from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of
 from lance_core.index.text.build import train
 from lance_core.index.text.file_names import METADATA
 from lance_core.index.text.fingerprints import TextMarks, Told, told
+from lance_core.index.text.old_lists import TOKENS, FirstPartition
 from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
 from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.verify import require_documents, require_options
 from lance_core.io.cache import shared_cache
 
-_FIRST_LAYOUT = "tokens.lance"
-FORMAT_VERSIONS = (b"1", b"2")
 _MOST_PARTITIONS = 1 << 20
+_TAILS: Mapping[tuple[bytes, bytes], bool] = {(b"1", b"fixed32_v1"): True, (b"2", b"varint_delta_v1"): False}
+"""What is written of the format, and whether last blocks are of numbers of fixed width."""
 
 
-def _open_metadata(folder: IndexFolder) -> OpenFile:
+def _open_metadata(folder: IndexFolder) -> OpenFile | None:
+    """None: the layout of releases up to 0.27."""
     try:
         return folder.open(METADATA)
-    except NotFoundError as error:
+    except NotFoundError:
         with suppress(NotFoundError):
-            folder.store.size(f"{folder.path}/{_FIRST_LAYOUT}")
-            raise UnsupportedFeatureError(
-                f"{folder.path}: the index layout of Lance releases up to 0.27 is not supported"
-            ) from error
+            folder.store.size(f"{folder.path}/{TOKENS}")
+            return None
         raise
+
+
+def _first_params(folder: IndexFolder) -> bytes:
+    """The options of an index of a release up to 0.27, as JSON."""
+    opened = folder.open(TOKENS)
+    found = opened.schema.metadata.get("tokenizer")
+    if found is None:
+        raise UnsupportedFeatureError(f"{opened.path} does not state how its texts were cut", cure="Rebuild the index.")
+    return found
 
 
 class Inverted:
@@ -53,16 +63,26 @@ class Inverted:
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         opened = _open_metadata(folder)
-        version = metadata_of(opened, "format_version", b"1")
-        if version != b"2" or metadata_of(opened, "posting_block_size", b"128") != b"128":
-            raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 2 with blocks of 128")
-        if metadata_of(opened, "posting_tail_codec", b"") != b"varint_delta_v1":
-            raise UnsupportedFeatureError(f"{opened.path}: the codec of the last block is unknown")
-        self._folder, self._stored_params = folder, metadata_of(opened, "params")
+        self._folder = folder
+        self.partitions: tuple[TextPartition, ...]
+        if opened is None:
+            part = FirstPartition(folder)
+            self._stored_params, self.partitions = _first_params(folder), (part,)
+            params = params_of_json(self._stored_params, what=folder.path)
+            self.params = replace(params, with_position=part.has_places)
+            return
+        version, codec = (
+            metadata_of(opened, "format_version", b"1"),
+            metadata_of(opened, "posting_tail_codec", b"fixed32_v1"),
+        )
+        has_fixed_tails = _TAILS.get((version, codec))
+        if has_fixed_tails is None or metadata_of(opened, "posting_block_size", b"128") != b"128":
+            raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 1 or 2 with blocks of 128")
+        self._stored_params = metadata_of(opened, "params")
         self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
         kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
-        self.partitions = tuple(TextPartition(folder, number, kind) for number in numbers)
+        self.partitions = tuple(TextPartition(folder, number, kind, has_fixed_tails=has_fixed_tails) for number in numbers)
         if self.params.with_position and not self.has_places:
             raise CorruptFileError(f"{opened.path} declares positions, but a partition has none", cure="Rebuild the index.")
 
@@ -147,7 +167,9 @@ def describe(_type: pa.DataType, parameters: Mapping[str, Any]) -> Details:
 def options_of(folder: IndexFolder, details: Details | None) -> Mapping[str, Any]:
     """The options of a segment: its file tells all, the manifest all but a user's own stop words."""
     try:
-        opened = folder.open(METADATA)
+        opened = _open_metadata(folder)
+        if opened is None:
+            return params_of_json(_first_params(folder), what=folder.path).options()
         return params_of_json(metadata_of(opened, "params"), what=opened.path).options()
     except (NotFoundError, CorruptFileError):
         if not isinstance(details, InvertedDetails):

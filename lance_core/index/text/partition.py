@@ -22,6 +22,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
 from lance_core.index.text.file_names import DOCS, LISTS, TOKENS, part_file
+from lance_core.index.text.old_positions import places_of
 from lance_core.index.text.token_map import TokenMap
 from lance_core.io.cache import shared_cache
 from lance_core.kernels.postings import BLOCK, decode_positions, decode_postings
@@ -55,30 +56,34 @@ _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, n
 class TextPartition:
     """One of the parts of a full-text index."""
 
-    def __init__(self, folder: IndexFolder, number: int, token_format: str) -> None:
-        self._folder, self._number = folder, number
-        docs = read_all(folder.open(part_file(number, DOCS)), ["_rowid", "_num_tokens"])
-        self.ids = numpy_of(docs.column(0))
-        self.lengths = numpy_of(docs.column(1))
-        self.num_documents = len(self.ids)
-        self.total_tokens = int(self.lengths.sum(dtype=np.uint64))
+    def __init__(self, folder: IndexFolder, number: int, token_format: str, *, has_fixed_tails: bool = False) -> None:
+        self._folder, self._number, self._has_fixed_tails = folder, number, has_fixed_tails
+        self._set_documents(read_all(folder.open(part_file(number, DOCS)), ["_rowid", "_num_tokens"]))
         self._file = folder.open(part_file(number, LISTS))
         schema = self._file.schema
         ids = {item.name: item.id for item in schema.top_level}
         missing = {"_posting", "_length"} - ids.keys()
         if missing:
             raise CorruptFileError(f"{self._file.path} has the columns {', '.join(ids)}, expected _posting, _length")
-        self.has_places = "_compressed_position" in ids
-        if self.has_places and "_position_block_offset" not in ids:
+        names: tuple[str, ...] = ("_compressed_position", "_position_block_offset")
+        if has_fixed_tails and "_position" in ids:
+            names = ("_position",)
+        self.has_places = names[0] in ids
+        if self.has_places and names[-1] not in ids:
             raise CorruptFileError(f"{self._file.path} has positions, but not the offsets of their blocks")
         self._lists = schema.project({child.id for child in schema.descend(ids["_posting"])})
-        names = ("_compressed_position", "_position_block_offset")
         self._places = (
             schema.project({child.id for name in names for child in schema.descend(ids[name])}) if self.has_places else None
         )
         sizes = read_all(self._file, ["_length"])
         self.sizes = numpy_of(sizes.column(0))
         self.tokens = TokenMap(folder.open(part_file(number, TOKENS)), token_format, len(self.sizes))
+
+    def _set_documents(self, docs: pa.RecordBatch) -> None:
+        self.ids = numpy_of(docs.column(0))
+        self.lengths = numpy_of(docs.column(1))
+        self.num_documents = len(self.ids)
+        self.total_tokens = int(self.lengths.sum(dtype=np.uint64))
 
     def count_of(self, token: str) -> int:
         """How many documents have a token."""
@@ -106,7 +111,7 @@ class TextPartition:
     def windows(self, *, with_places: bool) -> Iterator[Window]:
         """All lists in their order, so many at a time as have about a million documents. Raises CorruptFileError."""
         first = 0
-        for end in _ends_of_windows(self.sizes):
+        for end in ends_of_windows(self.sizes):
             beside = None
             column = self._read_rows(self._lists, first, end).column(0)
             if with_places and self._places is not None:
@@ -140,7 +145,7 @@ class TextPartition:
             )
         firsts = _firsts_of(sizes, num_blocks, ends)
         documents, counts = np.empty(total, np.uint32), np.empty(total, np.uint32)
-        code = decode_postings(data, starts, firsts, documents, counts)
+        code = decode_postings(data, starts, firsts, int(self._has_fixed_tails), documents, counts)
         steps = documents[1:] > documents[:-1]
         inner = ends[:-1]
         steps[inner[(inner > 0) & (inner < total)] - 1] = True
@@ -161,6 +166,8 @@ class TextPartition:
         return places, places.nbytes + 200
 
     def _decoded_places(self, first: int, num_blocks: Any, firsts: Any, counts: Any, rows: pa.RecordBatch) -> Any:
+        if rows.num_columns == 1:
+            return places_of(rows.column(0), counts, self._file.path)
         data, starts, has_same = _streams_of(rows, num_blocks)
         total = int(counts.sum(dtype=np.uint64))
         good = has_same and bool((np.diff(starts) >= 0).all())
@@ -170,7 +177,7 @@ class TextPartition:
         return places
 
 
-def _ends_of_windows(sizes: Any) -> list[int]:
+def ends_of_windows(sizes: Any) -> list[int]:
     """Where windows of lists end that have about so many documents, or one list with more."""
     steps = np.cumsum(np.minimum(sizes, _WINDOW_DOCUMENTS).astype(np.int64) + _LIST_COST) // _WINDOW_DOCUMENTS
     return [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(sizes)] if len(sizes) else []
