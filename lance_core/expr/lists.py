@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow_numpy import TRUE, arrow_of, constant, numpy_of, true_of
+from lance_core.arrow_numpy import FALSE, TRUE, arrow_of, constant, numpy_of, true_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, repeat
 from lance_core.expr.compare import compare, is_in
@@ -46,7 +46,7 @@ def array_has_any(lists: Value, wanted: Value) -> Value:
     """Whether each list holds any of the items; nulls equal each other here, as the official library has it."""
     rows, items = _require_list(lists, "array_has_any"), _constants(wanted, "array_has_any")
     flat = pc.list_flatten(rows)
-    found = pc.fill_null(is_in(flat, [item for item in items if item.is_valid]), False) if items else _none(flat)
+    found = pc.fill_null(is_in(flat, [item for item in items if item.is_valid]), FALSE) if items else _none(flat)
     if any(not item.is_valid for item in items):
         found = pc.or_(found, pc.is_null(flat))
     return _any_item(rows, found)

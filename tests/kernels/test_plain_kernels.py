@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -162,7 +163,7 @@ def decode_postings(random: np.random.Generator) -> Arguments:
     assert postings.encode_postings(ends, documents, counts, weights, np.zeros(128, np.uint32), best, out, stops) >= 0
     blocks = np.split(out[: int(stops[-1])], stops[:-1])
     is_fixed = int(random.integers(0, 2))
-    for at, (first, end) in enumerate(zip(firsts, firsts[1:], strict=False)):
+    for at, (first, end) in enumerate(itertools.pairwise(firsts)):
         if is_fixed and end - first < 128:
             blocks[at] = np.concatenate([blocks[at][:4], *(part[first:end].view(np.uint8) for part in (documents, counts))])
     data = _damaged(random, np.concatenate(blocks))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow.buffers import fields_schema
-from lance_core.arrow_numpy import numpy_of
+from lance_core.arrow_numpy import array_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
@@ -166,7 +166,7 @@ class BloomFilter:
         if any(value is not None and (isinstance(value, bool) or not isinstance(value, plain)) for value in values):
             return None
         try:
-            return pa.array([value for value in values if value is not None], self._type)
+            return array_of([value for value in values if value is not None], self._type)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             return None
 
