@@ -47,7 +47,7 @@ class Searched:
     locate: Callable[[Any], Any] | None = None
 
     def at(self, documents: Any) -> Any:
-        """The addresses of some documents; those of all are worked out when many are asked for. Raises CorruptFileError."""
+        """The addresses of some documents; those of all are worked out when many are requested. Raises CorruptFileError."""
         if self.locate is None or "addresses" in self.__dict__ or len(documents) * _MANY > len(self.documents.ids):
             return self.addresses[documents]
         return self.locate(self.documents.ids[documents])
