@@ -7,8 +7,9 @@
     {"... ": "gs://lake", "gcp_conn_id": "google_cloud_default"}     -> GoogleBaseHook: a key file, or a token
     {"... ": "az://lake", "azure_conn_id": "wasb_default"}           -> the fields that WasbHook reads
 
-The hooks are those of the clouds' own providers and are imported when a task needs them. Credentials are requested at the
-start of a task, so a role that is assumed must last as long as the task.
+The hooks are those of the clouds' own providers and are imported when a task needs them. A connection that assumes a role
+gives the role and the keys to assume it with: each process of the job, Spark's executors too, assumes it and renews it.
+Tokens of Google and of a web identity are requested at the start of a task, and must last as long as the task.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from typing import Any
 from airflow_lance.compat import BaseHook
 from lance_core.errors import InputError
 
+_ROLE_ARGUMENTS = {
+    "RoleSessionName": "aws_role_session_name", "ExternalId": "aws_external_id", "DurationSeconds": "aws_role_seconds",
+}  # fmt: skip
 CLOUDS = ("aws_conn_id", "gcp_conn_id", "azure_conn_id")
 
 
@@ -34,13 +38,32 @@ def cloud_options(conn_ids: Mapping[str, str]) -> dict[str, str]:
 def _aws(conn_id: str) -> dict[str, Any]:
     module = _provider("airflow.providers.amazon.aws.hooks.base_aws", package="apache-airflow-providers-amazon")
     hook = module.AwsGenericHook(aws_conn_id=conn_id, client_type="s3")
+    config = hook.conn_config
+    found = {"region": hook.region_name, "endpoint": getattr(config, "endpoint_url", None)}
+    role = _aws_role(config)
+    if role:
+        return found | role
     keys = hook.get_credentials(region_name=hook.region_name)
-    return {
+    return found | {
         "aws_access_key_id": keys.access_key,
         "aws_secret_access_key": keys.secret_key,
         "aws_session_token": keys.token,
-        "region": hook.region_name,
-        "endpoint": getattr(hook.conn_config, "endpoint_url", None),
+    }
+
+
+def _aws_role(config: Any) -> dict[str, Any]:
+    """What assumes the connection's role anew wherever it runs out; empty where only the hook can assume it."""
+    arguments = dict(getattr(config, "assume_role_kwargs", None) or {})
+    method = getattr(config, "assume_role_method", None) or "assume_role"
+    if not getattr(config, "role_arn", None) or method != "assume_role" or not arguments.keys() <= _ROLE_ARGUMENTS.keys():
+        return {}
+    return {
+        "aws_role_arn": config.role_arn,
+        **{_ROLE_ARGUMENTS[name]: value for name, value in arguments.items()},
+        "aws_access_key_id": config.aws_access_key_id,
+        "aws_secret_access_key": config.aws_secret_access_key,
+        "aws_session_token": config.aws_session_token,
+        "aws_profile": getattr(config, "profile_name", None),
     }
 
 

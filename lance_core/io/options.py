@@ -70,6 +70,11 @@ S3_OPTIONS = frozenset(
         "anon",
         "aws_provider_scheme",
         "dynamodb_endpoint",
+        "aws_role_arn",
+        "aws_role_session_name",
+        "aws_external_id",
+        "aws_role_seconds",
+        "aws_sts_endpoint",
     }
 )
 
@@ -176,6 +181,7 @@ PLAIN_OPTIONS = (
     | {"endpoint", "endpoint_url", "aws_endpoint", "aws_endpoint_url", "azure_endpoint", "azure_storage_endpoint"}
     | {"google_endpoint", "gcs_endpoint", "oss_endpoint", "oss_region", "dynamodb_endpoint", "aws_provider_scheme"}
     | {"account_name", "azure_storage_account_name", "aws_server_side_encryption", "user", "hdfs_user"}
+    | {"aws_role_arn", "aws_role_session_name", "aws_role_seconds", "aws_sts_endpoint"}
     | {ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS}
 )
 """Options whose values are no secrets: messages without them would say nothing."""

@@ -56,6 +56,41 @@ def test_an_aws_connection_gives_keys_token_and_region(connection: Define, monke
     assert hook.get_uri("t.lance") == "s3://lake/t.lance"
 
 
+def test_an_aws_role_travels_as_a_role_and_its_keys_are_never_frozen(
+    connection: Define, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frozen keys of a role expire after an hour, in the middle of a long job and on every executor."""
+
+    class AwsGenericHook:
+        region_name = "eu-west-1"
+        conn_config = SimpleNamespace(
+            endpoint_url=None,
+            role_arn="arn:aws:iam::1:role/writer",
+            assume_role_method="assume_role",
+            assume_role_kwargs={"ExternalId": "outside", "DurationSeconds": 3600},
+            aws_access_key_id="AK",
+            aws_secret_access_key="a secret",
+            aws_session_token=None,
+        )
+
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def get_credentials(self, *, region_name: str) -> Any:
+            return SimpleNamespace(access_key="ASIA", secret_key="frozen", token="of the role")
+
+    _module(monkeypatch, "airflow.providers.amazon.aws.hooks.base_aws", AwsGenericHook=AwsGenericHook)
+    expected = {
+        "aws_role_arn": "arn:aws:iam::1:role/writer", "aws_external_id": "outside", "aws_role_seconds": "3600",
+        "aws_access_key_id": "AK", "aws_secret_access_key": "a secret", "region": "eu-west-1",
+    }  # fmt: skip
+    assert _lance(connection, "s3://lake", aws_conn_id="aws_default").storage_options() == expected
+    # A role that is assumed in a way that only the hook knows is assumed by the hook, once.
+    monkeypatch.setattr(AwsGenericHook.conn_config, "assume_role_method", "assume_role_with_saml")
+    frozen = _lance(connection, "s3://lake", aws_conn_id="aws_default").storage_options()
+    assert (frozen["aws_access_key_id"], "aws_role_arn" in frozen) == ("ASIA", False)
+
+
 def test_a_google_connection_gives_its_key_file_or_a_token(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:
     class GoogleBaseHook:
         def __init__(self, *, gcp_conn_id: str) -> None:

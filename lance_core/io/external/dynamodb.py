@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
+from lance_core.io.aws_role import role_of
 from lance_core.io.remote.errors import Redactor, retrying, typed
 
 COMMITTER = "lancedb"
@@ -148,12 +149,20 @@ def _connect(options: Mapping[str, str]) -> Any:
         return next((options[name] for name in names if options.get(name)), None)
 
     session = botocore.session.Session(profile=pick("aws_profile", "profile"))
+    role = role_of(options)
+    signed = {
+        "aws_access_key_id": pick("aws_access_key_id", "access_key_id"),
+        "aws_secret_access_key": pick("aws_secret_access_key", "secret_access_key"),
+        "aws_session_token": pick("aws_session_token", "aws_token", "session_token", "token"),
+    }
+    if role is not None:
+        # A client that is given no keys asks the session, which renews them.
+        signed = {}
+        session._credentials = role.credentials()
     return session.create_client(
         "dynamodb",
         region_name=pick("aws_region", "region", "aws_default_region", "default_region"),
         endpoint_url=pick("dynamodb_endpoint") or os.environ.get("DYNAMODB_ENDPOINT"),
-        aws_access_key_id=pick("aws_access_key_id", "access_key_id"),
-        aws_secret_access_key=pick("aws_secret_access_key", "secret_access_key"),
-        aws_session_token=pick("aws_session_token", "aws_token", "session_token", "token"),
+        **signed,
         config=Config(retries={"max_attempts": 4, "mode": "standard"}),
     )

@@ -29,6 +29,8 @@ _NOISE = re.compile(
     r"Generic \w+ error: |Error performing [\w ]+ request: (?=Error performing)|, max_retries: \d+, retry_timeout: \S+"
 )
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+_NO_ANSWER = f"credential provider: {StoreError.__name__}: "
+"""obstore takes each error of a provider for a refusal; this one is that nobody answered."""
 _CUT_OFF = ("error sending request", "error decoding response body", "timed out", "connection", "operation timed out")
 _CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
 
@@ -63,6 +65,8 @@ def as_store_error(error: Exception, path: str, *, uri: str, redact: Callable[[s
     status = int(found[1]) if found else 0
     is_cut_off = not status and any(word in message.lower() for word in _CUT_OFF)
     if status in _TRANSIENT or is_cut_off or (status == 409 and any(word in message for word in _CONFLICT)):
+        return TransientError(text, uri=uri)
+    if _NO_ANSWER in message:
         return TransientError(text, uri=uri)
     if status in REFUSED_STATUSES or isinstance(error, (theirs.PermissionDeniedError, theirs.UnauthenticatedError)):
         return StoreRefusedError(text, uri=uri, cure=REFUSED_CURE)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lance_core.errors import InputError
+from lance_core.io.aws_role import role_of
 from lance_core.io.objects.aws_profile import profile_credentials
 from lance_core.io.options import is_true
 from lance_core.io.remote.options import check_provider, duration
@@ -30,6 +31,7 @@ _EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/
 _EMULATOR_ENDPOINT = "http://127.0.0.1:10000/devstoreaccount1"
 _GOOGLE = "https://storage.googleapis.com"
 _NOBODY = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+_KEYS = ("access_key_id", "secret_access_key", "session_token")
 _TOTAL_SECONDS = 600.0
 _STALL_SECONDS = 120.0
 
@@ -70,6 +72,14 @@ def s3_client(options: Options) -> ClientOptions:
     check_provider(options, has_keys="access_key_id" in config)
     if is_true(pick("aws_skip_signature", "skip_signature", "anon")):
         return ClientOptions("s3", {**config, "skip_signature": True}, _client(options, endpoint), endpoint=endpoint)
+    role = role_of(options)
+    if role is not None:
+        own = {
+            name: value
+            for name, value in config.items()
+            if name not in ("access_key_id", "secret_access_key", "session_token")
+        }
+        return ClientOptions("s3", own, _client(options, endpoint), role, endpoint)
     if "access_key_id" in config:
         return ClientOptions("s3", config, _client(options, endpoint), endpoint=endpoint)
     found = profile_credentials(pick("aws_profile", "profile"))

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lance_core.errors import InputError
+from lance_core.io.aws_role import role_of
 from lance_core.io.options import is_true
 from lance_core.io.remote.azure_credentials import azure_credential
 
@@ -67,6 +68,11 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     _set(arguments, "key", pick("aws_access_key_id", "access_key_id"))
     _set(arguments, "secret", pick("aws_secret_access_key", "secret_access_key"))
     _set(arguments, "token", pick("aws_session_token", "aws_token", "session_token", "token"))
+    role = role_of(options)
+    if role is not None and not is_true(pick("aws_skip_signature", "skip_signature", "anon")):
+        # s3fs has no way to be called again: these keys serve until they expire.
+        keys = role()
+        arguments |= {"key": keys["access_key_id"], "secret": keys["secret_access_key"], "token": keys["token"]}
     _set(arguments, "endpoint_url", pick("aws_endpoint_url", "aws_endpoint", "endpoint_url", "endpoint"))
     _set(arguments, "profile", pick("aws_profile", "profile"))
     if is_true(pick("aws_skip_signature", "skip_signature", "anon")):

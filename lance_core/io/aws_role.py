@@ -1,0 +1,143 @@
+"""An AWS role that the library assumes itself, and again before its keys expire: for jobs that outlast one set of keys.
+
+::
+
+    aws_role_arn=arn:aws:iam::1:role/writer, keys of a user     -> AssumeRole with these keys
+    aws_role_arn=arn:aws:iam::1:role/writer                     -> AssumeRole as the machine (instance, container, …)
+
+Each process assumes the role on its own, Spark's executors too, so nothing that expires travels with a job. botocore sends
+the requests and knows when to send them again.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from lance_core.errors import InputError, StoreError, StoreRefusedError
+
+ROLE_OPTIONS = frozenset(
+    {"aws_role_arn", "aws_role_session_name", "aws_external_id", "aws_role_seconds", "aws_sts_endpoint"}
+)
+_SESSION_NAME = "lance_core"
+_LONGEST_USE = dt.timedelta(minutes=5)
+"""After this a client asks again; botocore answers with the keys it has until they come close to their end."""
+
+
+class _Held:
+    """What the first request makes, and the next ones use."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.credentials: Any = None
+
+    def __reduce__(self) -> tuple[type[_Held], tuple[()]]:
+        return _Held, ()  # another process assumes the role itself
+
+
+@dataclass(frozen=True)
+class AssumedRole:
+    """A role, and who assumes it. Calling it gives keys as obstore wants them; equal ones are interchangeable."""
+
+    role_arn: str
+    session_name: str = _SESSION_NAME
+    external_id: str | None = field(default=None, repr=False)
+    seconds: int | None = None
+    keys: tuple[str, str, str | None] | None = field(default=None, repr=False)
+    """Access key id, secret, session token of who assumes it; None is the machine's own identity, or the profile's."""
+    profile: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+    _held: _Held = field(default_factory=_Held, repr=False, compare=False)
+
+    def __call__(self) -> Mapping[str, Any]:
+        """Return keys that are good for five minutes at least.
+
+        Raises StoreRefusedError when AWS refuses the role, StoreError when nobody answers.
+        """
+        renewed = self.credentials()
+        try:
+            keys = renewed.get_frozen_credentials()
+        except Exception as error:  # botocore has a tree of its own, and its messages may name the requester
+            code = getattr(error, "response", {}).get("Error", {}).get("Code")
+            what = f"the role {self.role_arn} could not be assumed: {code or type(error).__name__}"
+            if code is None:
+                raise StoreError(what) from None
+            raise StoreRefusedError(what, cure="Check who may assume the role; a retry cannot help.") from None
+        return {
+            "access_key_id": keys.access_key,
+            "secret_access_key": keys.secret_key,
+            "token": keys.token,
+            "expires_at": dt.datetime.now(dt.timezone.utc) + _LONGEST_USE,
+        }
+
+    def credentials(self) -> Any:
+        """Return botocore's credentials of the role, which renew themselves; nothing is requested yet."""
+        with self._held.lock:
+            if self._held.credentials is None:
+                self._held.credentials = self._assume()
+            return self._held.credentials
+
+    def _assume(self) -> Any:
+        try:
+            sessions, credentials = import_module("botocore.session"), import_module("botocore.credentials")
+        except ImportError:
+            raise InputError(
+                "aws_role_arn needs botocore, which is not installed", cure="Install airflow-provider-lance[dynamodb]."
+            ) from None
+        session = sessions.Session(profile=self.profile)
+        if self.keys is not None:
+            session.set_credentials(*self.keys)
+        source = session.get_credentials()
+        if source is None:
+            raise InputError(
+                f"no keys to assume the role {self.role_arn} with: none among the storage options, and none of the machine",
+                cure="Pass aws_access_key_id and aws_secret_access_key, or run where the machine has an identity.",
+            )
+        extra = {"RoleSessionName": self.session_name, "ExternalId": self.external_id, "DurationSeconds": self.seconds}
+        creator: Callable[..., Any] = partial(
+            session.create_client, region_name=self.region or "us-east-1", endpoint_url=self.endpoint
+        )
+        fetcher = credentials.AssumeRoleCredentialFetcher(
+            client_creator=creator,
+            source_credentials=source,
+            role_arn=self.role_arn,
+            extra_args={name: value for name, value in extra.items() if value is not None},
+        )
+        return credentials.DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method="assume-role")
+
+
+def role_of(options: Mapping[str, str]) -> AssumedRole | None:
+    """Return the role that storage options name, None without one. InputError for a part that makes no sense."""
+
+    def pick(*names: str) -> str | None:
+        return next((options[name] for name in names if options.get(name)), None)
+
+    arn = options.get("aws_role_arn")
+    if not arn:
+        others = sorted(name for name in ROLE_OPTIONS if options.get(name))
+        if others:
+            raise InputError(f"the storage options {', '.join(others)} need aws_role_arn")
+        return None
+    seconds = options.get("aws_role_seconds")
+    if seconds is not None and not (seconds.isdecimal() and 900 <= int(seconds) <= 43_200):
+        raise InputError(f"aws_role_seconds must be between 900 and 43200, got {seconds!r}")
+    key, secret = pick("aws_access_key_id", "access_key_id"), pick("aws_secret_access_key", "secret_access_key")
+    if (key is None) != (secret is None):
+        raise InputError("aws_access_key_id and aws_secret_access_key are given together or not at all")
+    token = pick("aws_session_token", "aws_token", "session_token", "token")
+    return AssumedRole(
+        arn,
+        session_name=options.get("aws_role_session_name") or _SESSION_NAME,
+        external_id=options.get("aws_external_id"),
+        seconds=None if seconds is None else int(seconds),
+        keys=None if key is None or secret is None else (key, secret, token),
+        profile=pick("aws_profile", "profile"),
+        region=pick("aws_region", "region", "aws_default_region", "default_region"),
+        endpoint=options.get("aws_sts_endpoint"),
+    )
