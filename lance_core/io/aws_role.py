@@ -63,12 +63,13 @@ class AssumedRole:
         renewed = self.credentials()
         try:
             keys = renewed.get_frozen_credentials()
-        except Exception as error:  # botocore has a tree of its own, and its messages may name the requester
-            code = getattr(error, "response", {}).get("Error", {}).get("Code")
-            what = f"the role {self.role_arn} could not be assumed: {code or type(error).__name__}"
-            if code is None:
-                raise StoreError(what) from None
-            raise StoreRefusedError(what, cure="Check who may assume the role; a retry cannot help.") from None
+        except import_module("botocore.exceptions").ClientError as error:  # its message names the requester
+            code = error.response["Error"]["Code"]
+            raise StoreRefusedError(
+                f"AWS refused the role {self.role_arn}: {code}", cure="Check who may assume the role; a retry cannot help."
+            ) from None
+        except Exception as error:  # a tree of its own, and what is below it
+            raise StoreError(f"the role {self.role_arn} could not be assumed: {type(error).__name__}") from None
         return {
             "access_key_id": keys.access_key,
             "secret_access_key": keys.secret_key,
