@@ -52,7 +52,7 @@ def _aws(conn_id: str) -> dict[str, Any]:
 
 
 def _aws_role(config: Any) -> dict[str, Any]:
-    """What assumes the connection's role anew wherever it runs out; empty where only the hook can assume it."""
+    """The options with which each process assumes the role itself; empty where only the hook can assume it."""
     arguments = dict(getattr(config, "assume_role_kwargs", None) or {})
     method = getattr(config, "assume_role_method", None) or "assume_role"
     if not getattr(config, "role_arn", None) or method != "assume_role" or not arguments.keys() <= _ROLE_ARGUMENTS.keys():
