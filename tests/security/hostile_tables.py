@@ -71,6 +71,10 @@ class TooLongError(BaseException):
     """A case used up its time."""
 
 
+class EndedError(BaseException):
+    """The process is to end."""
+
+
 @dataclass(frozen=True)
 class Escape:
     """What a case ended with that it must not."""
@@ -548,6 +552,8 @@ def guarded(action: Callable[[], object], watch: Watch, work: Path) -> str:
         watch.refused = True
     except TooLongError:
         return f"more than {CASE_SECONDS:.0f} s of work, or {WAIT_SECONDS:.0f} s of waiting"
+    except EndedError:
+        raise
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     finally:
@@ -561,6 +567,10 @@ def _too_long(*_: object) -> None:
     raise TooLongError
 
 
+def _ended(*_: object) -> None:
+    raise EndedError
+
+
 Case = Callable[[int, Path, Path, Watch], list[Escape]]
 
 
@@ -568,6 +578,7 @@ def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, what: st
     """Many cases in this process, under the budgets; what escaped is printed at once. The exit status."""
     signal.signal(signal.SIGALRM, _too_long)
     signal.signal(signal.SIGPROF, _too_long)
+    signal.signal(signal.SIGTERM, _ended)  # its folder is in memory: remove it
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     # In memory where there is such a folder: every commit waits for the disk otherwise.
@@ -606,7 +617,7 @@ def run_shares(command: list[str], seed: int, count: int, processes: int) -> int
         return max(share.wait() for share in shares)
     finally:
         for share in shares:
-            share.kill()
+            share.terminate()
 
 
 def main() -> int:
