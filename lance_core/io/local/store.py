@@ -16,6 +16,7 @@ Names ending in `.unfinished` are never listed; `list_unfinished` finds what dea
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from pathlib import Path
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange, JointBuffers, ManyRanges
 from lance_core.io.abilities import DeletesMany, ReadsScattered, SharesContent
+from lance_core.io.local.links import NO_FOLLOW, check_folder, check_link
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.scattered_reads import read_scattered
@@ -33,6 +35,9 @@ _MAX_READ = 1 << 30
 
 _FOLDER_ATTEMPTS = 10
 """Deleting the last file of a folder removes the folder, so a writer beside it may have to make it again."""
+
+_MAX_CHECKED = 10_000
+"""How many folders are remembered as free of links."""
 
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
@@ -49,6 +54,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         self._root = os.path.abspath(os.fspath(root))
         self._durable = durable
         self._syncs = syncs
+        self._checked: set[str] = set()
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r})"
@@ -178,25 +184,25 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def list_names(self, folder: str) -> Sequence[str]:
         """Names of the files directly in a folder."""
-        prefix = checked_prefix(folder)
+        target = self._folder(folder)
         try:
-            with os.scandir(os.path.join(self._root, prefix)) as entries:
+            with os.scandir(target) as entries:
                 return [entry.name for entry in entries if not is_unfinished(entry.name) and _entry_is_file(entry)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise as_store_error(error, prefix) from error
+            raise as_store_error(error, folder) from error
 
     def list_folders(self, folder: str) -> Sequence[str]:
         """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
-        prefix = checked_prefix(folder)
+        target = self._folder(folder)
         try:
-            with os.scandir(os.path.join(self._root, prefix)) as entries:
+            with os.scandir(target) as entries:
                 return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise as_store_error(error, prefix) from error
+            raise as_store_error(error, folder) from error
 
     def delete(self, path: str) -> None:
         """Remove a file, and the folders above it that became empty, up to the root."""
@@ -218,10 +224,25 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def child(self, path: str) -> LocalStore:
         """A store rooted at a sub-folder."""
-        return LocalStore(os.path.join(self._root, checked_path(path.rstrip("/"))), durable=self._durable, syncs=self._syncs)
+        bare = checked_path(path.rstrip("/"))
+        self._check_folder(bare)
+        return LocalStore(os.path.join(self._root, bare), durable=self._durable, syncs=self._syncs)
 
     def _full(self, path: str) -> str:
-        return os.path.join(self._root, checked_path(path))
+        target = os.path.join(self._root, checked_path(path))
+        self._check_folder(path.rpartition("/")[0])
+        return target
+
+    def _folder(self, prefix: str) -> str:
+        target = os.path.join(self._root, checked_prefix(prefix))
+        self._check_folder(prefix.rstrip("/"))
+        return target
+
+    def _check_folder(self, folder: str) -> None:
+        if folder and folder not in self._checked:
+            is_there = check_folder(self._root, folder)
+            if is_there and len(self._checked) < _MAX_CHECKED:
+                self._checked.add(folder)
 
     def _unlink(self, path: str) -> str | None:
         """Remove a file; its folder, None when there was no such file."""
@@ -233,14 +254,20 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         return os.path.dirname(target)
 
     def _open(self, path: str) -> int:
-        target = self._full(path)
+        target, flags = self._full(path), os.O_RDONLY | _O_CLOEXEC
         try:
-            return os.open(target, os.O_RDONLY | _O_CLOEXEC)
+            return os.open(target, flags | NO_FOLLOW)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise as_store_error(error, path) from error
+        check_link(target, root=self._root)
+        try:
+            return os.open(target, flags)
         except OSError as error:
             raise as_store_error(error, path) from error
 
     def _walk(self, prefix: str, *, unfinished: bool) -> Iterator[StoreEntry]:
-        start = os.path.join(self._root, checked_prefix(prefix))
+        start = self._folder(prefix)
         # A folder that cannot be read must not count as empty: what is missing from a listing may be deleted.
         for folder, _, names in os.walk(start, onerror=_raise_unless_gone):
             below = os.path.relpath(folder, self._root).replace(os.sep, "/")
