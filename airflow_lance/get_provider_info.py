@@ -24,6 +24,7 @@ _OPERATORS = (
     "erase",
     "garbage",
     "merge",
+    "merge_column_files",
     "missing_partitions",
     "optimize_indices",
     "overwrite",

@@ -32,6 +32,7 @@ _VERSION = Argument((int,))
 ACTIONS: Mapping[str, Mapping[str, Argument]] = MappingProxyType(
     {
         "compact": {},
+        "merge_columns": {},
         "optimize_indices": {},
         "cleanup": {"older_than_days": Argument((int, float), default=7.0), "retain_versions": Argument((int,), default=3)},
         "gc": {},

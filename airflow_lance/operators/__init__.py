@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.erase import LanceErasureOperator as LanceErasureOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
+    from airflow_lance.operators.merge_column_files import LanceMergeColumnFilesOperator as LanceMergeColumnFilesOperator
     from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
     from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator as LanceOptimizeIndicesOperator
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
@@ -56,6 +57,7 @@ else:
             "LanceGarbageOperator": "airflow_lance.operators.garbage",
             "LanceMergeOperator": "airflow_lance.operators.merge",
             "LanceMissingPartitionsOperator": "airflow_lance.operators.missing_partitions",
+            "LanceMergeColumnFilesOperator": "airflow_lance.operators.merge_column_files",
             "LanceOptimizeIndicesOperator": "airflow_lance.operators.optimize_indices",
             "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
             "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
@@ -84,6 +86,7 @@ __all__ = [
     "LanceDeleteOperator",
     "LanceErasureOperator",
     "LanceGarbageOperator",
+    "LanceMergeColumnFilesOperator",
     "LanceMergeOperator",
     "LanceMissingPartitionsOperator",
     "LanceOptimizeIndicesOperator",

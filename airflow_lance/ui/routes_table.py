@@ -21,11 +21,11 @@ router = APIRouter(route_class=PageRoute, prefix="/tables/{number}")
 
 Json = dict[str, object]
 Version = Annotated[int | None, Query(ge=1)]
-ACTIONS = ("compact", "optimize_indices", "cleanup", "gc", "tag", "restore", "abort", "settle")
+ACTIONS = ("compact", "merge_columns", "optimize_indices", "cleanup", "gc", "tag", "restore", "abort", "settle")
 _MENDS = {
     "small-fragments": "compact",
     "deleted-rows": "compact",
-    "many-column-files": "compact",
+    "many-column-files": "merge_columns",
     "stale-index": "optimize_indices",
     "many-index-segments": "optimize_indices",
     "many-versions": "cleanup",

@@ -1,4 +1,4 @@
-"""Commands that change a table: delete, restore, compact, cleanup, tags."""
+"""Commands that change a table: delete, restore, compact, merge column files, cleanup, tags."""
 
 from __future__ import annotations
 
@@ -110,6 +110,48 @@ def compact(
     )
 
 
+@table_command("merge-column-files", versioned=False)
+@click.option(
+    "--max-files",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Data files that a fragment may have; the small files of one with more are merged.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be merged, and why the rest would not.")
+def merge_column_files(table: Table, output: Output, max_files: int, dry_run: bool) -> None:
+    """Merge small data files of fragments whose columns are spread over many; no row moves."""
+    from lance_core.dataset.maintain.column_merge import merge_column_files as merge
+    from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
+    from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
+
+    options = ColumnMergeOptions(max_files)
+    snapshot = table.open()
+    if dry_run:
+        plan = plan_snapshot_merges(snapshot, options)
+        skipped = [{"fragment": number, "why": reason} for number, reason in plan.skipped]
+        output.message(
+            f"would merge {plan.num_files} files of {len(plan.merges)} fragments, {size_text(plan.num_bytes)}",
+            fragments=[merge.fragment.id for merge in plan.merges],
+            files=plan.num_files,
+            bytes=plan.num_bytes,
+            skipped=skipped,
+            dry_run=True,
+        )
+        if not output.as_json:
+            output.rows(skipped, empty="no other fragment has too many files")
+        return
+    with output.progress("merging column files") as progress:
+        landed, done = merge(snapshot, options, progress=progress)
+    output.message(
+        f"{done.files_removed} files became {done.files_added}: version {landed.version}",
+        version=landed.version,
+        fragments=done.fragments,
+        files_removed=done.files_removed,
+        files_added=done.files_added,
+    )
+
+
 @table_command("cleanup", versioned=False)
 @click.option(
     "--older-than",
@@ -209,4 +251,4 @@ def delete_tag(table: Table, output: Output, name: str) -> None:
 for _command in (list_tags, create_tag, update_tag, delete_tag):
     tags.add_command(_command)
 
-COMMANDS = (delete, restore, compact, cleanup, tags)
+COMMANDS = (delete, restore, compact, merge_column_files, cleanup, tags)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lance_core.jobs.specs.edits import AddColumnsSpec as AddColumnsSpec
     from lance_core.jobs.specs.edits import CompactSpec as CompactSpec
     from lance_core.jobs.specs.edits import DeleteSpec as DeleteSpec
+    from lance_core.jobs.specs.edits import MergeColumnFilesSpec as MergeColumnFilesSpec
     from lance_core.jobs.specs.edits import ReplaceWhereSpec as ReplaceWhereSpec
     from lance_core.jobs.specs.edits import UpdateSpec as UpdateSpec
     from lance_core.jobs.specs.gates import GateSpec as GateSpec
@@ -64,6 +65,7 @@ else:
             "JobResult": "lance_core.jobs.runtime.protocols",
             "JobSpec": "lance_core.jobs.specs.spec",
             "LocalRunner": "lance_core.jobs.runtime.local_runner",
+            "MergeColumnFilesSpec": "lance_core.jobs.specs.edits",
             "MergeSpec": "lance_core.jobs.specs.merge",
             "OptimizeIndicesSpec": "lance_core.jobs.specs.indices",
             "OverwriteSpec": "lance_core.jobs.specs.spec",
@@ -100,6 +102,7 @@ __all__ = [
     "JobResult",
     "JobSpec",
     "LocalRunner",
+    "MergeColumnFilesSpec",
     "MergeSpec",
     "OptimizeIndicesSpec",
     "OverwriteSpec",

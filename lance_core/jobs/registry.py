@@ -86,6 +86,11 @@ KINDS: Mapping[str, JobKind] = {
         reexecutes=True,
         refresh="lance_core.jobs.staging.compact:refresh",
     ),
+    "merge_column_files": JobKind(
+        "lance_core.jobs.specs.edits:MergeColumnFilesSpec",
+        "lance_core.jobs.staging.merge_column_files:MergeColumnFilesJob",
+        reexecutes=True,
+    ),
     "cleanup": JobKind("lance_core.jobs.specs.maintenance:CleanupSpec", "lance_core.jobs.actions.cleanup:CleanupJob"),
     "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.actions.garbage:GarbageJob"),
     "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.actions.tag:TagJob"),

@@ -22,10 +22,11 @@ from lance_core.errors import InputError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.api import with_options
 from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.edits import CompactSpec
+from lance_core.jobs.specs.edits import CompactSpec, MergeColumnFilesSpec
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec, RestoreSpec, TagSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from lance_core.maintenance.doctor_checks import COLUMN_MERGE
 from lance_core.maintenance.policy import ServiceLevels
 
 Arguments = Mapping[str, Any]
@@ -105,6 +106,11 @@ def _settle(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
 _SPECS: Mapping[str, Callable[[str, Arguments], JobSpec]] = MappingProxyType(
     {
         "compact": _compact,
+        "merge_columns": lambda uri, arguments: MergeColumnFilesSpec(
+            uri=uri,
+            max_files_per_fragment=COLUMN_MERGE.max_files_per_fragment,
+            enough_files=COLUMN_MERGE.enough_files,
+        ),
         "optimize_indices": lambda uri, arguments: OptimizeIndicesSpec(uri=uri),
         "cleanup": _cleanup,
         "gc": lambda uri, arguments: GarbageSpec(uri=uri),

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 from lance_core.commit import naming
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
+from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
+from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
 from lance_core.dataset.maintain.validate import find_damages
 from lance_core.dataset.versions.auto_cleanup import parse_duration
 from lance_core.dataset.versions.cleanup import plan_cleanup
@@ -18,7 +20,8 @@ from lance_core.maintenance.findings import Check, Finding, Patient
 from lance_core.table.coverage import SYSTEM_INDICES
 
 SMALL_BYTES = 1 << 20
-MANY_FILES_PER_FRAGMENT = 8
+COLUMN_MERGE = ColumnMergeOptions(max_files_per_fragment=7, enough_files=4)
+"""From eight data files in a fragment on; the button that mends it merges by this, too."""
 MANY_STAGED_SECONDS = 86400.0
 MANIFEST_BYTES = 16 << 20
 CONFLICT_SHARE = 0.3
@@ -132,14 +135,14 @@ def dead_attempts(patient: Patient) -> Iterator[Finding]:
 
 def many_column_files(patient: Patient) -> Iterator[Finding]:
     """Fragments whose columns are spread over many small files, as repeated add-columns leave them."""
-    wide = [item for item in patient.snapshot.manifest.fragments if len(item.files) >= MANY_FILES_PER_FRAGMENT]
+    wide = plan_snapshot_merges(patient.snapshot, COLUMN_MERGE).merges
     if wide:
-        most = max(len(item.files) for item in wide)
+        most = max(len(merge.fragment.files) for merge in wide)
         yield Finding(
             code="many-column-files", severity="warning", title="Columns are spread over many files",
             size=most, unit="files in one fragment",
             cost="A scan of all columns opens every file of a fragment.",
-            cure=f'lance_core.dataset("{patient.uri}").optimize.compact_files(max_files_per_fragment={patient.levels.max_files_per_fragment})',
+            cure=f"lance merge-column-files {patient.uri} --max-files {COLUMN_MERGE.files_left}",
             details={"fragments": len(wide)},
         )  # fmt: skip
 

@@ -16,6 +16,8 @@ from lance_core.commit.log.manifests import list_versions
 from lance_core.commit.naming import DATA, data_path
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.dataset.indexing.segment_tiers import age_of, segments_to_merge
+from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
+from lance_core.dataset.maintain.column_merge_plan import ColumnMerge, ColumnMergeOptions
 from lance_core.dataset.maintain.compact import plan_snapshot
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.maintain.compact_plan import bytes_of
@@ -43,16 +45,26 @@ class Tier:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class SpreadColumns:
+    """Fragments with more data files than the levels allow, and what a merge of their small files takes on: files and
+    bytes."""
+
+    fragments: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observation:
     """The state of a table. `error` is the reason if nothing else is known.
 
-    `compaction` is what a tiered compaction would take on: fragments in and out, rows and bytes. `num_spread_fragments`
-    have their columns in more data files than the levels allow. `unindexed_rows` and `index_segments` are by index name,
-    and so is `index_merges`: how many segments fill a tier. `commits_by_hour` counts those of the last 24 hours, the oldest
-    hour first. `dead_bytes` are in data files that the newest version does not refer to, None where the levels do not ask
-    for them. `written_at` is the time of the newest commit, `observed_at` that of this look, both in seconds since the
-    epoch.
+    `fragments_in` and so on are what a tiered compaction would take on: fragments in and out, rows and bytes. `spread`
+    is what a merge of column files would take on, `spread_apart` the part of it that the compaction leaves.
+    `unindexed_rows` and `index_segments` are by index name, and so is `index_merges`: how many segments fill a tier.
+    `commits_by_hour` counts those of the last 24 hours, the oldest hour first. `dead_bytes` are in data files that the
+    newest version does not refer to, None where the levels do not ask for them. `written_at` is the time of the newest
+    commit, `observed_at` that of this look, both in seconds since the epoch.
     """
 
     uri: str
@@ -71,7 +83,8 @@ class Observation:
     rows_in: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
-    num_spread_fragments: int = 0
+    spread: SpreadColumns = SpreadColumns()
+    spread_apart: SpreadColumns = SpreadColumns()
     unindexed_rows: Mapping[str, int] = field(default_factory=dict)
     index_segments: Mapping[str, int] = field(default_factory=dict)
     index_merges: Mapping[str, int] = field(default_factory=dict)
@@ -142,6 +155,8 @@ def observe_snapshot(
     rows_in = plan.num_rows
     files_out = [sum(item.num_rows for item in group) // levels.target_rows_per_fragment for group in plan.groups]
     physical_in = sum(item.physical_rows for group in plan.groups for item in group)
+    merges = plan_snapshot_merges(snapshot, merge_options(levels)).merges
+    rewritten = {item.id for group in plan.groups for item in group}
     unindexed = _unindexed(snapshot)
     expired = versions[: max(0, len(versions) - levels.keep_versions)]
     expired = [entry for entry in expired if entry.modified < moment - levels.keep_seconds]
@@ -161,7 +176,8 @@ def observe_snapshot(
         rows_in=rows_in,
         bytes_in=plan.num_bytes,
         bytes_out=int(plan.num_bytes * rows_in / physical_in) if physical_in else 0,
-        num_spread_fragments=sum(len(item.files) > levels.max_files_per_fragment for item in fragments),
+        spread=_spread(merges),
+        spread_apart=_spread([merge for merge in merges if merge.fragment.id not in rewritten]),
         unindexed_rows=unindexed,
         index_segments=_segments(snapshot),
         index_merges=_merges(snapshot, unindexed, levels.tier_fanout),
@@ -188,8 +204,18 @@ def compaction_options(levels: ServiceLevels, *, deleted_share: float, num_bytes
         enough_fragments=int(levels.allowed_fragments(num_bytes) * ENOUGH_OF_ALLOWED),
         target_rows_per_fragment=levels.target_rows_per_fragment,
         materialize_deletions_threshold=levels.max_deleted_share if is_near else MOSTLY_DELETED,
-        max_files_per_fragment=levels.max_files_per_fragment,
     )
+
+
+def merge_options(levels: ServiceLevels) -> ColumnMergeOptions:
+    """The merge of column files that service levels require. Half of the allowed files are left, so that the next added
+    columns do not make the fragment due again at once."""
+    most = levels.max_files_per_fragment
+    return ColumnMergeOptions(most, max(1, int(most * ENOUGH_OF_ALLOWED)))
+
+
+def _spread(merges: Sequence[ColumnMerge]) -> SpreadColumns:
+    return SpreadColumns(len(merges), sum(len(merge.files) for merge in merges), sum(merge.num_bytes for merge in merges))
 
 
 def _by_hour(times: Sequence[float], now: float) -> tuple[int, ...]:

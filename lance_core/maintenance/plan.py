@@ -142,19 +142,30 @@ def _compact(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Mainte
         return None, "no size tier is full and no fragment has too many deleted rows"
     allowed = levels.allowed_fragments(seen.num_bytes)
     crowded = seen.num_fragments / allowed
-    spread = 1.0 if seen.num_spread_fragments else 0.0
-    urgency = max(crowded, seen.deleted_share / max(levels.max_deleted_share, 1e-9), spread)
+    urgency = max(crowded, seen.deleted_share / max(levels.max_deleted_share, 1e-9))
     if urgency < DUE_AT:
         return None, f"{seen.num_fragments} fragments, the levels allow {allowed:.0f}"
     read, written = rates.bytes_of("compact", seen.bytes_in), rates.bytes_of("compact", seen.bytes_out)
     cost = Cost(read, written, rates.seconds("compact", read))
     reason = f"{counted(seen.fragments_in, 'fragment')} become {seen.fragments_out}"
     reason += f"; {seen.deleted_share:.0%} of the rows are deleted"
-    if seen.num_spread_fragments:
-        spread_text = counted(seen.num_spread_fragments, "fragment")
-        reason += f"; the columns of {spread_text} are in more than {levels.max_files_per_fragment} data files"
-    gain = float(seen.fragments_in - seen.fragments_out + seen.num_spread_fragments)
+    gain = float(seen.fragments_in - seen.fragments_out)
     return _step(seen, "compact", reason, max(gain, seen.deleted_share * 100), urgency, cost, float(read)), ""
+
+
+def _merge_columns(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
+    limit = rule.levels.max_files_per_fragment
+    # A compaction of the same run writes all files of its fragments again.
+    is_compacted = "compact" in rule.steps and _compact(seen, rule, rates)[0] is not None
+    spread = seen.spread_apart if is_compacted else seen.spread
+    if not spread.fragments:
+        return None, f"no fragment with small files to merge has more than {limit} data files"
+    size = rates.bytes_of("merge_columns", spread.bytes)
+    cost = Cost(size, size, rates.seconds("merge_columns", size))
+    reason = f"the columns of {counted(spread.fragments, 'fragment')} are in more than {limit} data files"
+    reason += f"; their {spread.files} smallest become {spread.fragments}"
+    gain = float(spread.files - spread.fragments)
+    return _step(seen, "merge_columns", reason, gain, 1.0, cost, float(size)), ""
 
 
 def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
@@ -204,6 +215,7 @@ def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Maintenance
 
 _TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[MaintenanceStep | None, str]]] = {
     "compact": _compact,
+    "merge_columns": _merge_columns,
     "optimize_indices": _optimize_indices,
     "cleanup": _cleanup,
     "gc": _gc,

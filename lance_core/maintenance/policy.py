@@ -23,7 +23,7 @@ from typing import Any
 from lance_core.errors import InputError
 from lance_core.maintenance.quantities import parse_duration, parse_hours, parse_size
 
-STEPS = ("compact", "optimize_indices", "cleanup", "gc")
+STEPS = ("compact", "merge_columns", "optimize_indices", "cleanup", "gc")
 EVIDENCE_TABLE = "_maintenance"
 
 
@@ -38,7 +38,7 @@ class ServiceLevels:
     - `max_dead_bytes`: cleanup is also due when data files that the newest version does not refer to hold more bytes; None
       does not look, because it takes a listing of all data files;
     - `max_seconds_since_upkeep`: a table that was not maintained for longer is an alarm;
-    - `max_files_per_fragment`: a fragment whose columns are spread over more data files is rewritten;
+    - `max_files_per_fragment`: of a fragment whose columns are spread over more data files the small files are merged;
     - `target_rows_per_fragment`, `tier_fanout`: of compactions; a tier of index segments is merged when `tier_fanout` of
       its kind have gathered, too.
     """

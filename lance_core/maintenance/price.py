@@ -15,11 +15,13 @@ MEMORY_GB = 2.0
 START_SECONDS = 2.0
 DEFAULT_RATES: Mapping[str, float] = {
     "compact": 60e6,
+    "merge_columns": 60e6,
     "optimize_indices": 30e6,
     "cleanup": 200.0,
     "gc": 200.0,
 }
-"""Bytes for each second of a compaction and of an index, versions or attempts for each second of a cleanup and a gc."""
+"""Bytes for each second of a compaction, a merge of column files and an index; versions or attempts for each second of a
+cleanup and a gc."""
 LEARNT_FROM = 20
 
 

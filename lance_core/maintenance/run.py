@@ -20,12 +20,12 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.threads import Threads
 from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.edits import CompactSpec
+from lance_core.jobs.specs.edits import CompactSpec, MergeColumnFilesSpec
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 from lance_core.maintenance.evidence import DONE, FAILED, NOTHING, Evidence, rows_of_skipped
-from lance_core.maintenance.observe import compaction_options
+from lance_core.maintenance.observe import compaction_options, merge_options
 from lance_core.maintenance.plan import MaintenancePlan, MaintenanceStep
 from lance_core.maintenance.policy import STEPS, ManagedTable, Policy, ServiceLevels
 
@@ -124,7 +124,11 @@ def spec_of(step: MaintenanceStep, levels: ServiceLevels, options: Options | Non
             enough_fragments=options_now.enough_fragments,
             target_rows_per_fragment=options_now.target_rows_per_fragment,
             materialize_deletions_threshold=options_now.materialize_deletions_threshold,
-            max_files_per_fragment=options_now.max_files_per_fragment,
+        )
+    if step.action == "merge_columns":
+        merging = merge_options(levels)
+        return MergeColumnFilesSpec(
+            **common, max_files_per_fragment=merging.max_files_per_fragment, enough_files=merging.enough_files
         )
     if step.action == "optimize_indices":
         return OptimizeIndicesSpec(**common, strategy="tiered", tier_fanout=levels.tier_fanout)

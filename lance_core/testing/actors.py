@@ -13,7 +13,14 @@ from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.edits import (
+    AddColumnsSpec,
+    CompactSpec,
+    DeleteSpec,
+    MergeColumnFilesSpec,
+    ReplaceWhereSpec,
+    UpdateSpec,
+)
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec
 from lance_core.jobs.specs.merge import MergeSpec
@@ -84,6 +91,11 @@ def overwrite_work(name: str, ids: Sequence[int]) -> IdentityWork:
 def compact_work(name: str) -> IdentityWork:
     """Rewrites small fragments."""
     return _work(name, CompactSpec(uri=URI, identity=identity_of(name), target_rows_per_fragment=1000), unchanged)
+
+
+def merge_files_work(name: str) -> IdentityWork:
+    """Merges column files."""
+    return _work(name, MergeColumnFilesSpec(uri=URI, identity=identity_of(name), max_files_per_fragment=1), unchanged)
 
 
 def index_work(name: str) -> IdentityWork:

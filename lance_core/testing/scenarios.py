@@ -69,6 +69,12 @@ SCENARIOS: Mapping[str, Scenario] = {
             (CRASH, LATE),
         ),
         Scenario("compaction-folded", "a compaction brought up beside another fold", setups.compaction_folded, (CRASH,)),
+        Scenario(
+            "column-files",
+            "column files are merged while rows of their fragments are deleted and moved",
+            setups.column_files,
+            (CRASH, LATE),
+        ),
         Scenario("index-upkeep", "an index is built while its fragments are rewritten", setups.index_upkeep, (CRASH,)),
         Scenario("restore", "an old version is restored while a commit lands", setups.restore, _PLAIN),
         Scenario("overwrite", "an overwrite beside an append", setups.overwrite, _PLAIN),

@@ -196,6 +196,18 @@ def compaction_folded() -> Stage:
     return Stage(works, {"commit": do.commit(works[0]), "second commit": do.commit(*works[1:])})
 
 
+def column_files() -> Stage:
+    """Column files are merged while rows of their fragments are deleted and moved."""
+    do.begin_table((0, 1), (2, 3))
+    columns = do.columns_work("columns")
+    do.stage(columns)
+    do.commit(columns)()
+    works = (do.merge_files_work("merge files"), do.delete_work("delete", 1), do.compact_work("compact"))
+    do.stage(*works)
+    actors = {"commit": do.commit(*works[:2]), "second commit": do.commit(works[2]), "gc": do.gc(hours_ahead=2)}
+    return Stage(works, actors)
+
+
 def index_upkeep() -> Stage:
     """An index is built while its fragments are rewritten."""
     do.begin_table((0, 1), (2, 3))

@@ -252,6 +252,11 @@ def compact(turn: Turn) -> Model:
     return turn.model
 
 
+def merge_files(turn: Turn) -> Model:
+    lance_core.dataset(turn.dataset.uri).optimize.merge_column_files(max_files_per_fragment=turn.rng.choice((1, 2)))
+    return turn.model
+
+
 def restore(turn: Turn) -> Model:
     version = turn.rng.choice(sorted(turn.past))
     turn.dataset.checkout_version(version).restore()
@@ -281,6 +286,7 @@ OPERATIONS: list[tuple[Callable[[Turn], Model], float]] = [
     (drop_column, 2),
     (rename_column, 1),
     (compact, 3),
+    (merge_files, 1),
     (restore, 1),
     (overwrite, 1),
     (configure, 1),

@@ -110,7 +110,12 @@ def content(library: Any, path: Path) -> Any:
 
 @pytest.mark.parametrize("first", VERBS)
 def test_pairs(base: Path, tmp_path: Path, first: str) -> None:
-    differences = []
+    assert differences(base, tmp_path, first) == []
+
+
+def differences(base: Path, tmp_path: Path, first: str) -> list[str]:
+    """Where the libraries differ in what a verb comes to behind `first`."""
+    different = []
     for second in VERBS:
         places = {library: tmp_path / f"{library.__name__} {second}" for library in (lance, lance_core)}
         for place in places.values():
@@ -124,5 +129,40 @@ def test_pairs(base: Path, tmp_path: Path, first: str) -> None:
             theirs = one_by_one(places[lance], first, second)
         found = [content(library, place) for library in (lance, lance_core) for place in places.values()]
         if theirs != ours or any(item != found[0] for item in found):
-            differences.append(f"{where}: they {theirs}, we {ours}, {found}")
-    assert differences == []
+            different.append(f"{where}: they {theirs}, we {ours}, {found}")
+    return different
+
+
+@pytest.fixture(scope="module")
+def spread(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same table with a second data file in each fragment, and an index on its column."""
+    path = tmp_path_factory.mktemp("spread") / "base"
+    shutil.copytree(base, path)
+    lance.dataset(str(path)).add_columns({"q": "x + 1"})
+    lance.dataset(str(path)).create_scalar_index("q", "BTREE")
+    return path
+
+
+def merge_files(uri: Any) -> None:
+    """Ours alone: the official library has no such verb."""
+    lance_core.dataset(uri).optimize.merge_column_files(max_files_per_fragment=1)
+
+
+def test_pairs_behind_merged_column_files(spread: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VERBS, "merge files", lambda library, ds: merge_files(ds.uri))
+    assert differences(spread, tmp_path, "merge files") == []
+
+
+def test_merged_column_files_behind_each_verb(spread: Path, tmp_path: Path) -> None:
+    for first, verb in VERBS.items():
+        place, alone = tmp_path / f"merged {first}", tmp_path / f"alone {first}"
+        for path in (place, alone):
+            shutil.copytree(spread, path)
+        stale = lance_core.dataset(str(place))
+        for path in (place, alone):
+            verb(lance, lance.dataset(str(path)))
+        try:
+            stale.optimize.merge_column_files(max_files_per_fragment=1)
+        except (RetryableConflictError, IncompatibleConflictError):
+            assert first in ("overwrite", "restore"), first
+        assert content(lance, place) == content(lance_core, place) == content(lance, alone), first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -18,8 +19,10 @@ from lance_core.errors import InputError
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.maintenance.actions import act
 from lance_core.maintenance.api import carry_out, plan_now
-from lance_core.maintenance.policy import Budget, Policy, ServiceLevels
+from lance_core.maintenance.doctor import diagnose
+from lance_core.maintenance.policy import Budget, Policy, ServiceLevels, TableRule
 
 
 def _steps(number: int, fanout: int, size: int = 1000) -> tuple[list[int], int]:
@@ -94,10 +97,15 @@ def test_the_policy_merges_column_files_of_large_fragments(tmp_path: Path) -> No
     levels = ServiceLevels(max_files_per_fragment=4, target_rows_per_fragment=100)
     policy = Policy(base_uri=str(tmp_path), levels=levels, budget=Budget(backoff_seconds=0))
     plan = plan_now(policy)
-    assert [step.action for step in plan.steps] == ["compact"]
-    assert "the columns of 1 fragment are in more than 4 data files" in plan.steps[0].reason
-    carry_out(policy, plan.steps)
-    assert all(len(item.files) == 1 for item in lance_core.dataset(uri).snapshot.manifest.fragments)
+    (step,) = plan.steps
+    smallest = sorted(file.file_size_bytes or 0 for file in fragment.files)[:5]
+    assert (step.action, step.cost.bytes_read) == ("merge_columns", sum(smallest))
+    assert step.reason == "the columns of 1 fragment are in more than 4 data files; their 5 smallest become 1"
+    row = carry_out(policy, plan.steps)[0]
+    assert (row.outcome, row.bytes_read, row.predicted_bytes_read) == ("done", step.cost.bytes_read, step.cost.bytes_read)
+    assert row.bytes_written > 0
+    (merged,) = lance_core.dataset(uri).snapshot.manifest.fragments
+    assert len(merged.files) == 2 and merged.files[0] in fragment.files
     assert lance_core.dataset(uri).to_table().equals(before) and lance.dataset(uri).to_table().equals(before)
     assert plan_now(policy).steps == ()
 
@@ -109,3 +117,36 @@ def test_compact_files_leaves_many_files_alone_unless_asked(tmp_path: Path) -> N
     opened = lance_core.dataset(uri)
     assert opened.optimize.compact_files(target_rows_per_fragment=100).fragments_removed == 0
     assert opened.optimize.compact_files(target_rows_per_fragment=100, max_files_per_fragment=1).fragments_removed == 1
+
+
+def test_files_that_a_compaction_writes_anew_are_not_merged_before_it(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    for number in range(8):
+        lance_core.write_dataset(pa.table({"id": range(10)}), uri, mode="append" if number else "create")
+    for number in range(3):
+        lance_core.dataset(uri).add_columns({f"c{number}": f"id + {number}"})
+    levels = ServiceLevels(max_files_per_fragment=2, min_fragments=2, target_rows_per_fragment=1000)
+    policy = Policy(base_uri=str(tmp_path), levels=levels, budget=Budget(backoff_seconds=0))
+    plan = plan_now(policy)
+    assert [step.action for step in plan.steps] == ["compact"]
+    assert {"merge_columns"} <= {item.action for item in plan.skipped}
+    without = replace(policy, tables=(TableRule(match="*", steps=("merge_columns", "gc")),))
+    (step,) = plan_now(without).steps
+    assert (step.action, step.gain) == ("merge_columns", 8 * 3 - 8)
+    carry_out(policy, plan.steps)
+    assert plan_now(policy).steps == ()
+
+
+def test_the_button_and_the_doctor_agree_on_spread_columns(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance_core.write_dataset(pa.table({"id": range(200)}), uri)
+    for number in range(7):
+        assert "many-column-files" not in {finding.code for finding in diagnose(uri)}
+        lance_core.dataset(uri).add_columns({f"c{number}": f"id + {number}"})
+    (finding,) = [finding for finding in diagnose(uri) if finding.code == "many-column-files"]
+    assert finding.cure == f"lance merge-column-files {uri} --max-files 4"
+    before = lance_core.dataset(uri).to_table()
+    assert act("merge_columns", uri, {}, identity="button")["num_versions"] == 1
+    assert "many-column-files" not in {finding.code for finding in diagnose(uri)}
+    assert [len(item.files) for item in lance_core.dataset(uri).snapshot.manifest.fragments] == [4]
+    assert lance.dataset(uri).to_table().equals(before)

@@ -24,7 +24,7 @@ from lance_core.commit.log.judgement import PartlyLandedError
 from lance_core.commit.log.rebase import Rebased, affected_rows, deletion_store
 from lance_core.commit.staging.drain import Loaded
 from lance_core.errors import CorruptFileError, RetryableConflictError
-from lance_core.format.fragment import Fragment
+from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -68,11 +68,13 @@ def merge_rows(
 
 @dataclass
 class _Touched:
-    """What the members do to one fragment: rows taken, whether any of them was updated, and the only toucher's entry."""
+    """What the members do to one fragment: rows taken, whether any of them was updated, the files that a member wrote
+    again, and the only toucher's entry."""
 
     base: Fragment
     rows: Offsets
     updated: bool
+    files: tuple[DataFile, ...]
     entry: Fragment | None
 
 
@@ -142,10 +144,19 @@ class _Merge:
             )
         before = self._read(base)
         rows = affected_rows(before, None if after is None else self._read(after), physical_rows=base.physical_rows)
+        is_update = is_update and len(rows) > 0
+        files = base.files if after is None else after.files
         known = self._touched.get(number)
         if known is None:
-            self._touched[number] = _Touched(base, rows, is_update, after)
+            self._touched[number] = _Touched(base, rows, is_update, files, after)
             return
+        if base.files not in (files, known.files):
+            raise RetryableConflictError(
+                f"{self._store.uri}: files of fragment {number} are replaced by two staged transactions of the same commit",
+                uri=self._store.uri,
+                cure="Plan one of them again after the other has been committed.",
+            )
+        files = known.files if files == base.files else files
         both = np.intersect1d(known.rows, rows, assume_unique=True)
         if len(both) and (is_update or known.updated):
             raise RetryableConflictError(
@@ -154,7 +165,7 @@ class _Merge:
                 uri=self._store.uri,
                 cure="Plan one of them again after the other has been committed.",
             )
-        self._touched[number] = _Touched(base, np.union1d(known.rows, rows), known.updated or is_update, None)
+        self._touched[number] = _Touched(base, np.union1d(known.rows, rows), known.updated or is_update, files, None)
 
     def _result(self) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
         updated, removed = [], []
@@ -166,12 +177,14 @@ class _Merge:
                 removed.append(number)
             elif touched.entry is not None:
                 updated.append(touched.entry)
+            elif len(touched.rows) == 0:
+                updated.append(replace(base, files=touched.files))
             else:
                 file = write_deletions(
                     self._store, number, merged, read_version=self._newest.version, attempt=self._attempt, file_type=BITMAP
                 )
                 self.files.append(deletion_file_path(number, file))
-                updated.append(replace(base, deletion_file=file))
+                updated.append(replace(base, files=touched.files, deletion_file=file))
         return tuple(updated), tuple(removed)
 
     def _read(self, fragment: Fragment) -> Offsets:

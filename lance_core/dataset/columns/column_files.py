@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -121,6 +121,15 @@ def write_column_file(
     return _finish(writer).data_file
 
 
+def write_same_columns(
+    reader: FragmentReader, part: Schema, *, batch_size: int | None = None, attempt: str | None = None
+) -> DataFile:
+    """Write columns that a fragment has, for all its physical rows, once more into one data file."""
+    rows = RowSelection.span(0, reader.fragment.physical_rows)
+    batches = reader.read(part, rows, batch_size=batch_size or DEFAULT_BATCH_ROWS)
+    return _finish(_written(reader.snapshot, part, batches, attempt)).data_file
+
+
 def _filled(
     reader: FragmentReader,
     part: Schema,
@@ -136,14 +145,22 @@ def _filled(
     source = snapshot.manifest.schema.project(needs.field_ids)
     rows = RowSelection.span(0, fragment.physical_rows)
     batches = reader.read(source, rows, batch_size=batch_size or DEFAULT_BATCH_ROWS, system=needs.system)
+    return _written(snapshot, part, (_computed(batch, compute) for batch in batches), attempt)
+
+
+def _computed(batch: pa.RecordBatch, compute: Compute) -> pa.RecordBatch:
+    computed = compute(batch)
+    if computed.num_rows != batch.num_rows:
+        raise InputError(f"the function returned {computed.num_rows} rows, expected {batch.num_rows}")
+    return computed
+
+
+def _written(snapshot: Snapshot, part: Schema, batches: Iterable[pa.RecordBatch], attempt: str | None) -> FileWriter:
     path = data_path(data_file_name(attempt))
     writer = FileWriter(snapshot.store, path, part, version=snapshot.manifest.file_version)
     try:
         for batch in batches:
-            computed = compute(batch)
-            if computed.num_rows != batch.num_rows:
-                raise InputError(f"the function returned {computed.num_rows} rows, expected {batch.num_rows}")
-            writer.write(computed)
+            writer.write(batch)
     except BaseException:
         with suppress(LanceError, OSError):
             writer.abort()

@@ -15,6 +15,8 @@ from typing import Any
 from lance_core.dataset.handle.compaction_tasks import CompactionPlan
 from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.indexing.maintain import optimize_indices
+from lance_core.dataset.maintain.column_merge import ColumnMergeMetrics, merge_column_files
+from lance_core.dataset.maintain.column_merge_plan import MAX_FILES, ColumnMergeOptions
 from lance_core.dataset.maintain.compact import CompactionMetrics, compact_files, plan_snapshot
 from lance_core.dataset.maintain.compact_options import CompactionChoice, choose_options
 
@@ -61,7 +63,8 @@ class DatasetOptimizer:
 
         `strategy="tiered"` (an addition to the official library) rewrites a size tier when `tier_fanout` fragments of it
         have gathered, so that compacting a table that grows by small appends rewrites each row only a few times.
-        `max_files_per_fragment` (another addition) rewrites fragments whose columns are spread over more data files.
+        `max_files_per_fragment` (another addition) rewrites fragments whose columns are spread over more data files;
+        `merge_column_files` does less for the same end.
         """
         given = {
             "target_rows_per_fragment": target_rows_per_fragment,
@@ -82,6 +85,18 @@ class DatasetOptimizer:
         }
         bounds = choose_options(given, self._dataset.snapshot.manifest.config)
         landed, metrics = compact_files(self._dataset.snapshot, bounds)
+        self._dataset.move_to(landed)
+        return metrics
+
+    def merge_column_files(self, *, max_files_per_fragment: int = MAX_FILES) -> ColumnMergeMetrics:
+        """Merge small data files of fragments that have more than `max_files_per_fragment`; the handle moves on. Ours.
+
+        Each added column puts a further file beside those of every fragment. Of a fragment with too many, the smallest are
+        written again as one, so that as many as it may have are left; its large files are not read. No row moves: row ids,
+        deletions and indices stay as they are. Files with blobs, and those of version 0.1, are left alone.
+        """
+        options = ColumnMergeOptions(max_files_per_fragment=max_files_per_fragment)
+        landed, metrics = merge_column_files(self._dataset.snapshot, options)
         self._dataset.move_to(landed)
         return metrics
 

@@ -86,6 +86,7 @@ _MEANING: Mapping[str, Callable[[int, int, int], Counts]] = {
     "compact": lambda rows, _, __: (0, 0, 0, rows),
     "rewrite": lambda rows, _, __: (0, 0, 0, rows),
     "add_columns": lambda rows, _, __: (0, rows, 0, 0),
+    "merge_column_files": lambda *_: (0, 0, 0, 0),
     "build_index": lambda *_: (0, 0, 0, 0),
     "optimize_indices": lambda *_: (0, 0, 0, 0),
 }

@@ -50,6 +50,7 @@ _PLAIN: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
         "max_source_rows", "max_source_bytes", "batch_size", "max_bytes_per_group", "max_rows_per_group",
         "groups_per_commit", "groups", "part_of", "dry_run",
     ),
+    "merge_column_files": _only("max_files_per_fragment", "enough_files", "rows_per_task", "dry_run"),
     "build_index": _only("column", "index_type", "name", "replace", "parameters", "rows_per_segment"),
     "optimize_indices": _only("index_names", "num_indices_to_merge", "retrain"),
 }  # fmt: skip

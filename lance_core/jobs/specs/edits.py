@@ -1,5 +1,5 @@
 """Specs of jobs that change existing rows or fragments: delete, update, replace_where,
-add_columns, compact. Standard library only.
+add_columns, compact, merge_column_files. Standard library only.
 
 ::
 
@@ -190,3 +190,25 @@ class CompactSpec(JobSpec):
             raise InputError(f"compact: unknown strategy {self.strategy!r}", cure='Use "adjacent" or "tiered".')
         if self.tier_fanout < 2:
             raise InputError(f"compact: tier_fanout must be at least 2, got {self.tier_fanout}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeColumnFilesSpec(EditSpec):
+    """Merge small data files of fragments that have more than `max_files_per_fragment`, as adding columns many times leaves
+    them: the smallest become one, until `enough_files` are left (None: as many as a fragment may have). No row moves.
+
+    `dry_run`: only report what would be done.
+    """
+
+    kind: ClassVar[str] = "merge_column_files"
+
+    max_files_per_fragment: int = 16
+    enough_files: int | None = None
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("max_files_per_fragment", "enough_files"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"merge_column_files: {name} must be at least 1, got {value}")

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.model import Attempt
+from lance_core.commit.naming import data_path, is_of_attempt
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import NotFoundError
@@ -33,6 +34,7 @@ from lance_core.jobs.specs.spec import JobSpec
 from lance_core.jobs.staging.write_fragments import size_of
 from lance_core.table.carried import added_fragments, rewritten_fragments
 from lance_core.table.operations.base import Operation
+from lance_core.table.operations.update import Update
 from lance_core.wire.transaction import decode_transaction, encode_transaction
 
 T = TypeVar("T")
@@ -67,7 +69,8 @@ class EditWork:
         snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
         edits = [self._of_group(number)(part_of(snapshot, self.groups[number]), self.attempt) for number in numbers]
         new = [fragment for edit in edits for fragment in _new_fragments(edit.transaction.operation)]
-        rows, size = sum(fragment.physical_rows for fragment in new), sum(map(size_of, new))
+        rows = sum(fragment.physical_rows for fragment in new)
+        size = sum(map(size_of, new)) + sum(_size_of_added(edit.transaction.operation, self.attempt) for edit in edits)
         report.update(rows, len(new), size, now=True)
         return TaskResult(
             partition=partition,
@@ -136,6 +139,13 @@ def group_fragments(fragments: Sequence[Fragment], *, rows: int) -> tuple[tuple[
 
 def _new_fragments(operation: Operation) -> tuple[Fragment, ...]:
     return (*added_fragments(operation), *rewritten_fragments(operation))
+
+
+def _size_of_added(operation: Operation, attempt: str) -> int:
+    """Bytes of data files that the attempt put into fragments that stay."""
+    updated = operation.updated_fragments if isinstance(operation, Update) else ()
+    files = [file for fragment in updated for file in fragment.files]
+    return sum(file.file_size_bytes or 0 for file in files if is_of_attempt(data_path(file.path), attempt))
 
 
 def existing(table: TableState, spec: JobSpec) -> Snapshot:

@@ -32,6 +32,7 @@ from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.erase import LanceErasureOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.merge_column_files import LanceMergeColumnFilesOperator
 from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
@@ -115,6 +116,7 @@ def make_dag(mode: str) -> DAG:
             transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
             transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=numbers(100, 2, 0, mode=mode)),
             transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
+            transaction("merge_column_files", LanceMergeColumnFilesOperator, max_files_per_fragment=1),
             transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
             LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **wait),
             transaction("more", LanceAppendOperator, source=numbers(200, 1, 2, mode=mode), schema_drift="fill_missing"),

@@ -18,7 +18,14 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import lifecycle
 from lance_core.jobs.sources import conform
 from lance_core.jobs.specs.branches import PublishBranchSpec
-from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.edits import (
+    AddColumnsSpec,
+    CompactSpec,
+    DeleteSpec,
+    MergeColumnFilesSpec,
+    ReplaceWhereSpec,
+    UpdateSpec,
+)
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
@@ -127,6 +134,7 @@ _SPECS: dict[str, Callable[[str], JobSpec]] = {
     "compact": lambda uri: CompactSpec(uri=uri, identity="one"),
     "compact_in_waves": lambda uri: CompactSpec(uri=uri, identity="one", groups_per_commit=1),
     "compact_nothing": lambda uri: CompactSpec(uri=uri, identity="one", target_rows_per_fragment=10),
+    "merge_files_nothing": lambda uri: MergeColumnFilesSpec(uri=uri, identity="one"),
     "optimize_nothing": lambda uri: OptimizeIndicesSpec(uri=uri, identity="one"),
     "publish_nothing": lambda uri: PublishBranchSpec(uri=uri, identity="one", branch="side"),
 }
@@ -153,7 +161,7 @@ def test_a_job_asks_once_whether_its_work_is_done(uri: str, monkeypatch: pytest.
     assert again.identity == first.identity and again.transaction_path == first.transaction_path
 
 
-@pytest.mark.parametrize("name", ["compact_nothing", "optimize_nothing", "publish_nothing"])
+@pytest.mark.parametrize("name", ["compact_nothing", "merge_files_nothing", "optimize_nothing", "publish_nothing"])
 def test_a_job_without_work_reads_the_attempts_of_its_identity_once(
     uri: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -35,6 +35,7 @@ from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.erase import LanceErasureOperator
 from airflow_lance.operators.garbage import LanceGarbageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.merge_column_files import LanceMergeColumnFilesOperator
 from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
@@ -134,6 +135,7 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         transaction("update", LanceUpdateOperator, updates={"value": "value + 10"}, where="id >= 20"),
         transaction("replace", LanceReplaceWhereOperator, predicate="value = 0", source=source(100, 2, 0)),
         transaction("add_columns", LanceAddColumnsOperator, columns={"twice": "id * 2"}),
+        transaction("merge_column_files", LanceMergeColumnFilesOperator, max_files_per_fragment=1),
         transaction("build_index", LanceBuildIndexOperator, column="id", index_type="BTREE"),
         LanceIndexCoverageSensor(task_id="is_indexed", index="id_idx", **WAIT),
         transaction("more", LanceAppendOperator, source=source(200, 1, 2), schema_drift="fill_missing"),
