@@ -24,7 +24,14 @@ from lance_core.jobs.specs.definition import (
     QuerySpec,
     TableConfigSpec,
 )
-from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.edits import (
+    AddColumnsSpec,
+    CompactSpec,
+    DeleteSpec,
+    MergeColumnFilesSpec,
+    ReplaceWhereSpec,
+    UpdateSpec,
+)
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
@@ -60,6 +67,7 @@ SPECS: list[JobSpec] = [
     PublishBranchSpec(uri="/t", branch="a/b", if_moved="publish"),
     MergeSpec(uri="/t", source=CSV, on=("id",), when_matched="delete"),
     AddColumnsSpec(uri="/t", function="a.b:c", reads=("id",), kwargs={"n": 3}),
+    MergeColumnFilesSpec(uri="/t", max_files_per_fragment=8, enough_files=4, dry_run=True),
     BuildIndexSpec(uri="/t", column="id", index_type="BTREE", rows_per_segment=7),
     OptimizeIndicesSpec(uri="/t", index_names=("a",), num_indices_to_merge=0),
     RestoreSpec(uri="/t", tag="v1", expected_version=4),
