@@ -230,8 +230,8 @@ def _scale_constant(left: Value, right: Value, factors: tuple[int, int]) -> tupl
     """Bring the constant side to the column's unit when that is exact; the column is not touched."""
     if is_scalar(left) == is_scalar(right):
         return None
-    constant, mine, other = (left, *factors) if is_scalar(left) else (right, *reversed(factors))
-    ticks = constant.as_py()
+    fixed, mine, other = (left, *factors) if is_scalar(left) else (right, *reversed(factors))
+    ticks = fixed.as_py()
     if ticks is not None:
         quotient, rest = divmod(ticks * mine, other)
         if rest or abs(quotient) >= 2**63:
