@@ -49,7 +49,7 @@ class FragmentDecoder(Protocol):
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence of fragments, each decoded on first use."""
 
-    __slots__ = ("_decoded", "_decoder", "_ids", "_raw", "_row_counts")
+    __slots__ = ("_decoded", "_decoder", "_file_versions", "_ids", "_raw", "_row_counts")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class FragmentList(Sequence[Fragment]):
         self._decoder = decoder
         self._ids = ids
         self._row_counts: Sequence[int] | None = None
+        self._file_versions: frozenset[FileVersion] | None = None
 
     @classmethod
     def of(cls, fragments: Iterable[Fragment]) -> FragmentList:
@@ -150,10 +151,12 @@ class FragmentList(Sequence[Fragment]):
     @property
     def file_versions(self) -> frozenset[FileVersion]:
         """The versions of all data files."""
-        found = {file.version for item in self._decoded if item is not None for file in item.files}
-        raws = self._undecoded()
-        peeked = self._decoder.peek_versions(raws) if raws and self._decoder is not None else ()
-        return frozenset(found | {version_of_numbers(*numbers) for numbers in peeked})
+        if self._file_versions is None:
+            found = {file.version for item in self._decoded if item is not None for file in item.files}
+            raws = self._undecoded()
+            peeked = self._decoder.peek_versions(raws) if raws and self._decoder is not None else ()
+            self._file_versions = frozenset(found | {version_of_numbers(*numbers) for numbers in peeked})
+        return self._file_versions
 
     @property
     def rows_by_id(self) -> dict[int, int]:

@@ -83,7 +83,7 @@ def check_readable(manifest: Manifest, *, uri: str | None = None) -> None:
         raise _corrupt(manifest, uri, "has a largest field id without its flag, or the flag without the field id")
     fragments = FragmentList.of(manifest.fragments)
     if len(fragments) <= _CHECKED_AT_OPEN:
-        _check_row_ids(manifest, fragments.all_have_row_ids, uri)
+        _check_row_ids(manifest, not manifest.uses_stable_row_ids or fragments.all_have_row_ids, uri)
         _check_file_versions(manifest, fragments.file_versions, uri)
 
 

@@ -20,8 +20,9 @@ from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, 
 from lance_core.rowids.walk import read_varint, walk_fields
 from lance_core.wire import new_fragments
 from lance_core.wire.pb import table_pb2
-from lance_core.wire.peek import join_messages, peek, peek_each
+from lance_core.wire.peek import join_messages, peek, peek_each, peek_numbers
 from lance_core.wire.schema import parse_message, unknown_bytes
+from lance_core.wire.shapes import one_of_each_shape
 from lance_core.wire.walk import last_values
 
 _DELETION_TYPES = {0: "array", 1: "bitmap"}
@@ -245,13 +246,15 @@ class WireFragments:
         """Fields 4 and 5 of every field 2."""
         if len(raws) < _FEW:
             return frozenset(version for raw in raws for version in _file_versions(raw))
+        shapes = one_of_each_shape(raws, inner=2, numbers=(4, 5))
+        if shapes is not None:
+            return frozenset(version for raw in shapes for version in _file_versions(raw))
         data, starts, ends = join_messages(raws)
         files, file_ends, is_odd = peek_each(data, starts, ends, inner=2)
-        major = peek(data, files, file_ends, number=4, inner=0)
-        minor = peek(data, files, file_ends, number=5, inner=0)
-        if is_odd.any() or major.is_odd.any() or minor.is_odd.any():
+        (major, minor), is_odd_file = peek_numbers(data, files, file_ends, numbers=(4, 5))
+        if is_odd.any() or is_odd_file.any():
             return frozenset(version for raw in raws for version in _file_versions(raw))
-        numbers = np.unique(major.values << 32 | minor.values).tolist()
+        numbers = set((major << 32 | minor).tolist())
         return frozenset((number >> 32, number & 0xFFFFFFFF) for number in numbers)
 
     def peek_row_ids(self, raws: Sequence[bytes]) -> bool:

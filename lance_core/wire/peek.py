@@ -8,7 +8,7 @@ count of its rows wants one number of each. An entry that is not so plain is lef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,25 +49,26 @@ def peek(
     """
     count = len(starts)
     found = Peeked(np.zeros(count, np.int64), np.full(count, -1), np.full(count, -1), np.zeros(count, np.bool_))
-    active = np.flatnonzero(starts < ends)
-    position = starts[active]
-    while len(active):
-        tag = data[position]
-        value, after, is_long = varints(data, position + 1)
-        is_bytes, is_number = tag & 7 == BYTES, tag & 7 == VARINT
-        after = np.where(is_bytes, after + value, after)
-        odd = is_long | ~(is_bytes | is_number) | (tag >= 0x80) | (tag < 8) | (after > ends[active])
-        found.is_odd[active[odd]] = True
-        here = (tag == number << 3 | VARINT) & ~odd
-        found.values[active[here]] = value[here]
-        here = (tag == inner << 3 | BYTES) & ~odd
-        found.inner_starts[active[here]] = (after - value)[here]
-        found.inner_ends[active[here]] = after[here]
-        left = ~odd & (after < ends[active])
-        if first_only:
-            left &= tag != number << 3 | VARINT
-        active, position = active[left], after[left]
+    for which, tag, value, after in _headers(data, starts, ends, found.is_odd, last=number if first_only else None):
+        here = tag == number << 3 | VARINT
+        found.values[which[here]] = value[here]
+        here = tag == inner << 3 | BYTES
+        found.inner_starts[which[here]] = (after - value)[here]
+        found.inner_ends[which[here]] = after[here]
     return found
+
+
+def peek_numbers(
+    data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, numbers: tuple[int, ...]
+) -> tuple[tuple[Ints, ...], Bools]:
+    """Varint fields `numbers` (each below 16) of the messages, 0 where absent, and which have to be decoded separately."""
+    is_odd = np.zeros(len(starts), np.bool_)
+    found = tuple(np.zeros(len(starts), np.int64) for _ in numbers)
+    for which, tag, value, _ in _headers(data, starts, ends, is_odd):
+        for number, values in zip(numbers, found, strict=True):
+            here = tag == number << 3 | VARINT
+            values[which[here]] = value[here]
+    return found, is_odd
 
 
 def peek_each(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, inner: int) -> tuple[Ints, Ints, Bools]:
@@ -75,21 +76,41 @@ def peek_each(data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, *, inner: i
     messages have to be walked by themselves (their fields may be among those found, too)."""
     is_odd = np.zeros(len(starts), np.bool_)
     found_starts, found_ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    active = np.flatnonzero(starts < ends)
-    position = starts[active]
-    while len(active):
-        tag = data[position]
-        value, after, is_long = varints(data, position + 1)
-        is_bytes, is_number = tag & 7 == BYTES, tag & 7 == VARINT
-        after = np.where(is_bytes, after + value, after)
-        odd = is_long | ~(is_bytes | is_number) | (tag >= 0x80) | (tag < 8) | (after > ends[active])
-        is_odd[active[odd]] = True
-        here = (tag == inner << 3 | BYTES) & ~odd
+    for _, tag, value, after in _headers(data, starts, ends, is_odd):
+        here = tag == inner << 3 | BYTES
         found_starts.append((after - value)[here])
         found_ends.append(after[here])
-        left = ~odd & (after < ends[active])
-        active, position = active[left], after[left]
     return np.concatenate(found_starts), np.concatenate(found_ends), is_odd
+
+
+def _headers(
+    data: npt.NDArray[np.uint8], starts: Ints, ends: Ints, is_odd: Bools, *, last: int | None = None
+) -> Iterator[tuple[Ints, npt.NDArray[np.uint8], Ints, Ints]]:
+    """The next field of each message that has one: which messages, tags, varints behind the tags, where the fields end.
+
+    A message with a field that is not plain is marked in `is_odd` and walked no further; so is one whose first field is
+    number `last`, unmarked.
+    """
+    which = np.flatnonzero(starts < ends)
+    position, end = starts[which], ends[which]
+    while len(which):
+        tag = data[position]
+        value, after, is_long = varints(data, position + 1)
+        kind = tag & 7
+        is_bytes = kind == BYTES
+        after = after + value * is_bytes
+        odd = is_long | ~(is_bytes | (kind == VARINT)) | (tag >= 0x80) | (tag < 8) | (after > end)
+        if odd.any():
+            is_odd[which[odd]] = True
+            which, tag, value, after, end = (column[~odd] for column in (which, tag, value, after, end))
+        yield which, tag, value, after
+        left = after < end
+        if last is not None:
+            left &= tag != last << 3 | VARINT
+        if left.all():
+            position = after
+        else:
+            which, position, end = which[left], after[left], end[left]
 
 
 def varints(data: npt.NDArray[np.uint8], position: Ints) -> tuple[Ints, Ints, Bools]:

@@ -73,3 +73,62 @@ def test_damaged_entries_are_told() -> None:
         WireFragments().peek_num_rows([*whole, b"\x12\x20abc"])
     with pytest.raises(CorruptFileError):
         WireFragments().peek_num_rows([*whole, b"\x20" + b"\xff" * 11])
+
+
+def _versions_decoded(entries: list[bytes]) -> set[tuple[int, int]]:
+    files = [file for entry in entries for file in WireFragments().decode(entry).files]
+    return {(file.file_major_version, file.file_minor_version) for file in files}
+
+
+def _plain(number: int, version: tuple[int, int], **more: object) -> bytes:
+    file = DataFile("a" * 20 + ".lance", (0, 1), (0, 1), *version, 1000 + number, None)
+    return encode_fragment(Fragment(number, (file,), 1 + number, **more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", [0, 1, 150, 399])
+def test_one_file_of_another_version_is_found_among_many(place: int) -> None:
+    entries = [_plain(number, (2, 0) if number == place else (2, 1)) for number in range(400)]
+    assert WireFragments().peek_versions(entries) == {(2, 0), (2, 1)} == _versions_decoded(entries)
+
+
+def test_bytes_that_look_like_a_version_are_not_taken_for_one() -> None:
+    alike = encode_field(4, 2) + encode_field(5, 1)  # these bytes are a version in a file, and a name in a path
+    old = encode_field(1, alike) + encode_field(4, 0) + encode_field(5, 3)
+    new = encode_field(1, b"wxyz") + encode_field(4, 2) + encode_field(5, 1)
+    entries = [encode_field(1, 5) + encode_field(2, old if number == 77 else new) for number in range(200)]
+    assert WireFragments().peek_versions(entries) == {(0, 3), (2, 1)} == _versions_decoded(entries)
+
+
+def test_fields_that_trade_places_are_no_common_shape() -> None:
+    ahead = encode_field(2, encode_field(4, 2) + encode_field(5, 1)) + encode_field(4, 7)
+    behind = encode_field(4, 7) + encode_field(2, encode_field(5, 2) + encode_field(4, 1))
+    entries = [ahead] * 99 + [behind] * 99
+    assert WireFragments().peek_versions(entries) == {(2, 1), (1, 2)} == _versions_decoded(entries)
+
+
+def test_the_last_of_a_repeated_version_counts() -> None:
+    file = encode_field(4, 2) + encode_field(5, 1) + encode_field(5, 0)
+    entries = [encode_field(2, file) + encode_field(4, number) for number in range(100)]
+    assert WireFragments().peek_versions(entries) == {(2, 0)} == _versions_decoded(entries)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_versions_of_many_fragments(seed: int) -> None:
+    rng = random.Random(seed)
+    versions = [(0, 3), (2, 0), (2, 1), (2, 300), (70_000, 2)][: rng.randrange(1, 6)]
+    entries = []
+    for number in range(300):
+        if rng.random() < seed / 20:
+            made = _fragment(number, rng)
+            files = [DataFile(it.path, it.fields, it.column_indices, *rng.choice(versions), 7, None) for it in made.files]
+            entries.append(encode_fragment(Fragment(number, tuple(files), made.physical_rows, made.deletion_file)))
+        else:
+            entries.append(_plain(rng.randrange(1 << 32), rng.choice(versions)))
+    assert WireFragments().peek_versions(entries) == _versions_decoded(entries)
+
+
+def test_damage_in_one_entry_is_found_while_versions_are_read() -> None:
+    whole = [_plain(number, (2, 1)) for number in range(200)]
+    for damaged in (whole[150][:-1] + b"\xff", whole[7][:9] + b"\xff" + whole[7][10:-3], b"\x12\x20abc"):
+        with pytest.raises(CorruptFileError):
+            WireFragments().peek_versions([*whole[:100], damaged, *whole[100:]])

@@ -227,9 +227,12 @@ def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
 def _find_latest(store: Store) -> _Latest | None:
     names = _names_of_newest(store)
     # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
-    counting_down = [name for name in names if len(name) == _V2_LENGTH]
-    newest = _parsed([min(counting_down)]) if counting_down else {}
-    found = newest | _parsed(name for name in names if len(name) != _V2_LENGTH) if newest else _parsed(names)
+    smallest = min(names, default="")
+    if len(smallest) != _V2_LENGTH:
+        smallest = min((name for name in names if len(name) == _V2_LENGTH), default="")
+    found = _parsed([smallest])
+    others = [name for name in names if len(name) != _V2_LENGTH]
+    found = found | _parsed(others) if found else _parsed(names)
     if not found:
         return None
     version, scheme = max(found.items(), key=lambda item: item[0])

@@ -26,7 +26,7 @@ from lance_core.fetch import Buffer, ByteRange, JointBuffers, ManyRanges
 from lance_core.io.abilities import DeletesMany, ReadsScattered, SharesContent
 from lance_core.io.local.links import NO_FOLLOW, check_folder, check_link
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
-from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
+from lance_core.io.paths import UNFINISHED_SUFFIX, checked_path, checked_prefix, is_unfinished
 from lance_core.io.scattered_reads import read_scattered
 from lance_core.io.store import StoreEntry
 
@@ -187,7 +187,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         target = self._folder(folder)
         try:
             with os.scandir(target) as entries:
-                return [entry.name for entry in entries if not is_unfinished(entry.name) and _entry_is_file(entry)]
+                return _files_in(entries)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -293,6 +293,19 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             folder = os.path.dirname(folder)
 
 
+def _files_in(entries: Iterator[os.DirEntry[str]]) -> list[str]:
+    """Names of finished files. Written out, because a table has thousands of versions, and each commit lists them."""
+    found = []
+    for entry in entries:
+        try:
+            is_file = entry.is_file()
+        except OSError:  # a link that leads nowhere
+            is_file = False
+        if is_file and not entry.name.endswith(UNFINISHED_SUFFIX):
+            found.append(entry.name)
+    return found
+
+
 def _raise_unless_gone(error: OSError) -> None:
     if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
         raise as_store_error(error, str(error.filename)) from error
@@ -327,13 +340,6 @@ def _plausible(fd: int, item: ByteRange) -> bool:
 
 def _is_file(status: os.stat_result) -> bool:
     return (status.st_mode & 0o170000) == 0o100000
-
-
-def _entry_is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file()
-    except OSError:
-        return False
 
 
 @contextlib.contextmanager
