@@ -14,10 +14,9 @@ fragment's data file is complete its batches give way to the file's description.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -27,6 +26,9 @@ from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.io.store import Store
 from lance_core.wire.fragments import decode_fragment, encode_fragment
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Compute = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -126,6 +128,8 @@ class Checkpoint:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3
+
         # A connection belongs to one thread, so each use has its own.
         try:
             with closing(sqlite3.connect(self.path)) as connection, connection:

@@ -27,7 +27,6 @@ from lance_core.dataset.handle.commit_options import CommitOptions, access_of, r
 from lance_core.dataset.handle.edit_verbs import EditingVerbs
 from lance_core.dataset.handle.fragment import LanceFragment
 from lance_core.dataset.handle.index_verbs import IndexingVerbs
-from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
 from lance_core.dataset.handle.metadata_verbs import AnnotatingVerbs
 from lance_core.dataset.handle.optimize import DatasetOptimizer
 from lance_core.dataset.handle.read_verbs import ExploringVerbs
@@ -52,6 +51,7 @@ from lance_core.table.transaction import Transaction
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
     from lance_core.dataset.handle.uncommitted import UncommittedVerbs
 
 Uri = str | os.PathLike[str]
@@ -314,10 +314,10 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
         check_snapshot(self._snapshot, deep=deep or None)
 
-    # Writing: see also `EditingVerbs`
-
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Begin a merge by key columns: see `MergeInsertBuilder`."""
+        from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
+
         return MergeInsertBuilder(self, on)
 
     @staticmethod

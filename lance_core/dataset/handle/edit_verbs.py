@@ -21,7 +21,6 @@ from lance_core.dataset.edit.replace_where import replace_rows
 from lance_core.dataset.edit.update import update_rows
 from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.versions.cleanup import CleanupPlan, CleanupStats, plan_cleanup, run_cleanup
 from lance_core.dataset.versions.restore import restore_snapshot
 from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.dataset.write.sources import ReaderLike
@@ -30,6 +29,8 @@ from lance_core.format.version import parse_storage_version
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from lance_core.dataset.versions.cleanup import CleanupPlan, CleanupStats
 
 
 class EditingVerbs:
@@ -132,6 +133,8 @@ class EditingVerbs:
 
         `delete_rate_limit`: files a second at most; `delete_concurrency` is a hint for the official library.
         """
+        from lance_core.dataset.versions.cleanup import run_cleanup
+
         plan = self.explain_cleanup_old_versions(
             older_than,
             retain_versions,
@@ -157,6 +160,8 @@ class EditingVerbs:
 
         All files are listed, whatever `include_files` and `max_files` say.
         """
+        from lance_core.dataset.versions.cleanup import plan_cleanup
+
         return plan_cleanup(
             self._snapshot.store,
             older_than=older_than,

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lance_core.dataset.indexing.build import create_scalar_index, drop_index, parse_index_request
-from lance_core.dataset.indexing.describe import IndexDescription, describe, statistics
-from lance_core.dataset.indexing.folder import segments_named
-from lance_core.dataset.indexing.scalar_search import open_segment, usable_segments
-from lance_core.dataset.indexing.seal import check_indices, seal_indices
-from lance_core.dataset.indexing.segments import build_part, commit_segments, merge_segments
-from lance_core.dataset.indexing.vector_search import prewarm_vectors
-from lance_core.dataset.indexing.verify import ensure_verified
-from lance_core.dataset.scan.index_policy import VERIFIED
-from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
-from lance_core.format.index import IndexMetadata
 from lance_core.progress import IndexProgress, reporting
+
+if TYPE_CHECKING:
+    # What builds and describes indices is a quarter of the library; a program that only reads never needs it.
+    from lance_core.dataset.indexing.describe import IndexDescription
+    from lance_core.dataset.snapshot.snapshot import Snapshot
+    from lance_core.format.index import IndexMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +60,9 @@ class IndexingVerbs:
         `train=False` makes an index that covers nothing yet. Raises InputError (no such column or kind, a type the kind does
         not index, a name that is taken), CommitError.
         """
+        from lance_core.dataset.indexing.build import create_scalar_index, parse_index_request
+        from lance_core.dataset.indexing.segments import build_part
+
         schema = self._snapshot.manifest.schema
         config = IndexConfig(index_type) if isinstance(index_type, str) else index_type
         texts = {"format_version": format_version, "document_granularity": document_granularity}
@@ -80,10 +78,14 @@ class IndexingVerbs:
 
     def merge_existing_index_segments(self, segments: Sequence[IndexMetadata]) -> IndexMetadata:
         """One segment over what several unpublished ones cover; nothing is published."""
+        from lance_core.dataset.indexing.segments import merge_segments
+
         return merge_segments(self._snapshot, segments)
 
     def commit_existing_index_segments(self, index_name: str, column: str, segments: Sequence[IndexMetadata]) -> Any:
         """Publish segments that executors built as one index, in the place of one of that name; returns this handle."""
+        from lance_core.dataset.indexing.segments import commit_segments
+
         self._snapshot = commit_segments(self._snapshot, index_name, column, segments)
         return self
 
@@ -92,10 +94,14 @@ class IndexingVerbs:
 
     def drop_index(self, name: str) -> None:
         """Publish a version without an index and move to it; its files go with the next cleanup."""
+        from lance_core.dataset.indexing.build import drop_index
+
         self._snapshot = drop_index(self._snapshot, name)
 
     def describe_indices(self) -> list[IndexDescription]:
         """All indices, by name, with their segments."""
+        from lance_core.dataset.indexing.describe import describe
+
         return describe(self._snapshot)
 
     def list_indices(self) -> list[dict[str, Any]]:
@@ -121,6 +127,8 @@ class IndexingVerbs:
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Figures about an index. Raises InputError when there is none of that name."""
+        from lance_core.dataset.indexing.describe import statistics
+
         return statistics(self._snapshot, index_name)
 
     def check_indices(self, names: Sequence[str] | None = None) -> int:
@@ -128,6 +136,8 @@ class IndexingVerbs:
 
         Raises CorruptFileError for the first that does not match the rows; InputError for a name there is not.
         """
+        from lance_core.dataset.indexing.seal import check_indices
+
         return check_indices(self._snapshot, names)
 
     def seal_indices(self, names: Sequence[str] | None = None) -> list[str]:
@@ -135,6 +145,8 @@ class IndexingVerbs:
 
         For indices that the official library built: from then on every flipped bit in them is found. Makes no version.
         """
+        from lance_core.dataset.indexing.seal import seal_indices
+
         return seal_indices(self._snapshot, names)
 
     def prewarm_index(self, name: str, *, with_position: bool = False, index_segments: Iterable[Any] | None = None) -> None:
@@ -142,6 +154,12 @@ class IndexingVerbs:
 
         Raises CorruptFileError for a damaged one.
         """
+        from lance_core.dataset.indexing.folder import segments_named
+        from lance_core.dataset.indexing.scalar_search import open_segment, usable_segments
+        from lance_core.dataset.indexing.vector_search import prewarm_vectors
+        from lance_core.dataset.indexing.verify import ensure_verified
+        from lance_core.dataset.scan.index_policy import VERIFIED
+
         segments_named(self._snapshot, name)
         wanted = None if index_segments is None else {str(uuid) for uuid in index_segments}
         for segments in usable_segments(self._snapshot).values():

@@ -10,15 +10,16 @@ In pieces, for many processes: `lance_core.optimize.Compaction`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lance_core.dataset.handle.compaction_tasks import CompactionPlan
 from lance_core.dataset.handle.protocol import TableHandle
-from lance_core.dataset.indexing.maintain import optimize_indices
-from lance_core.dataset.maintain.column_merge import ColumnMergeMetrics, merge_column_files
 from lance_core.dataset.maintain.column_merge_plan import MAX_FILES, ColumnMergeOptions
-from lance_core.dataset.maintain.compact import CompactionMetrics, compact_files, plan_snapshot
-from lance_core.dataset.maintain.compact_options import CompactionChoice, choose_options
+
+if TYPE_CHECKING:
+    from lance_core.dataset.handle.compaction_tasks import CompactionPlan
+    from lance_core.dataset.maintain.column_merge import ColumnMergeMetrics
+    from lance_core.dataset.maintain.compact import CompactionMetrics
+    from lance_core.dataset.maintain.compact_options import CompactionChoice
 
 
 class DatasetOptimizer:
@@ -66,6 +67,9 @@ class DatasetOptimizer:
         `max_files_per_fragment` (another addition) rewrites fragments whose columns are spread over more data files;
         `merge_column_files` does less for the same end.
         """
+        from lance_core.dataset.maintain.compact import compact_files
+        from lance_core.dataset.maintain.compact_options import choose_options
+
         given = {
             "target_rows_per_fragment": target_rows_per_fragment,
             "max_bytes_per_file": max_bytes_per_file,
@@ -95,6 +99,8 @@ class DatasetOptimizer:
         written again as one, so that as many as it may have are left; its large files are not read. No row moves: row ids,
         deletions and indices stay as they are. Files with blobs, and those of version 0.1, are left alone.
         """
+        from lance_core.dataset.maintain.column_merge import merge_column_files
+
         options = ColumnMergeOptions(max_files_per_fragment=max_files_per_fragment)
         landed, metrics = merge_column_files(self._dataset.snapshot, options)
         self._dataset.move_to(landed)
@@ -112,6 +118,8 @@ class DatasetOptimizer:
         `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all; 0: a further
         segment is made). Indices of kinds this release does not build are left alone.
         """
+        from lance_core.dataset.indexing.maintain import optimize_indices
+
         landed = optimize_indices(
             self._dataset.snapshot,
             num_indices_to_merge=num_indices_to_merge,
@@ -135,5 +143,9 @@ class DatasetOptimizer:
 
     def plan_compaction(self, options: CompactionChoice = None) -> CompactionPlan:
         """What `compact_files` would rewrite, and why it leaves the rest alone. Ours; nothing is written."""
+        from lance_core.dataset.handle.compaction_tasks import CompactionPlan
+        from lance_core.dataset.maintain.compact import plan_snapshot
+        from lance_core.dataset.maintain.compact_options import choose_options
+
         snapshot = self._dataset.snapshot
         return CompactionPlan.of(plan_snapshot(snapshot, choose_options(options, snapshot.manifest.config)))

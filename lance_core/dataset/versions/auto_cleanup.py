@@ -16,7 +16,6 @@ import logging
 import re
 
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.errors import InputError, LanceError
 
 log = logging.getLogger(__name__)
@@ -64,6 +63,8 @@ def _clean_up(snapshot: Snapshot) -> None:
     older_than, retain = config.get(f"{_PREFIX}older_than"), config.get(f"{_PREFIX}retain_versions")
     if older_than is None and retain is None:
         return
+    from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup  # few tables need it after a commit
+
     plan = plan_cleanup(
         snapshot.store,
         older_than=None if older_than is None else parse_duration(older_than),
