@@ -37,12 +37,10 @@ def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
 
 def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
     """`identities_of` from the properties alone."""
-    found = {}
+    texts = {}
     for prefix in (FORMER_IDENTITY_PREFIX, IDENTITY_PREFIX):
-        for name, text in properties.items():
-            if name.startswith(prefix):
-                found[name[len(prefix) :]] = _note(text)
-    return found
+        texts.update({name[len(prefix) :]: text for name, text in properties.items() if name.startswith(prefix)})
+    return {identity: _note(text) for identity, text in texts.items()}
 
 
 def asked_by(transaction: Transaction) -> tuple[Asked, ...]:

@@ -163,22 +163,30 @@ def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:
 
 def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a dataclass's fields from plain data, typed. ValueError for one that is missing or of another type."""
-    hints = _hints_of(cls)  # type: ignore[arg-type]
     found: dict[str, Any] = {}
-    for item in fields(cls):
-        if item.name in plain:
-            found[item.name] = _checked(hints[item.name], plain[item.name], item.name)
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise ValueError(f"{item.name} is missing")
+    for name, hint, is_required in _fields_of(cls):  # type: ignore[arg-type]
+        if name in plain:
+            found[name] = _checked(hint, plain[name], name)
+        elif is_required:
+            raise ValueError(f"{name} is missing")
     return found
 
 
 @functools.cache
-def _hints_of(cls: type[Any]) -> Mapping[str, Any]:
-    return typing.get_type_hints(cls)
+def _fields_of(cls: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
+    """Name, type and whether it must be there, of each field."""
+    hints = typing.get_type_hints(cls)
+    return tuple(
+        (item.name, hints[item.name], item.default is MISSING and item.default_factory is MISSING) for item in fields(cls)
+    )
 
 
 def _checked(hint: Any, value: Any, name: str) -> Any:
+    if hint in _SCALARS:
+        check, expected = _SCALARS[hint]
+        if not check(value):
+            raise ValueError(f"{name}: expected {expected}, got {_shown(value)}")
+        return float(value) if hint is float else value
     origin = typing.get_origin(hint)
     if origin is tuple:
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
@@ -188,10 +196,7 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
         if not isinstance(value, Mapping):
             raise ValueError(f"{name}: expected an object, got {_shown(value)}")
         return dict(value)
-    check, expected = _SCALARS[hint]
-    if not check(value):
-        raise ValueError(f"{name}: expected {expected}, got {_shown(value)}")
-    return float(value) if hint is float else value
+    raise TypeError(f"{name}: {hint} cannot be checked")
 
 
 def _is_integer(value: Any) -> TypeGuard[int]:

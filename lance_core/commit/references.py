@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from typing import Any
 
 from lance_core.commit import naming
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.table.carried import new_indices, replacing_files, written_fragments
+from lance_core.table.operations.base import Operation
 from lance_core.table.transaction import Transaction
 
 
@@ -50,20 +50,21 @@ def names_files(transaction: Transaction, *, attempt: str) -> bool:
 
 def deletion_paths(transaction: Transaction, *, attempt: str) -> list[str]:
     """Those of `data_paths` that are deletion files."""
-    fragments = getattr(transaction.operation, "fragments", None)
+    fragments = written_fragments(transaction.operation)
     if isinstance(fragments, FragmentList) and not fragments.any_with("deletion_file"):
         return []
-    return [path for path in data_paths(transaction, attempt=attempt) if path.startswith(f"{naming.DELETIONS}/")]
+    found = dict.fromkeys(fragment_paths(fragment for fragment in fragments if fragment.deletion_file is not None))
+    return [path for path in found if path.startswith(f"{naming.DELETIONS}/") and naming.is_of_attempt(path, attempt)]
 
 
-def _plain_paths(operation: Any) -> list[str] | None:
+def _plain_paths(operation: Operation) -> list[str] | None:
     """The data files of an operation that only brings new fragments of one file each, kept as bytes; None of any other."""
-    fragments = getattr(operation, "fragments", None)
+    fragments = written_fragments(operation)
     plain = fragments.plain_paths if isinstance(fragments, FragmentList) else None
     return None if plain is None else [naming.data_path(path) for path in plain]
 
 
-def named_fragments(operation: Any) -> Iterator[Fragment]:
+def named_fragments(operation: Operation) -> Iterator[Fragment]:
     """Every fragment that an operation writes down as new or changed."""
     yield from written_fragments(operation)
 
@@ -88,11 +89,11 @@ def is_referenced(path: str, referenced: Set[str]) -> bool:
     return parts[0] == naming.DATA and len(parts) > 2 and f"{naming.DATA}/{parts[1]}.lance" in referenced
 
 
-def _named_files(operation: Any) -> Iterator[DataFile]:
+def _named_files(operation: Operation) -> Iterator[DataFile]:
     yield from replacing_files(operation)
 
 
-def _index_paths(operation: Any) -> Iterator[str]:
+def _index_paths(operation: Operation) -> Iterator[str]:
     for index in new_indices(operation):
         yield from (f"{naming.INDICES}/{index.uuid}/{file.path}" for file in index.files)
         if naming.INDEX_CHECKSUMS_HINT in index.metadata:

@@ -16,6 +16,8 @@ from lance_core.errors import InputError
 UNFINISHED_SUFFIX = ".unfinished"
 """Ending of a temporary name of ours; what wears it was never visible and belongs to a writer that is alive or dead."""
 
+_CLIMBS = frozenset({".", ".."})
+
 
 def checked_path(path: str) -> str:
     """The path itself, when it names an object below the root; InputError when it is empty, absolute or climbs out."""
@@ -36,9 +38,8 @@ def checked_prefix(prefix: str) -> str:
 
 
 def _refuse_hostile(path: str) -> None:
-    first = path.split("/", 1)[0]
-    absolute = path.startswith("/") or (len(first) >= 2 and first[1] == ":" and first[0].isalpha())
-    if absolute or "\\" in path or "\x00" in path or any(part in ("..", ".") for part in path.split("/")):
+    absolute = path.startswith("/") or (path[1:2] == ":" and path[0].isalpha())
+    if absolute or "\\" in path or "\x00" in path or not _CLIMBS.isdisjoint(path.split("/")):
         raise InputError(
             f"path {path!r} is outside the root of the table",
             cure="Use a relative path with forward slashes, without `.`, `..` or a drive.",

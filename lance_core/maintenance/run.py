@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lance_core.commit.log.manifests import load_manifest
-from lance_core.commit.model import StagedTransaction
+from lance_core.commit.model import CommitResult, StagedTransaction
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.errors import LanceError
 from lance_core.format.manifest import Manifest
@@ -109,7 +109,7 @@ class Maintainer:
                 facts.get(name) for name in ("versions", "old_versions", "attempts", "files_removed", "data_files_removed")
             )
         commit = run_job(CommitSpec.of([result], uri=step.uri, storage_options=dict(options)))
-        return bool(getattr(commit, "num_versions", 0))
+        return isinstance(commit, CommitResult) and commit.num_versions > 0
 
 
 def spec_of(step: MaintenanceStep, levels: ServiceLevels, options: Options | None = None) -> JobSpec:

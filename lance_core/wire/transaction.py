@@ -104,10 +104,12 @@ def encode_transaction(transaction: Transaction) -> bytes:
     arm, encode, _ = _ARMS[type(transaction.operation)]
     message = transaction_pb2.Transaction(read_version=transaction.read_version, uuid=transaction.uuid, tag=transaction.tag)
     message.transaction_properties.update(transaction.properties)
-    fragments = getattr(transaction.operation, "fragments", ())
-    if isinstance(transaction.operation, Append) and isinstance(fragments, FragmentList) and not transaction.unknown:
-        return join_append(bytes(message.SerializeToString(deterministic=True)), fragments.to_bytes(encode_fragment))
-    getattr(message, arm).CopyFrom(encode(transaction.operation))
+    operation = transaction.operation
+    if isinstance(operation, Append) and isinstance(operation.fragments, FragmentList) and not transaction.unknown:
+        return join_append(
+            bytes(message.SerializeToString(deterministic=True)), operation.fragments.to_bytes(encode_fragment)
+        )
+    getattr(message, arm).CopyFrom(encode(operation))
     if transaction.unknown:
         message.MergeFromString(transaction.unknown)
     return bytes(message.SerializeToString(deterministic=True))

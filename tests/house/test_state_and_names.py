@@ -57,13 +57,6 @@ FOREIGN = {
 }  # fmt: skip
 """Files of `lance_core` that look for attributes by name; `airflow_lance` does so with what Airflow's releases have."""
 
-STILL_BY_NAME = {
-    "lance_core/commit/references.py", "lance_core/commit/staging/staged.py",
-    "lance_core/dataset/versions/references_pass.py", "lance_core/file/v2/columns21.py",
-    "lance_core/file/v2/paged_body.py", "lance_core/maintenance/run.py", "lance_core/wire/transaction.py",
-}  # fmt: skip
-"""Files that ask classes of ours by attribute name; a protocol should say it. This list only gets shorter."""
-
 
 @functools.cache
 def _trees() -> dict[str, ast.Module]:
@@ -144,4 +137,4 @@ def _looks_for_attributes(tree: ast.Module) -> bool:
 def test_our_own_classes_are_asked_by_type() -> None:
     """What one of our classes can do is said by a protocol or a base class; attribute names are for foreign objects."""
     found = {path for path, tree in _trees().items() if path.startswith("lance_core/") and _looks_for_attributes(tree)}
-    assert found == FOREIGN | STILL_BY_NAME
+    assert found == FOREIGN

@@ -27,11 +27,14 @@ from lance_core.commit import naming
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence, parse_record
 from lance_core.commit.records import FORMAT, decode_record, each, encode_record, write_record
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
+from lance_core.io.abilities import SharesContent
 from lance_core.io.store import Store
 
 _KIND = "fence"
 _CHAIN = (_KIND, *(f"{_KIND}{letter}" for letter in string.ascii_lowercase))
 _MAX_TRIES = 5
+_SHARED_BY = 1024
+"""Names of one file at most: file systems allow thousands at least."""
 _DAMAGED = Fence(PUBLISH, by="damaged record")
 
 
@@ -81,8 +84,9 @@ def chain_paths(identity: str, attempt: str) -> list[str]:
 def fence_for_publishing(store: Store, attempts: Sequence[tuple[str, str]], *, commit: str) -> dict[tuple[str, str], Fence]:
     """Decide for publication; what was decided first for each (identity, attempt): by whom, or that it is withdrawn."""
 
+    mine = Fence(PUBLISH, commit=commit, since=time.time())
+
     def put(store: Store, item: tuple[str, str]) -> Fence:
-        mine = Fence(PUBLISH, commit=commit, since=time.time())
         first = found = _put(store, *item, mine)
         for kind in _CHAIN[1:]:
             if found.withdraws or found.commit == commit:
@@ -93,7 +97,10 @@ def fence_for_publishing(store: Store, attempts: Sequence[tuple[str, str]], *, c
             raise StoreError(f"{store.uri}: {many}", uri=store.uri, cure="Abort the attempt and stage again.")
         return first
 
-    return dict(zip(attempts, each(store, attempts, put), strict=True))
+    first = _put_shared(store, attempts, mine)
+    left = [item for item in attempts if item not in first]
+    first.update(zip(left, each(store, left, put), strict=True))
+    return {item: first[item] for item in attempts}
 
 
 def fence_for_withdrawal(store: Store, identity: str, attempt: str, *, by: str) -> tuple[Fence, bool]:
@@ -163,6 +170,18 @@ def forget_withdrawal(store: Store, identity: str, attempt: str) -> None:
 
 def _memory_path(identity: str, attempt: str) -> str:
     return f"{naming.WITHDRAWN}/{naming.checked_identity(identity)}.{attempt}.json"
+
+
+def _put_shared(store: Store, attempts: Sequence[tuple[str, str]], fence: Fence) -> dict[tuple[str, str], Fence]:
+    """Put one fence under the names of many attempts where a store can; those that have a fence already are left out."""
+    if len(attempts) < 2 or not isinstance(store, SharesContent):
+        return {}
+    data, by_path = encode_record(_plain(fence)), {fence_path(*item): item for item in attempts}
+    paths, taken = [*by_path], set[str]()
+    for start in range(0, len(paths), _SHARED_BY):
+        # Each name is linked by itself, and links fail where there is one already: the first writer wins here, too.
+        taken.update(store.put_same_if_absent(paths[start : start + _SHARED_BY], data, durable=False))
+    return {item: fence for path, item in by_path.items() if path not in taken}
 
 
 def _put(store: Store, identity: str, attempt: str, fence: Fence, *, kind: str = _KIND) -> Fence:

@@ -55,7 +55,8 @@ from lance_core.errors import (
     RetryableConflictError,
 )
 from lance_core.io.store import Store
-from lance_core.table.operations import Append, Overwrite
+from lance_core.table.carried import added_fragments
+from lance_core.table.operations import Append, Overwrite, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import with_packed_fragments
 
@@ -306,7 +307,6 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
 
 def _num_new_fragments(transaction: Transaction) -> int:
     operation = transaction.operation
-    added = getattr(operation, "new_fragments", None)
-    if isinstance(operation, Append | Overwrite):
-        added = operation.fragments
-    return len(list(named_fragments(operation)) if added is None else added)
+    if isinstance(operation, Append | Overwrite | Update):
+        return len(added_fragments(operation))
+    return len(list(named_fragments(operation)))

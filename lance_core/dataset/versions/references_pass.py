@@ -22,6 +22,7 @@ from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.references import fragment_paths
 from lance_core.errors import NotFoundError
 from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 from lance_core.table.operations.reserve_fragments import ReserveFragments
@@ -44,12 +45,7 @@ class FileSet:
     def add(self, opened: OpenVersion) -> None:
         """Take in the files of a version: see `commit.references.referenced_files`."""
         manifest = opened.manifest
-        fragments = manifest.fragments
-        each = getattr(fragments, "each", None)
-        if each is None:
-            self.paths.update(fragment_paths(fragments))
-        else:
-            deque(each(self._add, self._known), maxlen=0)
+        deque(FragmentList.of(manifest.fragments).each(self._add, self._known), maxlen=0)
         self.paths.update(f"{naming.INDICES}/{index.uuid}/" for index in manifest.indices)
         if manifest.transaction_file:
             self.paths.add(naming.transaction_path(manifest.transaction_file))

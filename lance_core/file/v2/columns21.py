@@ -25,7 +25,7 @@ from lance_core.file.convert.assemble import leaf_array, nested_array
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import clip, scale
-from lance_core.format.layout import BlobLayout, FileColumn, MiniBlockLayout, Page
+from lance_core.format.layout import BlobLayout, FileColumn, FullZipLayout, MiniBlockLayout, Page
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
 from lance_core.pages.chunks import ChunkTable
@@ -233,6 +233,10 @@ class FieldReader:
         return len(self.columns)
 
 
+def _num_items(page: Page) -> int:
+    return page.layout.num_items if isinstance(page.layout, MiniBlockLayout | FullZipLayout) else page.num_rows
+
+
 def _row_size(column: ColumnReader, arrow_type: pa.DataType) -> float:
     rows = int(column.starts[-1])
     if not rows:
@@ -240,7 +244,7 @@ def _row_size(column: ColumnReader, arrow_type: pa.DataType) -> float:
     pages = column.column.pages
     if not column.described and any(isinstance(page.layout, BlobLayout) for page in pages):
         return BLOB_ROW_SIZE
-    items = sum(getattr(page.layout, "num_items", page.num_rows) for page in pages)
+    items = sum(_num_items(page) for page in pages)
     width = fixed_size(arrow_type)
     if width is not None:
         return width * items / rows

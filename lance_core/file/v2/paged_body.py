@@ -20,10 +20,11 @@ from lance_core.file.blob.read import stored_schema
 from lance_core.file.blob.sink import BlobSink
 from lance_core.file.blob.write import BlobStore, check_blobs
 from lance_core.file.convert.assemble import copied
+from lance_core.file.convert.split import LeafSlice
 from lance_core.file.convert.tree import build_tree
 from lance_core.file.encode_ahead import EncodeAhead
 from lance_core.file.v2.container import ContainerWriter
-from lance_core.file.v2.encode20 import ArrayEncoder
+from lance_core.file.v2.encode20 import ArrayEncoder, ValueSlice
 from lance_core.file.v2.encode21 import LeafEncoder
 from lance_core.file.writable import refusal_of, refusal_of_values
 from lance_core.format.layout import FileColumn, Page
@@ -242,7 +243,6 @@ def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
 
 def _owned(item: Any) -> Any:
     """The rows, free of buffers that are much larger than they are (slices of big batches would keep those alive)."""
-    values = getattr(item, "values", None)
-    if values is None or values.get_total_buffer_size() <= 2 * values.nbytes + 4096:
+    if not isinstance(item, LeafSlice | ValueSlice) or item.values.get_total_buffer_size() <= 2 * item.values.nbytes + 4096:
         return item
-    return replace(item, values=copied(values))
+    return replace(item, values=copied(item.values))
