@@ -12,7 +12,14 @@ from lance_core.commit.identities import identities_of, withdrawals_of
 from lance_core.commit.log.manifests import latest_version
 from lance_core.commit.log.transactions import load_transaction
 from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.fences import fence_for_publishing, fence_for_withdrawal, read_fence
+from lance_core.commit.registry.fences import (
+    fence_for_publishing,
+    fence_for_withdrawal,
+    note_fence_version,
+    publishers,
+    read_fence,
+    remove_fence,
+)
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import IncompatibleConflictError
@@ -39,6 +46,30 @@ def test_the_first_decision_stands() -> None:
     other = ("job", "11ff00ff00ff00ff")
     assert fence_for_withdrawal(store, *other, by="abort")[1]
     assert fence_for_publishing(store, [other], commit="c1")[other].withdraws
+
+
+@pytest.mark.parametrize("kind", ["one file with many names", "a file each"])
+def test_many_attempts_are_decided_each_for_itself(kind: str, tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "t") if kind == "one file with many names" else MemoryStore(f"many-decisions-{kind}")
+    keys = [(f"job{number}", f"{number:016x}") for number in range(40)]
+    withdrawn, others, mine = keys[:5], keys[5:10], keys[10:]
+    for key in withdrawn:
+        assert fence_for_withdrawal(store, *key, by="abort")[1]
+    fence_for_publishing(store, others, commit="c1")
+    found = fence_for_publishing(store, keys, commit="c2")
+    assert [*found] == keys
+    assert {key for key in keys if found[key].withdraws} == {*withdrawn}
+    assert {found[key].commit for key in others} == {"c1"}
+    assert {found[key].commit for key in mine} == {"c2"}
+    assert all(publishers(store, *key) == ["c1", "c2"] for key in others)
+    assert all(publishers(store, *key) == ["c2"] for key in mine)
+    # One of them changes, the others keep what they say: a record is replaced, never written into.
+    note_fence_version(store, *mine[0], by="gc", version=7)
+    remove_fence(store, *mine[1])
+    again = {key: read_fence(store, *key) for key in mine}
+    assert again[mine[0]] is not None and again[mine[0]].withdraws
+    assert again[mine[1]] is None
+    assert all(fence is not None and fence.commit == "c2" for fence in [*again.values()][2:])
 
 
 def test_a_damaged_decision_means_hands_off() -> None:
