@@ -17,7 +17,7 @@ import numpy as np
 from lance_core.rowids.walk import BYTES, FIXED32, FIXED64, VARINT, damaged, read_varint
 
 _MOST = 16
-"""Shapes that are told apart; messages of more shapes are sooner walked all at once."""
+"""Messages of more shapes are sooner walked all at once."""
 _WHOLE, _CONTINUES = 0xFF, 0x80
 
 
