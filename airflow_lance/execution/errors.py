@@ -26,7 +26,7 @@ OnMissing = Literal["retry", "skip", "fail"]
 ON_MISSING: tuple[str, ...] = ("retry", "skip", "fail")
 _NEEDED = frozenset(
     {"pyarrow", "numpy", "numba", "llvmlite", "google", "pyroaring", "zstandard", "lz4", "obstore", "fsspec", "sqlglot",
-     "click", "snowballstemmer"}
+     "click", "snowballstemmer", "regex"}
 )  # fmt: skip
 """What lance_core imports when it works, and an installation without dependencies lacks."""
 
@@ -74,7 +74,7 @@ _DEFECTS = (
     NotImplementedError,
 )
 _OWN = ("airflow_lance", "lance_core")
-_LIBRARIES = ("google", "llvmlite", "lz4", "numba", "numpy", "pyarrow", "pyroaring", "sqlglot", "zstandard")
+_LIBRARIES = ("google", "llvmlite", "lz4", "numba", "numpy", "pyarrow", "pyroaring", "regex", "sqlglot", "zstandard")
 """What decodes bytes or reads filters for us: an error that leaves them leaves us."""
 
 

@@ -10,10 +10,13 @@ A pattern is nearly always one constant for all rows; patterns from a column are
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import regex
 from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
@@ -82,7 +85,7 @@ def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
 def match_groups(item: Value, pattern: Value, found: Value, flags: str = "") -> Value:
     """What `regexp_match` gives: the groups of the first match that took part in it, or the match where there are none; null
     where `found` is not true. Raises FilterError for a pattern that only RE2 knows."""
-    given = sum(getattr(re, letter.upper()) for letter in flags)
+    given = sum(getattr(regex, letter.upper()) for letter in flags)
     values, patterns, truths = (each if not is_scalar(each) else _Same(each) for each in (item, pattern, found))
     count = next((len(each) for each in (item, pattern, found) if not is_scalar(each)), 1)
     rows = [_groups(values[at], patterns[at], given) if truths[at].as_py() else None for at in range(count)]
@@ -101,13 +104,39 @@ class _Same:
 
 
 def _groups(value: Value, pattern: Value, flags: int) -> list[str] | None:
-    try:
-        found = re.search(pattern.as_py(), value.as_py(), flags)
-    except re.error as error:
-        raise FilterError(f"cannot determine the groups of {pattern.as_py()!r}: {error}") from error
+    matcher = compiled(pattern.as_py(), flags)
+    with in_time(pattern.as_py()):
+        found = matcher.search(value.as_py(), concurrent=True, timeout=MAX_SECONDS)
     if found is None:
         return None
-    return [group for group in found.groups() if group is not None] if found.re.groups else [found.group(0)]
+    return [group for group in found.groups() if group is not None] if matcher.groups else [found.group(0)]
+
+
+MAX_SECONDS = 5.0
+"""How long one regular expression may take on one text, where RE2 cannot be used."""
+
+
+@lru_cache(maxsize=64)
+def compiled(pattern: str, flags: int) -> Any:
+    """The pattern for the module `regex`. FilterError when it is none."""
+    if len(pattern) > MAX_PATTERN:
+        raise FilterError(f"a pattern has {len(pattern):,} characters, at most {MAX_PATTERN:,} are read")
+    try:
+        return regex.compile(pattern, flags)
+    except (regex.error, OverflowError) as error:
+        raise FilterError(f"{pattern!r} is no regular expression: {error}") from error
+
+
+@contextmanager
+def in_time(pattern: str) -> Iterator[None]:
+    """FilterError for a search that has used up its time."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise FilterError(
+            f"the regular expression {pattern[:200]!r} takes more than {MAX_SECONDS:.0f} s on one text",
+            cure="Do not repeat what is repeated already, as in (x+)+.",
+        ) from error
 
 
 Piece = list[str | None]

@@ -5,45 +5,44 @@
     regexp_replace('abcab', '(b)', '[$1]', 'g') -> 'a[b]ca[b]'     regexp_count('abcab', 'a') -> 2
     regexp_instr('abcab', 'b', 3) -> 5     overlay('abcab', 'ZZ', 2, 1) -> 'aZZcab'     find_in_set('b', 'a,b') -> 2
 
-Patterns are those that Python's `re` and RE2 have in common. Positions count from 1.
+Patterns are those that Python's `re` and RE2 have in common. Positions count from 1. The module `regex` is used because it
+can be told when to stop: a repetition within a repetition takes twice as long with each character of a text.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
+import regex
 
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, family_of, plain
 from lance_core.expr.list_functions import made_of, rows_of
-from lance_core.expr.patterns import MAX_PATTERN
+from lance_core.expr.patterns import MAX_SECONDS, compiled, in_time
 from lance_core.expr.text_functions import MAX_TEXT
 
 Row = tuple[int, int, Callable[..., Value]]
-_FLAGS = MappingProxyType({"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "U": 0, "g": 0})
-_GROUP = re.compile(r"\\(\d*)|\$(\d+)|\$\{(\w+)\}")
+_FLAGS = MappingProxyType(
+    {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE, "U": 0, "g": 0}
+)
+_GROUP = regex.compile(r"\\(\d*)|\$(\d+)|\$\{(\w+)\}")
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
-    if len(pattern) > MAX_PATTERN:
-        raise FilterError(f"a pattern has {len(pattern):,} characters, at most {MAX_PATTERN:,} are read")
+def _flags(letters: str) -> int:
     given = 0
-    for letter in flags:
+    for letter in letters:
         if letter not in _FLAGS:
-            raise FilterError(f"unknown flags {flags!r} of a regular expression", cure="Use some of i, m, s, x, g.")
+            raise FilterError(f"unknown flags {letters!r} of a regular expression", cure="Use some of i, m, s, x, g.")
         given |= _FLAGS[letter]
-    try:
-        return re.compile(pattern, given)
-    except (re.error, OverflowError) as error:
-        raise FilterError(f"{pattern!r} is no regular expression: {error}") from error
+    return given
 
 
 @lru_cache(maxsize=64)
@@ -61,8 +60,12 @@ def _replace(text: str | None, pattern: str | None, new: str | None, flags: str 
     if text is None or pattern is None or new is None or flags is None:
         return None
     try:
-        found = _compiled(pattern, flags).sub(_template(new), text, count=0 if "g" in flags else 1)
-    except (re.error, IndexError) as error:
+        matcher = compiled(pattern, _flags(flags))
+        with in_time(pattern):
+            found: str = matcher.sub(
+                _template(new), text, count=0 if "g" in flags else 1, concurrent=True, timeout=MAX_SECONDS
+            )
+    except (regex.error, IndexError) as error:
         raise FilterError(f"regexp_replace by {new!r}: {error}", cure="Name groups as $1 or ${name}.") from error
     if len(found) > MAX_TEXT:
         raise FilterError(f"regexp_replace makes a text of more than {MAX_TEXT:,} characters")
@@ -78,7 +81,8 @@ def _begin(start: int) -> int:
 def _count(text: str | None, pattern: str | None, start: int | None = 1, flags: str | None = "") -> int:
     if text is None or not pattern or start is None:
         return 0
-    return sum(1 for _ in _compiled(pattern, flags or "").finditer(text[_begin(start) :]))
+    with in_time(pattern):
+        return sum(1 for _ in _found(text[_begin(start) :], pattern, flags))
 
 
 def _instr(
@@ -87,11 +91,21 @@ def _instr(
 ) -> int | None:  # fmt: skip
     if text is None or pattern is None:
         return None
-    first = _begin(1 if start is None else start)
-    for at, match in enumerate(_compiled(pattern, flags or "").finditer(text[first:]), 1):
-        if at == (number or 1):
-            return 0 if match.start(group or 0) < 0 else match.start(group or 0) + first + 1
-    return 0
+    first, wanted = _begin(1 if start is None else start), number or 1
+    if wanted < 1:
+        return 0
+    with in_time(pattern):
+        match = next(islice(_found(text[first:], pattern, flags), wanted - 1, None), None)
+    try:
+        at = -1 if match is None else match.start(group or 0)
+    except IndexError as error:
+        raise FilterError(f"{pattern!r} has no group {group}") from error
+    return 0 if at < 0 else at + first + 1
+
+
+def _found(text: str, pattern: str, flags: str | None) -> Iterator[Any]:
+    matches: Iterator[Any] = compiled(pattern, _flags(flags or "")).finditer(text, concurrent=True, timeout=MAX_SECONDS)
+    return matches
 
 
 def _overlay(text: str | None, new: str | None, start: int | None, count: int | None = -1) -> str | None:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLIM = """
 import importlib, importlib.abc, sys
 LACKING = {"pyarrow", "numpy", "numba", "llvmlite", "pandas", "pyroaring", "zstandard", "lz4", "obstore", "sqlglot",
-           "snowballstemmer"}
+           "snowballstemmer", "regex"}
 
 class Lacking(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import FilterError, InputError
-from lance_core.expr import evaluate, parse_filter, patterns
+from lance_core.expr import evaluate, parse_filter, patterns, regex_functions
 from lance_core.expr.patterns import match_like
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.bind import bind
@@ -104,6 +105,27 @@ def test_long_and_short_patterns_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "_MAX_STATES", 0)
     assert found() == expected
     assert match_like(pa.scalar("ab"), pa.scalar("%b%"), ignore_case=False, escape="\\").as_py() is True
+
+
+@pytest.mark.parametrize("pattern", ["(x+x+)+y", "(x|x)*y|z", "(?:a?x|x)*y|z", "(x*x*x*x*x*x*)*y"])
+@pytest.mark.parametrize(
+    "text", ["regexp_count(s, {}) = 7", "regexp_replace(s, {}, '') = ''", "regexp_instr(s, {}) = 7",
+             "array_length(regexp_match(s, {} || '|x')) = 7", "regexp_like(s, {}) and a = 7"],
+)  # fmt: skip
+def test_no_regular_expression_keeps_a_filter_busy(monkeypatch: pytest.MonkeyPatch, text: str, pattern: str) -> None:
+    monkeypatch.setattr(patterns, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr(regex_functions, "MAX_SECONDS", 0.2)
+    batch = pa.record_batch({"a": [1], "s": ["x" * 60]})
+    began = time.process_time()
+    with suppress(FilterError):
+        assert evaluate(parse_filter(text.format(f"'{pattern}'"), batch.schema), batch).to_pylist() == [False]
+    assert time.process_time() - began < 5.0
+
+
+def test_a_group_that_a_pattern_does_not_have_is_a_typed_error() -> None:
+    batch = pa.record_batch({"a": [1], "s": ["xyz"]})
+    with pytest.raises(FilterError, match="has no group 3"):
+        evaluate(parse_filter("regexp_instr(s, '(y)', 1, 1, '', 3) = 1", batch.schema), batch)
 
 
 def test_a_bound_value_cannot_change_the_filter() -> None:
