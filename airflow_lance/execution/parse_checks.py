@@ -4,26 +4,38 @@
 
     LanceMergeOperator(..., when_matched="upsert")                 refused among the DAG's import errors, not at 3 a.m.
     LanceDeleteOperator(..., rows_per_task="{{ params.rows }}")    a template counts as a number; it is checked when it runs
+    LanceAppendOperator(..., source="/raw/{{ ds }}.csv")           of a path the rest counts, which shows its format
 """
 
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from typing import Any
 
 _NAMES_OF_FUNCTIONS = ("callable", "function")
+_NAMES_OF_PATHS = ("source", "paths")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 
 
 def check_arguments(task: Any) -> None:
     """Make the spec of a task with a placeholder for each template. InputError names the wrong argument."""
-    if any(_is_late(getattr(task, name, None)) for name in task.template_fields):
+    if any(_is_late(getattr(task, name, None)) for name in task.template_fields) or _is_template(
+        getattr(task, "source", None)
+    ):
         return
     stand_in = copy.copy(task)
     for name in task.template_fields:
         # Past the operator's own `__setattr__`, which would register the copy as a task.
         object.__setattr__(stand_in, name, _rendered(getattr(task, name, None), name))
     stand_in.make_spec(uri="/parsed.lance", identity="")
+
+
+def _is_template(source: object) -> bool:
+    """Whether a source is a path that only its template knows."""
+    paths = source if isinstance(source, (list, tuple)) else [source]
+    return any(isinstance(path, str) and path != "" and not _TEMPLATE.sub("", path).strip() for path in paths)
 
 
 def _is_late(value: object) -> bool:
@@ -38,6 +50,8 @@ def _rendered(value: Any, name: str) -> Any:
     if isinstance(value, str):
         if "{{" not in value and "{%" not in value:
             return value
+        if name in _NAMES_OF_PATHS:
+            return _TEMPLATE.sub("7", value)
         return "parsed:parsed" if name in _NAMES_OF_FUNCTIONS else "7"
     if isinstance(value, Mapping):
         return {key: _rendered(item, str(key)) for key, item in value.items()}
