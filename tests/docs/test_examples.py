@@ -19,7 +19,11 @@ import lance_core
 from lance_core.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-ELSEWHERE = {"docs/operators.md": "test_operators_page.py", "docs/indices.md": "test_indices_page.py"}
+ELSEWHERE = {
+    "docs/operators.md": "test_operators_page.py",
+    "docs/indices.md": "test_indices_page.py",
+    "docs/how-to.md": "../airflow/test_how_to_page.py",
+}
 """Pages whose examples have a test of their own."""
 COMPILED = ("docs/spark.md",)
 """Pages whose examples need a running Spark: their imports are carried out, and the rest is compiled."""

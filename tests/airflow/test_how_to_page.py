@@ -1,0 +1,44 @@
+"""The DAGs of docs/how-to.md, run in the page's order on the tables that the ones before left."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to.md"
+DAY = datetime(2013, 1, 2, tzinfo=timezone.utc)
+FILES = {
+    "orders-2013-01-02.csv": "1,Berlin,4.0,2013-01-02\n2,Lagos,5.0,2013-01-02\n",
+    "shop-1.csv": "3,Lima,6.0,2013-01-03\n",
+    "shop-2.csv": "4,Pune,7.0,2013-01-03\n",
+    "corrected-2013-01-02.csv": "1,Bonn,4.5,2013-01-02\n2,Lagos,5.5,2013-01-02\n5,Kyiv,1.0,2013-01-02\n",
+    "updates.csv": "2,Accra,8.0,2013-01-02\n6,Oslo,9.0,2013-01-04\n",
+}
+
+
+def test_every_recipe_runs(tmp_path: Path, connection: Callable[[str, str], None], run_dag: Callable[..., Any]) -> None:
+    data = tmp_path / "data"
+    for folder in ("raw", "lake", "export"):
+        (data / folder).mkdir(parents=True)
+    for name, rows in FILES.items():
+        (data / "raw" / name).write_text(f"id,city,amount,day\n{rows}")
+    connection("lance_default", json.dumps({"conn_type": "lance", "extra": {"base_uri": str(data / "lake")}}))
+    names: dict[str, Any] = {"__name__": "how_to"}
+    ended = []
+    for number, text in enumerate(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)):
+        names.pop("dag", None)
+        file = tmp_path / f"recipe_{number}.py"  # Airflow looks for the file of a DAG
+        file.write_text(text.replace("/data/", f"{data}/"))
+        exec(compile(file.read_text(), str(file), "exec"), names)
+        dag = names.get("dag")
+        if isinstance(dag, DAG):
+            ended.append((dag.dag_id, str(run_dag(dag, logical_date=DAY).state)))
+    assert ended == [(name, "success") for name, _ in ended]
+    assert len(ended) == PAGE.read_text(encoding="utf-8").count("with DAG(")
+    assert (data / "export" / "large.csv").read_text(encoding="utf-8").count("\n") >= 4
