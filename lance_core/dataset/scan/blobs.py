@@ -20,10 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.arrow.buffers import nulls, take
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.kinds import as_list, as_struct
-from lance_core.arrow_numpy import no_values
 from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.naming import DATA
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part
@@ -31,11 +29,10 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.fetch import ByteRange
 from lance_core.file.blob.external import find_base
-from lance_core.file.blob.read import described_schema
 from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import BasePath
-from lance_core.format.schema import NO_PARENT, Field, Schema
+from lance_core.format.schema import NO_PARENT, Field
 from lance_core.io.options import ALLOW_EXTERNAL_BLOBS
 from lance_core.io.options import is_true as is_yes
 from lance_core.io.scope import is_allowed
@@ -156,31 +153,6 @@ class BlobFile(io.RawIOBase):
 def is_blob(field: Field) -> bool:
     """Whether a field holds blobs, of either kind."""
     return field.extension_name == BLOB_V2 or is_true(field.metadata.get(BLOB_METADATA))
-
-
-def describe_blobs(snapshot: Snapshot, name: str, addresses: npt.NDArray[np.uint64]) -> pa.Array[Any]:
-    """The descriptors of a top-level blob column for row addresses, in order. Reads no values."""
-    schema = snapshot.manifest.schema.project([blob_field(snapshot, name).id])
-    kind = described_schema(schema).field(0).type
-    unique, order = np.unique(addresses, return_inverse=True)
-    owners = (unique >> np.uint64(32)).astype(np.int64)
-    offsets = (unique & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
-    parts = [no_values(kind)]
-    for number in np.unique(owners).tolist():
-        parts += _described(reader_of(snapshot, fragments[number]), schema, offsets[owners == number], kind)
-    return take(pa.concat_arrays(parts), order)
-
-
-def _described(
-    reader: FragmentReader, schema: Schema, offsets: npt.NDArray[np.int64], kind: pa.DataType
-) -> list[pa.Array[Any]]:
-    file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
-    if file is None:
-        return [nulls(len(offsets), kind)]  # a column that came later
-    projection = reader.open(file).project(stored_part(schema, file), blobs="descriptions")
-    read = projection.read(ranges=RowSelection.indices(offsets), batch_size=max(len(offsets), 1))
-    return [batch.column(0) for batch in read]
 
 
 def blob_field(snapshot: Snapshot, name: str) -> Field:

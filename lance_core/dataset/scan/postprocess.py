@@ -4,7 +4,7 @@
 
     include_deleted_rows=True                       deleted rows come too, their _rowid is null
     blob_handling="all_binary"                      blobs as plain bytes, wherever they are
-    blob_handling="blobs_descriptions"              where they are; no blob is read
+    blob_handling="blobs_descriptions"              where they are, below structs, too; no blob is read
 
 Without `blob_handling` blobs come as they were written, which the official library does not do: it describes them.
 """
@@ -12,9 +12,10 @@ Without `blob_handling` blobs come as they were written, which the official libr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +23,15 @@ import pyarrow as pa
 
 from lance_core.arrays import Addresses
 from lance_core.arrow.extension import BLOB_V2
-from lance_core.arrow.kinds import as_struct
 from lance_core.arrow_numpy import arrow_of, numpy_of
-from lance_core.dataset.scan.blobs import describe_blobs, is_blob, open_blobs
+from lance_core.dataset.scan.blob_columns import describe_column, described_field, has_blobs, plain_column, plain_type
+from lance_core.dataset.scan.blobs import is_blob
 from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import InputError
+from lance_core.errors import InputError, UnknownColumnError
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of
-from lance_core.format.schema import NO_PARENT
+from lance_core.format.schema import NO_PARENT, Field, Schema
 
 ADDRESS = "_rowaddr"
 BLOB_HANDLINGS = ("all_binary", "blobs_descriptions", "all_descriptions")
@@ -77,14 +78,19 @@ def plan_finish(snapshot: Snapshot, projection: Projection, *, deleted: bool, bl
     makes: dict[str, Make] = {}
     fields = {output.field.name: output.field for output in projection.outputs}
     dropped: set[str] = set()
-    for name, stored in blob_outputs(snapshot, projection).items() if blobs is not None else ():
+    schema = snapshot.manifest.schema
+    for name, path in _with_blobs(schema, projection).items() if blobs is not None else ():
+        stored = schema.find(".".join(path))
         if blobs != "all_binary":
-            array_type = describe_blobs(snapshot, stored, np.empty(0, np.uint64)).type
-            fields[name] = pa.field(name, array_type, metadata=fields[name].metadata)
-            makes[name] = _describing(snapshot, stored)
+            described = described_field(schema, path)
+            metadata = described.metadata if len(path) > 1 else fields[name].metadata
+            fields[name] = pa.field(name, described.type, metadata=metadata)
+            makes[name] = _describing(snapshot, path)
             dropped.add(name)
-        elif snapshot.manifest.schema.find(stored).extension_name == BLOB_V2:
-            fields[name] = pa.field(name, pa.large_binary())
+        elif has_blobs(schema, stored, kind=BLOB_V2):
+            kind = plain_type(schema, stored, fields[name].type)
+            is_whole = stored.extension_name == BLOB_V2
+            fields[name] = pa.field(name, kind) if is_whole else fields[name].with_type(cast("Any", kind))
             makes[name] = _reading(snapshot, name, stored)
     if deleted:
         masks = _DeletedRows(snapshot)
@@ -112,21 +118,24 @@ def _scanned(snapshot: Snapshot, projection: Projection, dropped: set[str]) -> P
     return Projection(tuple(outputs), needs.field_ids, needs.system)
 
 
-def _describing(snapshot: Snapshot, stored: str) -> Make:
-    return lambda _, addresses: describe_blobs(snapshot, stored, addresses)
+def _with_blobs(schema: Schema, projection: Projection) -> dict[str, tuple[str, ...]]:
+    """Output name -> path, for outputs that are a column with blobs, or one below a column, as it is."""
+    found = {}
+    for output in projection.outputs:
+        if isinstance(output.expr, ast.Column) and output.expr.path[0] not in SYSTEM_COLUMNS:
+            with suppress(UnknownColumnError):
+                if has_blobs(schema, schema.find(".".join(output.expr.path))):
+                    found[output.field.name] = output.expr.path
+    return found
 
 
-def _reading(snapshot: Snapshot, name: str, stored: str) -> Make:
+def _describing(snapshot: Snapshot, path: tuple[str, ...]) -> Make:
+    return lambda _, addresses: describe_column(snapshot, path, addresses)
+
+
+def _reading(snapshot: Snapshot, name: str, stored: Field) -> Make:
     def make(batch: pa.RecordBatch, addresses: Addresses) -> Any:
-        column = batch.column(batch.schema.get_field_index(name))
-        # Where another library registered the type with pyarrow, the struct is its storage.
-        column = column.storage if isinstance(column, pa.ExtensionArray) else column
-        data = as_struct(column).field("data")
-        away = numpy_of(column.is_valid(), may_copy=True) & numpy_of(data.is_null(), may_copy=True)
-        values = [value if ok else None for value, ok in zip(data.to_pylist(), column.is_valid().to_pylist(), strict=True)]
-        for index, file in zip(np.flatnonzero(away).tolist(), open_blobs(snapshot, stored, addresses[away]), strict=True):
-            values[index] = None if file is None else file.readall()
-        return pa.array(values, pa.large_binary())
+        return plain_column(snapshot, stored, batch.column(batch.schema.get_field_index(name)), addresses)
 
     return make
 
