@@ -50,7 +50,8 @@ def _compare_nested(op: str, left: Value, right: Value) -> Value:
     length = max((len(side) for side in (left, right) if not is_scalar(side)), default=1)
     pairs = zip(_as_list(left, length), _as_list(right, length), strict=True)
     wanted = op == "="
-    return pa.array([None if a is None or b is None else (a == b) is wanted for a, b in pairs], pa.bool_())
+    made = pa.array([None if a is None or b is None else (a == b) is wanted for a, b in pairs], pa.bool_())
+    return made[0] if is_scalar(left) and is_scalar(right) else made
 
 
 def _as_list(value: Value, length: int) -> list[object]:

@@ -90,6 +90,7 @@ CONDITIONS = [
     "to_timestamp('2020-01-31T01:02:03') < ts", "to_timestamp('31.01.2020 01:02','%d.%m.%Y %H:%M') < ts",
     "to_timestamp_seconds('2020-01-31 01:02:03') < ts", "to_date('2020-01-31') = d", "to_date('31/01/2020','%d/%m/%Y') = d",
     "make_date(2020, 1, 31) = d", "to_unixtime('2020-01-31') < k",
+    "to_timestamp('2020-01-31T01:02:03') = ts", "range(1, 3) = [1, 2]", "[1, 2] = [1, 2]",
     "array_position(l, 2) = 2", "regexp_replace(s, 'b', '') = 'acab'", "array_length(string_to_array(s, ',')) = 4",
     "empty(l)", "to_char(d, '%Y') = '2020'", "cardinality(array_union(l, [9])) > 2",
 ]  # fmt: skip
