@@ -18,6 +18,10 @@ from lance_core.format.version import FileVersion, version_of_numbers
 T = TypeVar("T")
 
 
+_FEW = 4
+"""So many fragments are sooner searched one by one than by a walk over all ids."""
+
+
 class FragmentDecoder(Protocol):
     """What a list needs to know about bytes; lives in `lance_core.wire`."""
 
@@ -239,6 +243,9 @@ class FragmentList(Sequence[Fragment]):
 
     def pick(self, fragment_ids: Set[int]) -> dict[int, Fragment]:
         """The fragments with those ids, keyed by id; ids that are not here are left out."""
+        if len(fragment_ids) <= _FEW:
+            few = ((number, self.get(number)) for number in sorted(fragment_ids))
+            return {number: found for number, found in few if found is not None}
         return {found: self[index] for index, found in enumerate(self.ids) if found in fragment_ids}
 
     def edited(

@@ -206,6 +206,7 @@ def test_fragment_list_is_a_sequence() -> None:
     assert fragments.get(1) == plain(1)
     assert fragments.get(9) is None
     assert fragments.pick({4, 9}) == {4: plain(4)}
+    assert fragments.pick({4, 9, 10, 11, 12}) == {4: plain(4)}
     assert list(fragments.edited(appended=[plain(2)]).ids) == [1, 2, 4]
     assert fragments.num_rows == 20
     with pytest.raises(IndexError):

@@ -36,19 +36,13 @@ from lance_core.commit.log.judgement import (
     unanswered,
 )
 from lance_core.commit.log.lineage import follows, is_ancestor
-from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest, open_or_none, write_hint
+from lance_core.commit.log.manifests import OpenAt, OpenVersion, load_manifest, open_newest, open_or_none, write_hint
 from lance_core.commit.log.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.log.rebase import Rebased, rebase
 from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths, named_fragments
-from lance_core.errors import (
-    CommitError,
-    CommitStateUnknownError,
-    LanceError,
-    RetryableConflictError,
-    StoreError,
-)
+from lance_core.errors import CommitError, CommitStateUnknownError, LanceError, RetryableConflictError, StoreError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
@@ -148,13 +142,15 @@ def rebase_onto(
     *,
     attempt: str | None = None,
     also_judge: AlsoJudge | None = None,
+    open_at: OpenAt = open_or_none,
 ) -> Rebased:
     """A planned transaction brought up to `newest`: judged against everything in between and rebased if necessary.
 
-    Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
+    Nothing is published. `open_at` opens a version, for a caller that asks for the same ones again. Raises what
+    `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
     """
     loop = _CommitLoop(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
-    loop.also_judge = also_judge
+    loop.also_judge, loop.open_at = also_judge, open_at
     return loop.rebased(newest)
 
 
@@ -189,6 +185,7 @@ class _CommitLoop:
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
         self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
+        self.open_at: OpenAt = open_or_none
         self.opened: OpenVersion | None = None
         self.newest: OpenVersion | None = None
         self.on_doubt: Callable[[], None] = lambda: None
@@ -290,7 +287,7 @@ class _CommitLoop:
     def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
         """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
         numbers = range(self._judged + 1, newest.manifest.version + 1)
-        opened = [*each(self._store, numbers[:-1], open_or_none), newest] if numbers else []
+        opened = [*each(self._store, numbers[:-1], self.open_at), newest] if numbers else []
         conflicts: list[tuple[Transaction, OpenVersion]] = []
         if len(opened) > 1 and opened[0] is not None and not follows(self._store, opened[0], self._judged):
             raise history_gone(self._store, self._planned, numbers[0])
@@ -326,7 +323,7 @@ class _CommitLoop:
     def _original(self) -> Manifest | None:
         """The version the transaction was planned on, when it can still be read."""
         if self._read is None and self._planned.read_version:
-            opened = open_or_none(self._store, self._planned.read_version)
+            opened = self.open_at(self._store, self._planned.read_version)
             self._read = None if opened is None else opened.manifest
         return self._read
 

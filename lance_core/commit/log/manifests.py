@@ -12,7 +12,7 @@ The listing decides what the latest version is: hints go stale, and a listing of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -149,6 +149,23 @@ def open_or_none(store: Store, version: int) -> OpenVersion | None:
         return open_version(store, version)
     except NotFoundError:
         return None
+
+
+OpenAt = Callable[[Store, int], OpenVersion | None]
+
+
+class KnownVersions:
+    """`open_or_none` that remembers: for one commit, many of whose members ask for the same versions."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, OpenVersion] = {}
+
+    def __call__(self, store: Store, version: int) -> OpenVersion | None:
+        """A version; None when it is gone."""
+        found = self._known.get(version) or open_or_none(store, version)
+        if found is not None:
+            self._known[version] = found
+        return found
 
 
 def exists(store: Store, path: str) -> bool:

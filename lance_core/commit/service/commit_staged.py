@@ -26,7 +26,7 @@ from lance_core.commit.log.beside import begin
 from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import PartlyLandedError, delete_quietly
 from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
-from lance_core.commit.log.manifests import Listing, OpenVersion, open_newest, open_version
+from lance_core.commit.log.manifests import KnownVersions, Listing, OpenVersion, open_newest, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.references import fragment_paths
@@ -238,14 +238,13 @@ class _Service:
     def _commit(self, fold: Fold) -> Committed:
         if not fold.merges_rows:
             return self._publish(fold, fold.transaction)
-        newest = self._opened or open_version(self._store)
-        by_uuid = {item.ref.identity: item for item in fold.members}
+        newest, uuid, commit = self._opened or open_version(self._store), fold.transaction.uuid, self.claim.commit
+        by_uuid, known = {item.ref.identity: item for item in fold.members}, KnownVersions()
 
         def onto_newest(transaction: Transaction) -> Rebased:
             judge = self._judge_for([by_uuid[transaction.uuid]])
-            return rebase_onto(self._store, transaction, newest, attempt=self.claim.commit, also_judge=judge)
+            return rebase_onto(self._store, transaction, newest, attempt=commit, also_judge=judge, open_at=known)
 
-        uuid, commit = fold.transaction.uuid, self.claim.commit
         merged = merge_rows(self._store, fold.members, newest.manifest, uuid=uuid, attempt=commit, rebase=onto_newest)
         try:
             done = self._publish(fold, merged.transaction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.errors import RetryableConflictError
+from lance_core.fetch import Buffer
 from lance_core.io.local.store import LocalStore
 from lance_core.table.operations import Delete, Update
 from lance_core.table.transaction import Transaction
@@ -185,3 +187,28 @@ def test_random_commits_equal_a_model(store: LocalStore) -> None:
         assert commit_staged(store, staged).num_versions == 1
         assert values(store) == sorted(model)
     assert_no_orphans(store)
+
+
+class _Reading(LocalStore):
+    """Counts how often each manifest is read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.manifests: Counter[str] = Counter()
+
+    def get(self, path: str) -> Buffer:
+        if path.startswith("_versions/"):
+            self.manifests[path] += 1
+        return super().get(path)
+
+
+def test_versions_in_between_are_opened_once_for_all_members(store: LocalStore, tmp_path: Path) -> None:
+    refs = [stage_rows(store, {0: [number]}) for number in range(8)]
+    for number in range(6):
+        append(store, (100 + number,))
+    reading = _Reading(tmp_path / "t")
+    result = commit_staged(reading, refs)
+    assert result.num_versions == 1
+    assert values(store) == [8, 9, *range(10, 20), *range(100, 106)]
+    # The look for a landing, the members together, and the publishing loop, which opens them itself: not 8 times.
+    assert max(reading.manifests.values()) <= 4, reading.manifests
