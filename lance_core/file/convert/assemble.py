@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow.buffers import buffer_of, nulls
-from lance_core.arrow.kinds import as_dictionary
+from lance_core.arrow.kinds import as_dictionary, as_list, as_struct
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_packed, leaves
@@ -132,7 +132,31 @@ def concat(arrays: Sequence[pa.Array[Any]], arrow_type: pa.DataType) -> pa.Array
     if pa.types.is_dictionary(arrow_type):
         plain: list[Any] = [plain_dictionary(as_dictionary(array)) for array in arrays]
         return pa.concat_arrays(pa.chunked_array(plain, cast("Any", arrow_type)).unify_dictionaries().chunks)
+    if _has_dictionaries(arrow_type):
+        return pa.concat_arrays([plain_dictionaries(array) for array in arrays])
     return pa.concat_arrays(arrays)
+
+
+def _has_dictionaries(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_has_dictionaries(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def plain_dictionaries(array: pa.Array[Any]) -> pa.Array[Any]:
+    """The same array; dictionaries anywhere in it have their nulls among the keys."""
+    kind: Any = array.type
+    if pa.types.is_dictionary(kind):
+        return plain_dictionary(as_dictionary(array))
+    if not _has_dictionaries(kind):
+        return array
+    if pa.types.is_struct(kind):
+        fields = as_struct(array)
+        children = [plain_dictionaries(fields.field(at)) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=[*kind], mask=array.is_null())
+    own = 1 if pa.types.is_fixed_size_list(kind) else 2
+    values = plain_dictionaries(as_list(array).values)
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:own], offset=array.offset, children=[values])
 
 
 def plain_dictionary(array: pa.DictionaryArray[Any, Any]) -> pa.DictionaryArray[Any, Any]:
