@@ -103,3 +103,50 @@ _FROM_TEXT: Mapping[str, Callable[[str], pa.Scalar[Any]]] = MappingProxyType(
         "time": lambda text: constant(parse_time(text)),
     }
 )
+
+
+def type_name(kind: pa.DataType) -> str:
+    """A type as Arrow's Rust library writes it, which `arrow_typeof` tells: `List(Int64)`."""
+    t, known = pa.types, _TYPE_NAMES.get(kind)
+    any_kind: Any = kind
+    if known is not None:
+        return known
+    if t.is_list(kind) or t.is_large_list(kind):
+        return f"{'Large' if t.is_large_list(kind) else ''}List({_item_name(any_kind.value_field)})"
+    if t.is_fixed_size_list(kind):
+        return f"FixedSizeList({any_kind.list_size} x {_item_name(any_kind.value_field)})"
+    if t.is_struct(kind):
+        return f"Struct({', '.join(map(_field_name, any_kind))})"
+    if t.is_map(kind):
+        entries = f"{_field_name(any_kind.key_field)}, {_field_name(any_kind.item_field)}"
+        return f'Map("entries": non-null Struct({entries}), {"sorted" if any_kind.keys_sorted else "unsorted"})'
+    if t.is_dictionary(kind):
+        return f"Dictionary({type_name(any_kind.index_type)}, {type_name(any_kind.value_type)})"
+    if t.is_decimal(kind):
+        return f"Decimal{any_kind.bit_width}({any_kind.precision}, {any_kind.scale})"
+    if t.is_fixed_size_binary(kind):
+        return f"FixedSizeBinary({any_kind.byte_width})"
+    if t.is_temporal(kind):
+        name = "Timestamp" if t.is_timestamp(kind) else "Duration" if t.is_duration(kind) else f"Time{any_kind.bit_width}"
+        zone = f', "{any_kind.tz}"' if t.is_timestamp(kind) and any_kind.tz else ""
+        return f"{name}({any_kind.unit.replace('us', 'µs')}{zone})"
+    raise FilterError(f"arrow_typeof has no name for {kind}")
+
+
+def _item_name(field: Any) -> str:
+    name = "" if field.name == "item" else f", field: '{field.name}'"
+    return f"{'' if field.nullable else 'non-null '}{type_name(field.type)}{name}"
+
+
+def _field_name(field: Any) -> str:
+    return f'"{field.name}": {"" if field.nullable else "non-null "}{type_name(field.type)}'
+
+
+_TYPE_NAMES: Mapping[pa.DataType, str] = MappingProxyType(
+    {
+        pa.null(): "Null", pa.bool_(): "Boolean", pa.float16(): "Float16", pa.float32(): "Float32", pa.float64(): "Float64",
+        pa.string(): "Utf8", pa.large_string(): "LargeUtf8", pa.string_view(): "Utf8View", pa.binary(): "Binary",
+        pa.large_binary(): "LargeBinary", pa.binary_view(): "BinaryView", pa.date32(): "Date32", pa.date64(): "Date64",
+        **{getattr(pa, f"{sign}int{bits}")(): f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    }
+)  # fmt: skip

@@ -23,7 +23,7 @@ from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, negate
 from lance_core.expr.ast import Expr
-from lance_core.expr.casts import cast_to
+from lance_core.expr.casts import cast_to, type_name
 from lance_core.expr.coerce import Value, instant_scalar, plain, repeat, unify
 from lance_core.expr.compare import compare, distinct, is_in
 from lance_core.expr.functions import call, require_text
@@ -181,13 +181,18 @@ def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:
 
 
 def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    if expr.name == "arrow_typeof" and not all(isinstance(item, ast.Column) for item in expr.arguments):
+        # Values may be wider here than the official library computes them.
+        raise FilterError("arrow_typeof takes a column")
+    if expr.name == "arrow_typeof" and len(expr.arguments) == 1:
+        return constant(type_name(_value(expr.arguments[0], batch).type))
     return call(expr.name, [_value(item, batch) for item in expr.arguments])
 
 
 def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:
     items = [plain(_value(item, batch)) for item in expr.items]
     if not all(isinstance(item, pa.Scalar) for item in items):
-        raise FilterError("a list in a filter may only contain constants")
+        return call("make_array", items)
     for at in range(1, len(items)):
         items[at] = unify(items[0], items[at])[1] if items[0].type != items[at].type else items[at]
     if not items:

@@ -18,6 +18,7 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
+from lance_core.expr.casts import type_name
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
 from lance_core.expr.compare import compare
 from lance_core.expr.json_values import (
@@ -33,7 +34,7 @@ from lance_core.expr.json_values import (
     to_text,
 )
 from lance_core.expr.list_functions import LIST_FUNCTIONS
-from lance_core.expr.lists import array_contains, array_has_all, array_has_any, element, length_of
+from lance_core.expr.lists import array_contains, array_has_all, array_has_any, cardinality, element, length_of
 from lance_core.expr.number_functions import NUMBER_FUNCTIONS
 from lance_core.expr.patterns import for_each, match_groups, match_regex
 from lance_core.expr.regex_functions import REGEX_FUNCTIONS
@@ -291,7 +292,8 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "array_has_all": (2, 2, array_has_all),
         "array_length": (1, 1, length_of),
         "list_length": (1, 1, length_of),
-        "cardinality": (1, 1, length_of),
+        "cardinality": (1, 1, cardinality),
+        "arrow_typeof": (1, 1, lambda value: constant(type_name(value.type))),
         "array_element": (2, 2, element),
         "coalesce": (1, _MANY, _coalesce),
         "ifnull": (2, 2, _coalesce),

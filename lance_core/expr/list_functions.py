@@ -11,7 +11,7 @@ They are computed row by row; a null list gives null, where nothing else is said
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from itertools import repeat as forever
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, family_of, is_scalar, plain, unify
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
 from lance_core.expr.lists import element
 from lance_core.expr.text_functions import MAX_TEXT
 
@@ -255,6 +255,45 @@ def _series(*, past_end: int) -> Callable[..., Value]:
     return call
 
 
+def _map(function: Callable[[Items], Items], kind_of: Callable[[Any], Any]) -> Callable[..., Value]:
+    """A list of something of each entry, in the order of the map."""
+
+    def call(given: Value) -> Value:
+        kind = kind_of(_map_type(given))
+        return made_of((None if row is None else function(row) for (row,) in rows_of([given])), pa.list_(kind), [given])
+
+    return call
+
+
+def _map_type(given: Value) -> Any:
+    if not pa.types.is_map(given.type):
+        raise FilterError(f"expected a map, got {given.type}")
+    return given.type
+
+
+def _map_extract(given: Value, wanted: Value) -> Value:
+    """A list of the value of a key, of null where the map has no such key."""
+    kind = pa.list_(_map_type(given).item_type)
+    values = [given, cast(wanted, given.type.key_type)]
+    return made_of(([dict(row or ()).get(key)] for row, key in rows_of(values)), kind, values)
+
+
+def _entry(kind: Any) -> Any:
+    entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
+    return pa.field("item", entry, nullable=False)
+
+
+def _zip(*given: Value) -> Value:
+    fields = [pa.field(str(at), _item_type(value.type, "arrays_zip")) for at, value in enumerate(given, 1)]
+
+    def row_of(row: tuple[Any, ...]) -> Items | None:
+        if any(items is None for items in row):
+            return None
+        return [{str(at): item for at, item in enumerate(items, 1)} for items in zip_longest(*row)]
+
+    return made_of(map(row_of, rows_of(given)), pa.list_(pa.struct(fields)), given)
+
+
 _SINGLE: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         "array_append": (1,), "array_prepend": (0,), "array_remove": (1,), "array_remove_n": (1,), "array_remove_all": (1,),
@@ -283,6 +322,7 @@ _NAMED: Mapping[str, Row] = MappingProxyType(
         "array_replace_all": _lists(
             "array_replace_all", 3, 3, _unless_null(lambda items, old, new: _replace(items, old, new, _ALL))
         ),
+        "array_compact": _lists("array_compact", 1, 1, _unless_null(lambda items: [x for x in items if x is not None])),
         "array_resize": _lists("array_resize", 2, 3, _unless_null(_resize)),
         "array_reverse": _lists("array_reverse", 1, 1, _unless_null(lambda items: items[::-1])),
         "array_slice": _lists("array_slice", 3, 4, lambda items, *rest: None if items is None else _slice(items, *rest)),
@@ -306,6 +346,11 @@ _NAMED: Mapping[str, Row] = MappingProxyType(
         "flatten": (1, 1, _flatten),
         "make_array": (0, 255, _make),
         "string_to_array": (2, 3, _string_to_array),
+        "arrays_zip": (1, 255, _zip),
+        "map_keys": (1, 1, _map(lambda row: [key for key, _ in row], lambda kind: kind.key_type)),
+        "map_values": (1, 1, _map(lambda row: [value for _, value in row], lambda kind: kind.item_type)),
+        "map_entries": (1, 1, _map(lambda row: [{"key": key, "value": value} for key, value in row], _entry)),
+        "map_extract": (2, 2, _map_extract),
     }
 )  # fmt: skip
 _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
@@ -313,7 +358,8 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
         "empty": "array_empty", "array_cat": "array_concat", "array_push_back": "array_append", "list_cat": "array_concat",
         "array_push_front": "array_prepend", "array_indexof": "array_position", "array_join": "array_to_string",
         "list_push_back": "array_append", "list_push_front": "array_prepend", "list_indexof": "array_position",
-        "list_join": "array_to_string", "make_list": "make_array", "string_to_list": "string_to_array",
+        "list_join": "array_to_string", "list_zip": "arrays_zip", "element_at": "map_extract",
+        "make_list": "make_array", "string_to_list": "string_to_array",
     }
 )  # fmt: skip
 LIST_FUNCTIONS: Mapping[str, Row] = MappingProxyType(

@@ -91,8 +91,22 @@ def length_of(value: Value) -> Value:
     return cast(result, pa.int64())[0] if is_scalar(value) else cast(result, pa.int64())
 
 
+def cardinality(value: Value) -> Value:
+    """Number of items of each list, or of entries of each map."""
+    if not pa.types.is_map(value.type):
+        return length_of(value)
+    entry = pa.struct([pa.field("key", value.type.key_type, nullable=False), pa.field("value", value.type.item_type)])
+    return length_of(cast(value, pa.list_(entry)))
+
+
 def element(lists: Value, index: Value) -> Value:
     """The item at a position counted from 1, from the end when negative; null beyond the ends."""
+    if (
+        pa.types.is_struct(lists.type)
+        and isinstance(index, pa.Scalar)
+        and lists.type.get_field_index(str(index.as_py())) >= 0
+    ):
+        return pc.struct_field(lists, str(index.as_py()))
     rows = _require_list(lists, "an index")
     if not isinstance(index, pa.Scalar) or not pa.types.is_integer(index.type):
         raise FilterError("a list index must be a constant integer, counted from 1")

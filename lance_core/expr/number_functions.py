@@ -19,6 +19,7 @@ from pyarrow import compute
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
+from lance_core.expr.list_functions import made_of, rows_of
 from lance_core.expr.text_functions import by_row
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -129,6 +130,47 @@ def _hex(number: int) -> str:
     return format(number & (1 << 64) - 1, "x")
 
 
+def _vectors(function: Callable[..., Any], *, makes_list: bool = False) -> Callable[..., Value]:
+    """A function of lists of numbers, all of one length; null where a list or one of its numbers is."""
+
+    def one(row: tuple[Any, ...]) -> Any:
+        if any(items is None or None in items for items in row):
+            return None
+        if len({len(items) for items in row}) > 1:
+            raise FilterError(f"vectors of different lengths: {', '.join(str(len(items)) for items in row)}")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = function(*(np.array(items, np.float64) for items in row))
+        return None if found is None else found.tolist() if makes_list else float(found)
+
+    def call(*given: Value) -> Value:
+        for value in given:
+            kind = value.type
+            is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+            if not is_list or family_of(kind.value_type) not in ("int", "float", "null"):
+                raise FilterError(f"expected a list of numbers, got {kind}")
+        return made_of(map(one, rows_of(given)), pa.list_(pa.float64()) if makes_list else pa.float64(), given)
+
+    return call
+
+
+def _cosine_distance(left: Any, right: Any) -> Any:
+    lengths = np.sqrt(left @ left) * np.sqrt(right @ right)
+    return None if lengths == 0 else 1 - (left @ right) / lengths
+
+
+def _normalized(items: Any) -> Any:
+    length = np.sqrt(items @ items)
+    return None if length == 0 else items / length
+
+
+_VECTORS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
+    {
+        "array_distance": (2, 2, _vectors(lambda left, right: np.sqrt(((left - right) ** 2).sum()))),
+        "inner_product": (2, 2, _vectors(lambda left, right: left @ right)),
+        "cosine_distance": (2, 2, _vectors(_cosine_distance)),
+        "array_normalize": (1, 1, _vectors(_normalized, makes_list=True)),
+    }
+)
 NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
         "greatest": (1, 255, _extreme(pc.max_element_wise)),
@@ -164,6 +206,10 @@ NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingP
         "factorial": (1, 1, _whole(_factorial)),
         "gcd": (2, 2, _whole(math.gcd)),
         "lcm": (2, 2, _whole(math.lcm)),
+        **_VECTORS,
+        "list_distance": _VECTORS["array_distance"],
+        "dot_product": _VECTORS["inner_product"],
+        "list_normalize": _VECTORS["array_normalize"],
         "to_hex": (1, 1, lambda value: by_row(_hex, pa.string(), value)),
     }
 )

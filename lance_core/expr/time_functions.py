@@ -154,12 +154,22 @@ def _written(ticks: int | None, form: str | None, *, per_second: int) -> str | N
     return _SPECIFIER.sub(spelled, form)
 
 
-def _make_date(*values: Value) -> Value:
-    plains = [plain(value) for value in values]
-    for value in plains:
-        if family_of(value.type) not in ("int", "null"):
-            raise FilterError(f"make_date takes whole numbers, got {value.type}", cure="CAST it.")
-    return made_of((None if None in row else _date(*row) for row in rows_of(plains)), pa.date32(), plains)
+def _of_numbers(name: str, make: Callable[..., Any], kind: pa.DataType) -> Callable[..., Value]:
+    def call(*values: Value) -> Value:
+        plains = [plain(value) for value in values]
+        for value in plains:
+            if family_of(value.type) not in ("int", "null"):
+                raise FilterError(f"{name} takes whole numbers, got {value.type}", cure="CAST it.")
+        return made_of((None if None in row else make(*row) for row in rows_of(plains)), kind, plains)
+
+    return call
+
+
+def _time(hour: int, minute: int, second: int) -> dt.time:
+    try:
+        return dt.time(hour, minute, second)
+    except (ValueError, OverflowError) as error:
+        raise FilterError(f"no time {hour}:{minute}:{second}: {error}") from None
 
 
 def _date(year: int, month: int, day: int) -> dt.date:
@@ -208,9 +218,11 @@ TIME_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
         "to_char": _CHAR,
         "date_format": _CHAR,
         "to_local_time": (1, 1, lambda value: _naive(value, "to_local_time")),
-        "make_date": (3, 3, _make_date),
+        "make_date": (3, 3, _of_numbers("make_date", _date, pa.date32())),
+        "make_time": (3, 3, _of_numbers("make_time", _time, pa.time32("s"))),
         "date_bin": (2, 3, _date_bin),
         "current_date": _TODAY,
         "today": _TODAY,
+        "current_time": (0, 0, lambda: constant(dt.datetime.now(dt.timezone.utc).time(), pa.time64("ns"))),
     }
 )

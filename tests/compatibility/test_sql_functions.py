@@ -146,3 +146,51 @@ def test_operators_are_still_operators(tmp_path: Path) -> None:
         assert lance_core.dataset(tmp_path).to_table(filter=text).equals(expected), text
     assert lance_core.dataset(tmp_path).count_rows("CASE WHEN x = 1 THEN and ELSE 2 END = 3") == 1
     assert lance_core.dataset(tmp_path).count_rows("CASE x WHEN 1 THEN 5 END = 5") == 1
+
+
+NESTED = """
+map_keys(m); map_values(m); map_entries(m); map_extract(m,'a'); element_at(m,'zz'); cardinality(m); cardinality(l)
+array_has(map_keys(m),'a'); map_extract(m,'b')[1]; array_distance(v,[1.0,2.0]); list_distance(v,v); array_distance(l,l)
+inner_product(v,v); dot_product(v,v); cosine_distance(v,[1.0,2.0]); array_normalize(v); arrays_zip(l,l); list_zip(l,ls)
+array_compact(l); named_struct('a',i)['a']; st['x']; flatten(make_array(l,l)); make_time(i,i,0)
+arrow_typeof(i); arrow_typeof(f); arrow_typeof(s); arrow_typeof(l); arrow_typeof(m); arrow_typeof(st); arrow_typeof(ts)
+arrow_typeof(d); arrow_typeof(b); arrow_typeof(raw); arrow_typeof(v); arrow_typeof(fixed); arrow_typeof(utc)
+arrow_typeof(dec)
+"""
+
+
+def test_functions_of_maps_vectors_and_types(tmp_path: Path) -> None:
+    day = dt.datetime(2020, 1, 1, 5)
+    table = pa.table(
+        {
+            "i": pa.array([1, 2, None, 4], pa.int64()), "f": [1.5, None, -2.0, 0.0], "s": ["a b", "B", "", None],
+            "l": pa.array([[1, None, 3], [2], [], None], pa.list_(pa.int64())), "ls": [["x", "y"], ["y"], [], None],
+            "v": pa.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0], None], pa.list_(pa.float64())),
+            "st": [{"x": 1}, {"x": None}, None, None],
+            "m": pa.array([[("a", 1), ("b", None)], [("c", 3)], [], None], pa.map_(pa.string(), pa.int64())),
+            "fixed": pa.array([[1, 2]] * 4, pa.list_(pa.float32(), 2)), "raw": [b"a", b"", None, b"b"],
+            "b": [True, None] * 2,
+            "ts": pa.array([day, None] * 2, pa.timestamp("us")), "utc": pa.array([day] * 4, pa.timestamp("ms", "UTC")),
+            "d": [day.date()] * 4, "dec": pa.array([1, None, 2, 3], pa.decimal128(10, 2)),
+        }
+    )  # fmt: skip
+    lance.write_dataset(table, tmp_path, data_storage_version="2.2")
+    wrong = []
+    for text in (text.strip() for line in NESTED.strip().splitlines() for text in line.split(";")):
+        expected = lance.dataset(tmp_path).scanner(columns={"x": text}).to_table()
+        found = lance_core.dataset(str(tmp_path)).scanner(columns={"x": text}).to_table()
+        kinds = [str(made.schema.field("x").type) for made in (found, expected)]
+        values = [made.column("x").to_pylist() for made in (found, expected)]
+        if kinds[0] != kinds[1] or not same(*values):
+            wrong.append(f"{text}: {kinds[0]} {values[0]}, expected {kinds[1]} {values[1]}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["array_distance(l, [1, 2]) = 0", "make_time(25, 0, 0) = make_time(1, 0, 0)", "map_keys(l) = l",
+     "inner_product(s, s) = 1", "arrow_typeof(i + 1) = 'Int64'"],
+)  # fmt: skip
+def test_arguments_of_maps_and_vectors_that_are_refused(path: Path, text: str) -> None:
+    with pytest.raises(FilterError):
+        lance_core.dataset(path).count_rows(text)
