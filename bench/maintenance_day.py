@@ -4,9 +4,9 @@
 
     python -m bench.maintenance_day
 
-Tables are descriptions (fragments with rows); planning, tiers, ranking and budget are the real code.
-Writers append, upsert, delete and backfill, an outside writer commits to some tables too, maintenance runs each hour. The
-day before the one that is measured lets the tables settle.
+Tables are descriptions (fragments with rows and files); planning, tiers, ranking and budget are the real code.
+Writers append, upsert, delete and backfill (rows, and a new column every other hour), an outside writer commits to some tables
+too, maintenance runs each hour. The day before the one that is measured lets the tables settle.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from lance_core.dataset.maintain.column_merge_plan import ColumnMergePlan, plan_column_merges
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.maintain.compact_plan import CompactionGroups, plan_compaction
 from lance_core.dataset.maintain.compact_tiers import tier_of
-from lance_core.format.fragment import DeletionFile, Fragment
-from lance_core.maintenance.observe import Observation, Tier, compaction_options
+from lance_core.format.fragment import DataFile, DeletionFile, Fragment
+from lance_core.format.schema import NO_PARENT, Field, Schema
+from lance_core.maintenance.observe import Observation, SpreadColumns, Tier, compaction_options, merge_options
 from lance_core.maintenance.plan import plan_maintenance
 from lance_core.maintenance.policy import Budget, Policy, ServiceLevels
 from lance_core.maintenance.price import Cost, Measured, learn
 
 DAY, MINUTE = 86400, 60
 BYTES_PER_ROW = 200
+BYTES_PER_VALUE = 8
+COLUMN_SECONDS = 7200
 LEVELS = ServiceLevels(max_versions=300, keep_versions=20, keep_seconds=4 * 3600, min_fragments=48)
 
 
@@ -42,11 +46,24 @@ class SimulatedTable:
     unindexed: int = 0
     next_id: int = 0
     written_rows: int = 0
+    num_columns: int = 1
+    changes: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that there are by now."""
+        return Schema(tuple(Field(number, f"c{number}", NO_PARENT, "int64") for number in range(self.num_columns)))
+
+    def _fragment(self, rows: int) -> Fragment:
+        """A new fragment, all columns in one file."""
+        self.next_id += 1
+        fields = tuple(range(self.num_columns))
+        file = DataFile(f"{self.next_id}.lance", fields, fields, 2, 1, file_size_bytes=rows * BYTES_PER_ROW)
+        return Fragment(id=self.next_id, files=(file,), physical_rows=rows)
 
     def add(self, rows: int, now: float) -> None:
         """Append a fragment."""
-        self.fragments.append(Fragment(id=self.next_id, files=(), physical_rows=rows))
-        self.next_id += 1
+        self.fragments.append(self._fragment(rows))
         self.unindexed += rows
         self.written_rows += rows
         self.versions.append(now)
@@ -60,14 +77,37 @@ class SimulatedTable:
             self.fragments[at] = replace(item, deletion_file=DeletionFile("bitmap", 1, 1, deleted))
         self.versions.append(now)
 
+    def add_column(self, now: float) -> None:
+        """Compute a column for all rows: a further file beside those of every fragment."""
+        number, self.num_columns = self.num_columns, self.num_columns + 1
+        for at, item in enumerate(self.fragments):
+            size = item.physical_rows * BYTES_PER_VALUE
+            file = DataFile(f"{item.id}.{number}.lance", (number,), (0,), 2, 1, file_size_bytes=size)
+            self.fragments[at] = replace(item, files=(*item.files, file))
+            self.written_rows += size // BYTES_PER_ROW
+        self.versions.append(now)
+
+    def merge_columns(self, plan: ColumnMergePlan, now: float) -> int:
+        """Merge column files; return the bytes written."""
+        merged = {merge.fragment.id: merge for merge in plan.merges}
+        for at, item in enumerate(self.fragments):
+            if item.id in merged:
+                merge = merged[item.id]
+                fields = tuple(sorted(field for file in merge.files for field in file.fields))
+                self.changes += 1
+                new = DataFile(f"m{self.changes}.lance", fields, fields, 2, 1, file_size_bytes=merge.num_bytes)
+                kept = tuple(file for file in item.files if file not in merge.files)
+                self.fragments[at] = replace(item, files=(*kept, new))
+        self.versions.append(now)
+        return plan.num_bytes
+
     def rewrite(self, plan: CompactionGroups, now: float) -> int:
         """Carry a compaction out; return the rows written."""
         gone = {item.id for group in plan.groups for item in group}
         made = [sum(item.num_rows for item in group) for group in plan.groups]
         self.fragments = [item for item in self.fragments if item.id not in gone]
         for rows in made:
-            self.fragments.append(Fragment(id=self.next_id, files=(), physical_rows=rows))
-            self.next_id += 1
+            self.fragments.append(self._fragment(rows))
         self.versions.append(now)
         return sum(made)
 
@@ -83,6 +123,7 @@ class Day:
     predicted: int = 0
     real: int = 0
     most_fragments: int = 0
+    most_files: int = 0
 
     @property
     def rewrite_factor(self) -> float:
@@ -122,6 +163,7 @@ def simulate_day(*, by_policy: bool, num_tables: int = 50, seed: int = 1) -> Day
             day.looks += 1
             day.kept += _is_within_levels(table)
             day.most_fragments = max(day.most_fragments, len(table.fragments))
+            day.most_files = max(day.most_files, _most_files(table))
     day.written = sum(table.written_rows for table in tables)
     return day
 
@@ -138,6 +180,9 @@ def observation_of(table: SimulatedTable, now: float) -> Observation:
     physical = sum(item.physical_rows for item in table.fragments)
     rows = sum(item.num_rows for item in table.fragments)
     taken = sum(item.physical_rows for group in plan.groups for item in group)
+    merges = _column_merges(table)
+    rewritten = {item.id for group in plan.groups for item in group}
+    apart = replace(merges, merges=tuple(merge for merge in merges.merges if merge.fragment.id not in rewritten))
     expired = [at for at in table.versions[: -LEVELS.keep_versions] if at < now - LEVELS.keep_seconds]
     return Observation(
         uri=table.uri, observed_at=now, version=len(table.versions), written_at=table.versions[-1],
@@ -145,9 +190,22 @@ def observation_of(table: SimulatedTable, now: float) -> Observation:
         tiers=tuple(Tier(tier, *sums, sums[1] * BYTES_PER_ROW) for tier, sums in sorted(tiers.items())),
         fragments_in=sum(map(len, plan.groups)), fragments_out=len(plan.groups), rows_in=plan.num_rows,
         bytes_in=taken * BYTES_PER_ROW, bytes_out=plan.num_rows * BYTES_PER_ROW,
+        spread=_spread(merges), spread_apart=_spread(apart),
         unindexed_rows={"id_idx": min(table.unindexed, rows)}, index_segments={"id_idx": 1},
         num_versions=len(table.versions), expired_versions=len(expired), expired_manifest_bytes=len(expired) * 4096,
     )  # fmt: skip
+
+
+def _column_merges(table: SimulatedTable) -> ColumnMergePlan:
+    return plan_column_merges(table.fragments, table.schema, merge_options(LEVELS), read_version=1)
+
+
+def _spread(plan: ColumnMergePlan) -> SpreadColumns:
+    return SpreadColumns(len(plan.merges), plan.num_files, plan.num_bytes)
+
+
+def _most_files(table: SimulatedTable) -> int:
+    return max(len(item.files) for item in table.fragments)
 
 
 def _options(table: SimulatedTable) -> CompactionOptions:
@@ -172,6 +230,8 @@ def _tables(draw: random.Random, count: int) -> Iterator[SimulatedTable]:
 
 
 def _write(table: SimulatedTable, now: int, draw: random.Random) -> None:
+    if table.style == "backfill" and now % COLUMN_SECONDS == 0:
+        table.add_column(now)
     if now // MINUTE % table.every:
         return
     table.add(draw.randint(table.rows // 2, table.rows * 2), now)
@@ -199,6 +259,13 @@ def _maintain(
             day.predicted += step.cost.num_bytes
             day.real += real
             history.append(Measured("compact", step.quantity, real / 80e6 + 2, step.cost.num_bytes, real))
+        elif step.action == "merge_columns":
+            merged = table.merge_columns(_column_merges(table), now)
+            real = int(2 * merged * draw.uniform(0.93, 1.07))
+            day.rewritten += merged // BYTES_PER_ROW
+            day.predicted += step.cost.num_bytes
+            day.real += real
+            history.append(Measured("merge_columns", step.quantity, real / 80e6 + 2, step.cost.num_bytes, real))
         elif step.action == "optimize_indices":
             table.unindexed = 0
         elif step.action == "cleanup":
@@ -218,7 +285,8 @@ def _is_within_levels(table: SimulatedTable) -> bool:
     physical = sum(item.physical_rows for item in table.fragments)
     deleted = sum(item.num_deleted_rows for item in table.fragments)
     allowed = max(LEVELS.min_fragments + 60 // table.every, LEVELS.max_fragments_per_gb * physical * BYTES_PER_ROW / 1e9)
-    return len(table.fragments) <= allowed and deleted <= LEVELS.max_deleted_share * physical
+    files = LEVELS.max_files_per_fragment + 1
+    return len(table.fragments) <= allowed and deleted <= LEVELS.max_deleted_share * physical and _most_files(table) <= files
 
 
 def main() -> None:
@@ -228,6 +296,7 @@ def main() -> None:
     print(f"rows rewritten for each written  {ours.rewrite_factor:7.2f}   {theirs.rewrite_factor:7.2f}")
     print(f"service levels kept              {ours.levels_kept:7.2%}   {theirs.levels_kept:7.2%}")
     print(f"most fragments of a table        {ours.most_fragments:7d}   {theirs.most_fragments:7d}")
+    print(f"most files of a fragment         {ours.most_files:7d}   {theirs.most_files:7d}")
     print(f"predicted bytes off by           {ours.prediction_error:7.2%}")
 
 

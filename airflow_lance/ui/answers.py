@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 Visible = Callable[[Iterable[str]], frozenset[str]]
 
-_HIDDEN_NAMES = ("dag_id", "run_id", "task_id", "host", "link", "try_number", "log_url")
+_HIDDEN_NAMES = ("dag_id", "run_id", "task_id", "map_index", "host", "link", "try_number", "log_url")
 
 
 def task_link(dag_id: str, run_id: str | None, task_id: str | None = None, map_index: int = -1, try_number: int = 0) -> str:

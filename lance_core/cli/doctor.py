@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,9 +31,19 @@ def doctor(table: Table, output: Output, deep: bool) -> None:
     for item in () if output.as_json else found:
         click.echo(f"{item.severity}: {item.title} ({item.size:g} {item.unit}) [{item.code}]")
         click.echo(f"    {item.cost}")
+        for pair in item.details.get("between", ()):
+            mine, other = (_party(pair[name], pair[key]) for name, key in _PARTIES)
+            click.echo(f"    {pair['count']} x {mine} met {other}")
         click.echo(f"    {item.cure}")
     if any(item.severity == "error" for item in found):
         raise click.exceptions.Exit(1)
+
+
+_PARTIES = (("operation", "writer"), ("other_operation", "other_writer"))
+
+
+def _party(operation: str, writer: Mapping[str, Any] | None) -> str:
+    return f"{operation} by {writer['dag_id']}.{writer['task_id']}" if writer else f"{operation} by an unnamed writer"
 
 
 @table_command("report", versioned=False)

@@ -6,15 +6,17 @@ Each check yields findings above a bound that healthy tables keep. A new check i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lance_core.commit import naming
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
+from lance_core.commit.record_types import Asked
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
 from lance_core.dataset.maintain.validate import find_damages
 from lance_core.dataset.versions.auto_cleanup import parse_duration
 from lance_core.dataset.versions.cleanup import plan_cleanup
+from lance_core.dataset.versions.transaction_log import LogEntry
 from lance_core.errors import LanceError
 from lance_core.maintenance.findings import Check, Finding, Patient
 from lance_core.table.coverage import SYSTEM_INDICES
@@ -25,6 +27,7 @@ COLUMN_MERGE = ColumnMergeOptions(max_files_per_fragment=7, enough_files=4)
 MANY_STAGED_SECONDS = 86400.0
 MANIFEST_BYTES = 16 << 20
 CONFLICT_SHARE = 0.3
+MOST_PAIRS = 10
 MIN_VERSIONS_FOR_CONFLICTS = 10
 STRANDED_BYTES = 1 << 10
 MOST_DAMAGES = 50
@@ -209,8 +212,33 @@ def conflicts(patient: Patient) -> Iterator[Finding]:
             size=len(late), unit=f"of the last {len(judged)} versions",
             cost="Each of these commits was rebased or re-executed.",
             cure="Put the commits of the table into one pool (python -m airflow_lance.pools URI).",
-            details={"operations": dict(pairs)},
+            details={"operations": dict(pairs), "between": _between(late, patient.log)},
         )  # fmt: skip
+
+
+def _between(late: Iterable[LogEntry], log: Iterable[LogEntry]) -> list[dict[str, object]]:
+    """Which writers met which, the most frequent first. A writer that left no name is None."""
+    by_version = {entry.version: entry for entry in log}
+    counts: Counter[tuple[tuple[str, str, str], tuple[str, str, str]]] = Counter()
+    for mine in late:
+        others = (by_version.get(number) for number in range((mine.read_version or 0) + 1, mine.version))
+        counts.update((_party(mine), _party(other)) for other in others if other is not None)
+    return [
+        {
+            "operation": mine[0], "writer": _named(mine), "other_operation": other[0], "other_writer": _named(other),
+            "count": count,
+        }
+        for (mine, other), count in counts.most_common(MOST_PAIRS)
+    ]  # fmt: skip
+
+
+def _party(entry: LogEntry) -> tuple[str, str, str]:
+    first = entry.asked[0] if entry.asked else Asked()
+    return str(entry.operation), first.dag_id, first.task_id
+
+
+def _named(party: tuple[str, str, str]) -> dict[str, object] | None:
+    return {"dag_id": party[1], "task_id": party[2], "run_id": None, "map_index": -1} if party[1] else None
 
 
 def damage(patient: Patient) -> Iterator[Finding]:

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 import lance_core
 from lance_core.cli.main import cli
 from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
+from lance_core.jobs.specs.edits import DeleteSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
 from lance_core.maintenance.doctor import diagnose
 from lance_core.maintenance.policy import ServiceLevels
 
@@ -194,3 +195,28 @@ def test_the_command_prints_sizes_and_cures_and_exits_with_1_for_errors(tmp_path
     broken = str(tmp_path / "b.lance")
     damaged(broken)
     assert CliRunner().invoke(cli, ["doctor", broken, "--deep"]).exit_code == 1
+
+
+def test_conflicts_name_who_met_whom(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    conflicts(uri)
+    (finding,) = [item for item in diagnose(uri, levels=LEVELS) if item.code == "hot-conflicts"]
+    (pair,) = finding.details["between"]
+    assert (pair["operation"], pair["other_operation"], pair["count"]) == ("Delete", "Append", 12)
+    assert pair["writer"] is None and pair["other_writer"] is None
+    shown = CliRunner().invoke(cli, ["doctor", uri]).output
+    assert "12 x Delete by an unnamed writer met Append by an unnamed writer" in shown
+
+
+def test_conflicting_tasks_are_named(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance_core.write_dataset(rows(1000), uri)
+    for number in range(12):
+        asked = {"dag_id": "shop", "run_id": f"r{number}", "task_id": "forget"}
+        staged = run_job(DeleteSpec(uri=uri, predicate=f"id = {number}", identity=f"work-{number}", asked=asked))
+        lance_core.write_dataset(rows(5000), uri, mode="append")
+        run_job(CommitSpec.of([staged], uri=uri))
+    (finding,) = [item for item in diagnose(uri, levels=LEVELS) if item.code == "hot-conflicts"]
+    (pair,) = finding.details["between"]
+    assert pair["writer"] == {"dag_id": "shop", "task_id": "forget", "run_id": None, "map_index": -1}
+    assert "12 x Delete by shop.forget met Append by an unnamed writer" in CliRunner().invoke(cli, ["doctor", uri]).output

@@ -51,6 +51,7 @@ def make_lake(base: Path) -> None:
     healthy.tags.create("prod", 1)
     make_sick(base / "shop" / "clicks.lance")
     make_doubtful(base / "shop" / "doubtful.lance")
+    make_wide(base / "shop" / "features.lance")
     searchable = lance_core.write_dataset(products(0, 300), str(base / "shop" / "products.lance"))
     searchable.create_scalar_index("review", "INVERTED")
     searchable.add_columns({"cheap": "id < 10"})
@@ -71,6 +72,13 @@ def make_sick(uri: Path) -> None:
     asked = {"dag_id": "shop", "run_id": "manual__1", "task_id": "load", "map_index": 3, "try_number": 1, "host": "worker-1"}
     begin(store, "waiting", asked, lease_seconds=3600.0)
     begin(store, "died", {**asked, "map_index": 4}, lease_seconds=0.0)
+
+
+def make_wide(uri: Path) -> None:
+    """A column added many times: the columns of its fragment are in nine files."""
+    lance_core.write_dataset(rows(0, 50), str(uri))
+    for number in range(8):
+        lance_core.dataset(str(uri)).add_columns({f"feature_{number}": f"id * {number}"})
 
 
 def make_doubtful(uri: Path) -> None:

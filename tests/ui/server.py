@@ -25,7 +25,7 @@ from tests.ui.lake import SECRET, make_lake
 
 PLUGIN = "airflow_lance.ui.plugin:LancePlugin"
 ROOT = Path(__file__).resolve().parents[2]
-USERS = {"viewer": "viewer", "user": "user", "op": "op", "admin": "admin", "nobody": ""}
+USERS = {"viewer": "viewer", "user": "user", "op": "op", "admin": "admin", "nobody": "", "stranger": "user"}
 START_SECONDS = 180.0
 
 DAGS = """
@@ -195,6 +195,7 @@ def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        "AIRFLOW__CORE__AUTH_MANAGER": "tests.ui.rights.RightsByDag",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",

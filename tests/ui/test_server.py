@@ -14,6 +14,7 @@ from tests.ui.server import Server
 pytestmark = pytest.mark.airflow
 
 MANY = "big.lance"
+OTHERS = ("shop/doubtful.lance", "shop/features.lance")
 ORDERS, CLICKS, PRODUCTS = "shop/orders.lance", "shop/clicks.lance", "shop/products.lance"
 
 
@@ -65,9 +66,9 @@ for route in create_app().routes:
 def test_the_list_has_every_table_worst_first_and_says_what_is_wrong_with_a_source(server: Server) -> None:
     listed = server.get("api/tables", "viewer").json()
     assert listed["tables"][0]["name"] == CLICKS
-    assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, "shop/doubtful.lance", HOSTILE, MANY}
+    assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, *OTHERS, HOSTILE, MANY}
     sources = {source["conn_id"]: source for source in listed["sources"]}
-    assert sources["lake"]["tables"] == 6
+    assert sources["lake"]["tables"] == 7
     assert sources["far"]["error"]["code"] in ("unreachable", "timeout")
     clicks = next(row for row in listed["tables"] if row["name"] == CLICKS)
     assert clicks["num_rows"] + clicks["num_deleted_rows"] == 1000
@@ -109,6 +110,72 @@ def test_a_version_links_to_the_task_that_wrote_it_and_the_task_to_the_version(s
     assert (work["state"], work["version"], work["table"], work["identity"]) == (
         "landed", newest["version"], number, writer["identity"],
     )  # fmt: skip
+
+
+def names_in(value: Any) -> set[str]:
+    """The texts under keys that name a DAG, a run, a task or a machine, anywhere in an answer."""
+    keys = {"dag_id", "run_id", "task_id", "host", "link", "try_number", "log_url"}
+    if isinstance(value, dict):
+        own = {str(item) for key, item in value.items() if key in keys and item is not None}
+        return own.union(*(names_in(item) for item in value.values())) if value else own
+    if isinstance(value, list):
+        return set().union(*(names_in(item) for item in value)) if value else set()
+    return set()
+
+
+def test_who_may_not_read_a_dag_sees_nothing_of_its_runs(server: Server) -> None:
+    """Every answer about every table and the plan, as the user who may read no DAG here; the same as an admin as a check."""
+    paths = [
+        f"api/tables/{number}{part}"
+        for number in server.tables.values()
+        for part in ("", "/versions", "/schema", "/doctor", "/diff?from=1&to=1")
+    ]
+    seen: set[str] = set()
+    for path in [*paths, "api/tables", "api/plan", "api/plan/history"]:
+        for user in ("stranger", "admin"):
+            answer = server.get(path, user)
+            assert answer.status == 200, (path, answer.body)
+            found = names_in(answer.json())
+            if user == "admin":
+                seen |= found
+            else:
+                assert found == set(), (path, found)
+    assert {"shop", "forget", "load"} <= seen
+    versions = server.get(f"api/tables/{server.tables[ORDERS]}/versions", "stranger").json()["versions"]
+    (writer,) = versions[0]["writers"]
+    assert (writer["hidden"], writer["dag_id"], writer["run_id"], writer["link"]) == (True, None, None, None)
+    staged = server.get(f"api/tables/{server.tables[CLICKS]}", "stranger").json()["staged"]
+    assert staged and all(item["writer"]["hidden"] or item["writer"]["dag_id"] is None for item in staged)
+
+
+def test_who_may_not_read_a_dag_gets_no_work_and_no_button(server: Server) -> None:
+    for query in ("dag_id=shop", "dag_id=shop&task_id=forget", "dag_id=shop&run_id=manual__1"):
+        refused = server.get(f"api/work?{query}", "stranger")
+        assert (refused.status, refused.json()["error"]["code"]) == (403, "forbidden")
+        assert b"forget" not in refused.body.replace(query.encode(), b"")
+    rights = server.get("api/me", "stranger").json()["rights"]
+    assert (rights["actions"], rights["run_plan"]) == (False, False)
+    body = {"action": "compact", "table": server.tables[ORDERS], "arguments": {}}
+    for request in (body, {"action": "run_plan"}):
+        assert server.post("api/actions", request, "stranger").status == 403
+    assert server.get("api/actions/some-run", "stranger").status == 403
+
+
+def test_work_of_another_dag_is_hidden_with_its_attempts(server: Server) -> None:
+    """A commit task may publish what tasks of another DAG staged: of these only what the table itself says is shown."""
+    code = """
+from airflow_lance.ui.answers import with_links
+from lance_core.maintenance.facts.work import work_page
+from lance_core.io.resolve import resolve_store
+import json, sys
+(entry,) = work_page(resolve_store(sys.argv[1]), ["died"])
+print(json.dumps([entry, with_links(entry, frozenset())]))
+"""
+    place = str(server.lake / CLICKS)
+    plain, hidden = json.loads(server.python(code.replace("sys.argv[1]", repr(place))).splitlines()[-1])
+    assert names_in(plain) >= {"shop", "load"}
+    assert names_in(hidden) == set()
+    assert [attempt["state"] for attempt in hidden["attempts"]] == ["expired"]
 
 
 def test_diff_schema_and_storage(server: Server) -> None:

@@ -62,10 +62,9 @@ def _entry(store: Store, identity: str, landing: Landing | None, attempts: Seque
 def _attempt(entry: StagedEntry) -> Json:
     who = writer_of(entry.identity, entry.asked)
     return {
+        **who,
         "attempt": entry.attempt,
         "state": entry.state,
-        "try_number": who["try_number"],
-        "host": who["host"],
         "started": entry.started or None,
     }
 

@@ -125,6 +125,35 @@ def test_every_button_of_a_table(visit: Visit, server: Server, action: str) -> N
     page.read("queued", "[data-run]")
 
 
+def test_the_doctor_offers_what_mends_a_table(visit: Visit, server: Server) -> None:
+    number = server.tables["shop/features.lance"]
+    page = visit(f"#/table/{number}/doctor", "op")
+    page.read("Columns are spread over many files", ".findings")
+    page.click(".findings [data-action=merge_columns]")
+    page.click("dialog [data-action=confirm]")
+    run = page.see("[data-run]").get_attribute("data-run")
+    sent = server.call("GET", f"/api/v2/dags/lance_actions/dagRuns/{run}", user="admin").json()["conf"]
+    assert (sent["action"], sent["uri"]) == ("merge_columns", str(server.lake / "shop/features.lance"))
+
+
+def test_who_may_not_read_a_dag_sees_no_name_of_it(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/orders.lance']}/versions", "stranger")
+    page.read("hidden", "table[aria-label=Versions]")
+    assert "forget" not in page.text() and not page.all("a[href*='dags/']")
+    clicks = server.tables["shop/clicks.lance"]
+    page.script(f"location.hash = '#/table/{clicks}/staged'")
+    page.read("shop/clicks.lance", "h1")
+    page.read("hidden", ".lance-ui")
+    assert "worker-1" not in page.script("return document.body.outerHTML")
+    for action in ("compact", "optimize_indices", "cleanup", "gc", "abort"):
+        assert page.refusal(f"[data-action={action}]"), f"{action} has no reason"
+    page.script("location.hash = '#/plan'")
+    assert page.refusal("[data-action=run_plan]")
+    other = visit("dags/shop/plugin/lance-dag", "stranger", inside="")
+    other.wait(lambda: "hidden" in other.text() or "may not" in other.text() or "403" in other.text(), "a refusal")
+    assert "orders.lance" not in other.text()
+
+
 def test_cleanup_takes_what_was_typed(visit: Visit, server: Server) -> None:
     page = visit(f"#/table/{server.tables['shop/clicks.lance']}", "op")
     page.click(".head [data-action=cleanup]")

@@ -15,6 +15,12 @@ const WORDS: Readonly<Record<string, Words>> = {
     effect: "Size tiers that are full are merged into larger fragments, and deleted rows are removed from them. Readers and writers go on; if a writer is faster, its commit wins.",
     confirm: "Compact",
   },
+  merge_columns: {
+    button: "Merge column files",
+    title: "Merge small column files",
+    effect: "Small data files of fragments whose columns are spread over many are merged into one per fragment. No row moves, and indices stay as they are.",
+    confirm: "Merge",
+  },
   optimize_indices: {
     button: "Optimise indices",
     title: "Optimise the indices",

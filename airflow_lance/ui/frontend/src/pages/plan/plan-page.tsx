@@ -1,11 +1,11 @@
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 
 import { stepText } from "../../actions/words";
 import { useAction } from "../../actions/use-action";
 import { apiPath } from "../../api/client";
 import type { PlanAnswer, PlannedStep, Step } from "../../api/more-types";
 import type { Budget, Spending } from "../../api/types";
-import { useResource } from "../../api/use-resource";
+import { usePolled } from "../../api/use-polled";
 import { bytes, count, duration, gbHours, plural } from "../../lib/format";
 import { hrefOf } from "../../lib/router";
 import { useMe } from "../../me";
@@ -18,18 +18,10 @@ import { Empty, Loading, Problem } from "../../ui/states";
 import { quietSpan } from "../tables/summary";
 import { NoPolicy } from "./no-policy";
 
-const PAUSE_MS = 2000;
-
 export function PlanPage() {
   const me = useMe();
-  const plan = useResource<PlanAnswer>(apiPath(["plan"]));
+  const plan = usePolled<PlanAnswer>(apiPath(["plan"]));
   const { ask, dialog } = useAction();
-  const { data: answer, reload } = plan;
-  useEffect(() => {
-    if (!answer?.pending) return undefined;
-    const timer = window.setTimeout(reload, PAUSE_MS);
-    return () => window.clearTimeout(timer);
-  }, [answer, reload]);
   if (plan.data === null) return plan.failure ? <Problem failure={plan.failure} retry={plan.reload} /> : <Loading what="the plan" />;
   const { data } = plan;
   if (data.policy === null && data.error === null) return <NoPolicy />;

@@ -1,9 +1,9 @@
-import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import { useDeferredValue, useMemo, useState } from "react";
 
 import { useAction } from "../../actions/use-action";
 import { apiPath } from "../../api/client";
 import type { Source, TablesAnswer } from "../../api/types";
-import { useResource } from "../../api/use-resource";
+import { usePolled } from "../../api/use-polled";
 import { parseFilter } from "../../lib/filter";
 import { plural } from "../../lib/format";
 import { replaceQuery, type Route } from "../../lib/router";
@@ -18,14 +18,8 @@ import { Summary } from "./summary";
 
 export function TablesPage({ route }: { route: Route }) {
   const [fresh, setFresh] = useState(false);
-  const tables = useResource<TablesAnswer>(apiPath(["tables"], { refresh: fresh || undefined }));
+  const tables = usePolled<TablesAnswer>(apiPath(["tables"], { refresh: fresh || undefined }));
   const { data, reload } = tables;
-  const pause = data && data.pending > 0 ? (data.retry_after ?? 2) : null;
-  useEffect(() => {
-    if (pause === null) return undefined;
-    const timer = window.setTimeout(reload, pause * 1000);
-    return () => window.clearTimeout(timer);
-  }, [pause, reload, data]);
   if (data === null) return tables.failure ? <Problem failure={tables.failure} retry={reload} /> : <Loading what="the tables" />;
   const refresh = (): void => (fresh ? reload() : setFresh(true));
   return <Loaded answer={data} route={route} refresh={refresh} loading={tables.loading} />;

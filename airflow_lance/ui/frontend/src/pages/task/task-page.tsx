@@ -1,8 +1,6 @@
-import { useEffect } from "react";
-
 import { apiPath } from "../../api/client";
 import type { Work, WorkAnswer } from "../../api/more-types";
-import { useResource } from "../../api/use-resource";
+import { usePolled } from "../../api/use-polled";
 import type { AppProps } from "../../app";
 import { ago, bytes, count, duration, exact, plural } from "../../lib/format";
 import { operationText } from "../../lib/kinds";
@@ -22,14 +20,8 @@ const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
 /** What a dag, a run or a task did to Lance tables: what it staged, its gates, the version in which that landed. */
 export function TaskPage(props: AppProps & { readonly dagId: string }) {
   const query = { dag_id: props.dagId, run_id: props.runId, task_id: props.taskId, map_index: mapped(props.mapIndex) };
-  const work = useResource<WorkAnswer>(apiPath(["work"], query));
+  const work = usePolled<WorkAnswer>(apiPath(["work"], query));
   const { data, reload } = work;
-  const pause = data && data.pending > 0 ? (data.retry_after ?? 2) : null;
-  useEffect(() => {
-    if (pause === null) return undefined;
-    const timer = window.setTimeout(reload, pause * 1000);
-    return () => window.clearTimeout(timer);
-  }, [pause, reload, data]);
   if (data === null) return work.failure ? <Problem failure={work.failure} retry={reload} /> : <Loading what="the work" />;
   const where = props.taskId ? "task" : props.runId ? "run" : "DAG";
   return (
