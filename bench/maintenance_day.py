@@ -5,8 +5,8 @@
     python -m bench.maintenance_day
 
 Tables are descriptions (fragments with rows and files); planning, tiers, ranking and budget are the real code.
-Writers append, upsert, delete and backfill (rows, and a new column every other hour), an outside writer commits to some tables
-too, maintenance runs each hour. The day before the one that is measured lets the tables settle.
+Writers append, upsert, delete and backfill (rows, and a new column every other hour), an outside writer commits to some
+tables too, maintenance runs each hour. The day before the one that is measured lets the tables settle.
 """
 
 from __future__ import annotations
