@@ -17,8 +17,8 @@ from typing import Any
 
 from airflow_lance.compat import BaseTrigger, TriggerEvent
 from airflow_lance.execution.facts import look
-from airflow_lance.execution.secrets import check_storage_options
 from airflow_lance.triggers.looks import jittered, question_of, shared_looks, store_of
+from airflow_lance.triggers.table import TableTrigger
 from lance_core.conditions import TableFacts, condition_from_dict
 from lance_core.errors import LanceError
 
@@ -28,7 +28,7 @@ def _detail(condition: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in condition.items() if name != "version"}
 
 
-class LanceConditionTrigger(BaseTrigger):
+class LanceConditionTrigger(TableTrigger, BaseTrigger):
     """Fires once, when the condition is met.
 
     :param uri: the table, as for an operator.
@@ -47,23 +47,12 @@ class LanceConditionTrigger(BaseTrigger):
         poke_interval: float = 60.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.uri = uri
+        self.watch_table(uri, lance_conn_id=lance_conn_id, storage_options=storage_options, poke_interval=poke_interval)
         self.condition = dict(condition)
-        self.lance_conn_id = lance_conn_id
-        self.storage_options = dict(storage_options or {})
-        self.poke_interval = poke_interval
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments; Airflow stores them, so they hold no secret. InputError when they do."""
-        check_storage_options(self.storage_options, where=type(self).__name__)
-        kwargs = {
-            "uri": self.uri,
-            "condition": self.condition,
-            "lance_conn_id": self.lance_conn_id,
-            "storage_options": self.storage_options,
-            "poke_interval": self.poke_interval,
-        }
-        return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
+    def own_arguments(self) -> dict[str, Any]:
+        """What it waits for."""
+        return {"condition": self.condition}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, wait, look again; one event."""

@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from airflow_lance.compat import BaseTrigger, TriggerEvent
-from airflow_lance.execution.secrets import check_storage_options
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.triggers.looks import jittered, question_of, shared_looks, store_of
+from airflow_lance.triggers.table import TableTrigger
 from lance_core.errors import LanceError
 
 
-class LanceStagingTrigger(BaseTrigger):
+class LanceStagingTrigger(TableTrigger, BaseTrigger):
     """Fires once.
 
     :param uri: the table, as for an operator.
@@ -39,25 +39,13 @@ class LanceStagingTrigger(BaseTrigger):
         poke_interval: float = 10.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.uri = uri
+        self.watch_table(uri, lance_conn_id=lance_conn_id, storage_options=storage_options, poke_interval=poke_interval)
         self.identity = identity
-        self.lance_conn_id = lance_conn_id
         self.stale = stale
-        self.storage_options = dict(storage_options or {})
-        self.poke_interval = poke_interval
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments; Airflow stores them, so they hold no secret. InputError when they do."""
-        check_storage_options(self.storage_options, where=type(self).__name__)
-        kwargs = {
-            "uri": self.uri,
-            "identity": self.identity,
-            "lance_conn_id": self.lance_conn_id,
-            "stale": self.stale,
-            "storage_options": self.storage_options,
-            "poke_interval": self.poke_interval,
-        }
-        return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
+    def own_arguments(self) -> dict[str, Any]:
+        """What it waits for."""
+        return {"identity": self.identity, "stale": self.stale}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, wait, look again; one event."""

@@ -22,8 +22,8 @@ from typing import Any
 
 from airflow_lance.compat import BaseEventTrigger, TriggerEvent
 from airflow_lance.execution.facts import look
-from airflow_lance.execution.secrets import check_storage_options
 from airflow_lance.triggers.looks import jittered, question_of, shared_looks, store_of
+from airflow_lance.triggers.table import TableTrigger
 from lance_core.conditions import TableFacts, VersionAtLeast
 from lance_core.errors import LanceError
 
@@ -57,7 +57,7 @@ def version_event(facts: TableFacts, *, since: int) -> dict[str, Any]:
     }
 
 
-class LanceVersionTrigger(BaseEventTrigger):
+class LanceVersionTrigger(TableTrigger, BaseEventTrigger):
     """Fires at every check that finds a version newer than the last reported one, with the newest.
 
     :param uri: the table, as for an operator.
@@ -77,23 +77,12 @@ class LanceVersionTrigger(BaseEventTrigger):
         poke_interval: float = 60.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.uri = uri
+        self.watch_table(uri, lance_conn_id=lance_conn_id, storage_options=storage_options, poke_interval=poke_interval)
         self.min_version = min_version
-        self.lance_conn_id = lance_conn_id
-        self.storage_options = dict(storage_options or {})
-        self.poke_interval = poke_interval
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Class path and arguments; Airflow stores them, so they hold no secret. InputError when they do."""
-        check_storage_options(self.storage_options, where=type(self).__name__)
-        kwargs = {
-            "uri": self.uri,
-            "min_version": self.min_version,
-            "lance_conn_id": self.lance_conn_id,
-            "storage_options": self.storage_options,
-            "poke_interval": self.poke_interval,
-        }
-        return f"{type(self).__module__}.{type(self).__qualname__}", kwargs
+    def own_arguments(self) -> dict[str, Any]:
+        """What it waits for."""
+        return {"min_version": self.min_version}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, report what is new, wait; for ever. A failed check is logged and repeated."""

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lance_core.errors import CorruptFileError
 from lance_core.fetch import Buffer, ByteRange
 
 LOCAL_GAP = 4 << 10
@@ -78,3 +79,14 @@ def _cut(buffer: Buffer, start: int, end: int) -> Buffer:
     if start == 0 and end == len(buffer):
         return buffer
     return memoryview(buffer)[start:end]
+
+
+def refuse_beyond(path: str, ranges: Sequence[ByteRange], *, size: int, uri: str) -> None:
+    """CorruptFileError for a range that does not end within an object of `size` bytes."""
+    for item in ranges:
+        if item.end > size:
+            raise CorruptFileError(
+                f"{path!r} ends at byte {size}, but bytes {item.start} to {item.end} were requested",
+                uri=uri,
+                cure="The file is truncated, or the metadata that refers to it is damaged.",
+            )

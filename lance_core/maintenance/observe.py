@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from lance_core.commit.log.manifests import list_versions
 from lance_core.commit.naming import DATA, data_path
 from lance_core.commit.registry.attempts import list_staged
-from lance_core.dataset.indexing.segment_tiers import age_of, segments_to_merge
+from lance_core.dataset.indexing.segment_tiers import age_of, covered_rows, segments_to_merge
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMerge, ColumnMergeOptions
 from lance_core.dataset.maintain.compact import plan_snapshot
@@ -24,6 +24,8 @@ from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.maintain.compact_tiers import tier_of
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.errors import LanceError
+from lance_core.format.fragments import FragmentList
+from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.table.coverage import SYSTEM_INDICES
@@ -258,13 +260,15 @@ def _segments(snapshot: Snapshot) -> dict[str, int]:
 
 def _merges(snapshot: Snapshot, unindexed: Mapping[str, int], fanout: int) -> dict[str, int]:
     """How many of each index's youngest segments a tiered merge would take, those with none left out."""
-    rows = {item.id: item.num_rows for item in snapshot.manifest.fragments}
-    sizes: dict[str, list[int]] = {}
+    rows = FragmentList.of(snapshot.manifest.fragments).rows_by_id
+    segments: dict[str, list[IndexMetadata]] = {}
     for index in sorted(snapshot.manifest.indices, key=age_of):
         if index.name not in SYSTEM_INDICES:
-            covered = sum(rows.get(number, 0) for number in index.fragment_bitmap or ())
-            sizes.setdefault(index.name, []).append(covered)
-    found = {name: segments_to_merge(each, unindexed.get(name, 0), fanout=fanout) for name, each in sizes.items()}
+            segments.setdefault(index.name, []).append(index)
+    found = {
+        name: segments_to_merge(covered_rows(each, rows), unindexed.get(name, 0), fanout=fanout)
+        for name, each in segments.items()
+    }
     return {name: count for name, count in found.items() if count}
 
 

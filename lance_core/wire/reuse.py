@@ -30,11 +30,6 @@ def decode_reuse(data: bytes) -> ReuseDetails:
     return _content_of(message.inline)
 
 
-def decode_reuse_content(data: bytes) -> ReuseDetails:
-    """The content as a file of its own holds it (`InlineContent`)."""
-    return _content_of(parse_message(_Message.InlineContent, data, what="fragment reuse content"))
-
-
 def _content_of(inline: Any) -> ReuseDetails:
     versions = tuple(
         ReuseVersion(version.dataset_version, tuple(_group_of(group) for group in version.groups))
@@ -60,11 +55,6 @@ def encode_reuse(details: ReuseDetails) -> bytes:
     else:
         message.inline.CopyFrom(_content_message(details))
     return bytes(message.SerializeToString(deterministic=True))
-
-
-def encode_reuse_content(details: ReuseDetails) -> bytes:
-    """The content for a file of its own."""
-    return bytes(_content_message(details).SerializeToString(deterministic=True))
 
 
 def _content_message(details: ReuseDetails) -> Any:

@@ -44,7 +44,7 @@ from lance_core.wire.index import (
 )
 from lance_core.wire.manifest_file import decode_manifest_file
 from lance_core.wire.pb import index_pb2
-from lance_core.wire.reuse import decode_reuse_content, encode_reuse_content, read_through
+from lance_core.wire.reuse import decode_reuse, encode_reuse, read_through
 
 GROUP = ReuseGroup(b"moved", (FragmentDigest(0, 10, 1), FragmentDigest(1, 10)), (FragmentDigest(5, 19),))
 REUSE = ReuseDetails((ReuseVersion(3, (GROUP,)),))
@@ -118,7 +118,7 @@ def test_coverage_is_read_through_the_reuse_index() -> None:
     assert [item.fragment_bitmap for item in found] == [{2, 5}, {0}, None, {5}]
     external = index("__lance_frag_reuse", {5}, encode_details(ReuseDetails(external=ExternalFile("x", 0, 1))))
     assert read_through((index("a", {0, 1}), external))[0].fragment_bitmap == {0, 1}
-    assert decode_reuse_content(encode_reuse_content(REUSE)) == REUSE
+    assert decode_reuse(encode_reuse(REUSE)) == REUSE
 
 
 def indices_of(uri: Path) -> tuple[IndexMetadata, ...]:

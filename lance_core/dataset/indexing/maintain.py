@@ -20,7 +20,7 @@ from lance_core.dataset.indexing.build import build_segment, rebuild_request, re
 from lance_core.dataset.indexing.folder import folder_of, paths_of, segments_named
 from lance_core.dataset.indexing.fragment_reuse import behind, reuse_index, trimmed
 from lance_core.dataset.indexing.old_vector_details import with_details
-from lance_core.dataset.indexing.segment_tiers import age_of, segments_to_merge
+from lance_core.dataset.indexing.segment_tiers import age_of, covered_fragments, covered_rows, segments_to_merge
 from lance_core.dataset.indexing.vector_maintain import is_vector_segment, rebuild_vectors
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
@@ -172,7 +172,7 @@ def outdated_indices(
         if not all(can_rebuild(with_details(snapshot, index)) for index in segments):
             continue
         segments.sort(key=age_of)
-        covered = [live & (index.fragment_bitmap or frozenset()) for index in segments]
+        covered = covered_fragments(segments, live)
         missing = live - set().union(*covered)
         merged = covered if most is None else covered[len(covered) - min(most, len(covered)) :]
         moved = most is None and any(behind(snapshot, index) for index in segments)
@@ -186,12 +186,12 @@ def tiered_indices(
 ) -> list[tuple[IndexMetadata, set[int], list[IndexMetadata]]]:
     """(a segment to build like, the fragments of the new segment, the segments that it replaces) for each index that lags
     behind or whose segments fill a tier."""
-    rows = {item.id: item.num_rows for item in snapshot.manifest.fragments}
+    rows = FragmentList.of(snapshot.manifest.fragments).rows_by_id
     found = []
     for segments, _ in outdated_indices(snapshot, names, None, False):
-        covered = [rows.keys() & (index.fragment_bitmap or frozenset()) for index in segments]
+        covered = covered_fragments(segments, rows.keys())
         missing = rows.keys() - set().union(*covered)
-        sizes = [sum(rows[number] for number in each) for each in covered]
+        sizes = covered_rows(segments, rows)
         count = segments_to_merge(sizes, sum(rows[number] for number in missing), fanout=fanout)
         # What only the reuse index can follow is built again as a whole.
         first = 0 if any(behind(snapshot, index) for index in segments) else len(segments) - count

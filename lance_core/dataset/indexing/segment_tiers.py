@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from lance_core.format.index import IndexMetadata
 
@@ -17,6 +17,16 @@ from lance_core.format.index import IndexMetadata
 def age_of(index: IndexMetadata) -> tuple[int, int]:
     """Sort key of an index's segments, oldest first."""
     return index.dataset_version, index.created_at or 0
+
+
+def covered_fragments(segments: Sequence[IndexMetadata], live: Set[int]) -> list[frozenset[int]]:
+    """Return the fragments of a version, `live`, that each segment covers."""
+    return [frozenset(live & (index.fragment_bitmap or frozenset())) for index in segments]
+
+
+def covered_rows(segments: Sequence[IndexMetadata], rows: Mapping[int, int]) -> list[int]:
+    """Return the rows that each segment covers, by the visible `rows` of each fragment of a version."""
+    return [sum(rows[number] for number in covered) for covered in covered_fragments(segments, rows.keys())]
 
 
 def segments_to_merge(sizes: Sequence[int], added: int, *, fanout: int) -> int:

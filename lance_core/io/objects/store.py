@@ -30,6 +30,7 @@ from lance_core.io.objects.errors import typed
 from lance_core.io.objects.writer import ObjectWriter
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.pool import in_io_pool, io_pool
+from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote.errors import Redactor, Retries, retrying
 from lance_core.io.remote.probes import Probes
 from lance_core.io.store import StoreEntry
@@ -104,10 +105,10 @@ class ObjectStore(DeletesMany, ListsInOrder):
         except NotFoundError:
             raise
         except StoreError:
-            self._refuse_beyond(path, wanted)
+            refuse_beyond(path, wanted, size=self.size(path), uri=self._uri)
             raise
         if any(len(data) != item.size for data, item in zip(found, wanted, strict=True)):
-            self._refuse_beyond(path, wanted)
+            refuse_beyond(path, wanted, size=self.size(path), uri=self._uri)
             raise StoreError(f"{path!r}: the store returned fewer bytes than requested", uri=self._uri)
         if len(wanted) == len(ranges):
             return found
@@ -284,16 +285,6 @@ class ObjectStore(DeletesMany, ListsInOrder):
 
     def _full_prefix(self, prefix: str) -> str | None:
         return (self._folder + checked_prefix(prefix)).rstrip("/") or None
-
-    def _refuse_beyond(self, path: str, ranges: Sequence[ByteRange]) -> None:
-        size = self.size(path)
-        for item in ranges:
-            if item.end > size:
-                raise CorruptFileError(
-                    f"{path!r} ends at byte {size}, but bytes {item.start} to {item.end} were requested",
-                    uri=self._uri,
-                    cure="The file is truncated, or the metadata that refers to it is damaged.",
-                )
 
     def _try_out(self) -> bool:
         path = f"_lance_core/probe/{secrets.token_hex(8)}"

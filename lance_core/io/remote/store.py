@@ -28,6 +28,7 @@ import fsspec
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
+from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, retrying, typed
 from lance_core.io.remote.files import read_opened
@@ -154,10 +155,10 @@ class RemoteStore:
         try:
             found = self._again(path, lambda: self._fetch(full, wanted)) if wanted else []
         except StoreError:
-            self._refuse_beyond(path, wanted, self.size(path))
+            refuse_beyond(path, wanted, size=self.size(path), uri=self._uri)
             raise
         if any(len(data) != item.size for data, item in zip(found, wanted, strict=True)):
-            self._refuse_beyond(path, wanted, self.size(path))
+            refuse_beyond(path, wanted, size=self.size(path), uri=self._uri)
             raise StoreError(f"{path!r}: the store returned fewer bytes than requested")
         answers = iter(found)
         return [next(answers) if item.end > item.start else b"" for item in ranges]
@@ -293,15 +294,6 @@ class RemoteStore:
         starts, ends = [item.start for item in ranges], [item.end for item in ranges]
         found: Sequence[bytes] = fs.cat_ranges([full] * len(ranges), starts, ends, on_error="raise")
         return found
-
-    def _refuse_beyond(self, path: str, ranges: Sequence[ByteRange], size: int) -> None:
-        for item in ranges:
-            if item.end > size:
-                raise CorruptFileError(
-                    f"{path!r} ends at byte {size}, but bytes {item.start} to {item.end} were requested",
-                    uri=self._uri,
-                    cure="The file is truncated, or the metadata that refers to it is damaged.",
-                )
 
     def _try_out(self) -> bool:
         full = f"{self._root}/_lance_core/probe/{secrets.token_hex(8)}"

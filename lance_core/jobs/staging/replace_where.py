@@ -17,19 +17,18 @@ from typing import ClassVar
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
-from lance_core.errors import InputError, NotFoundError
+from lance_core.errors import NotFoundError
 from lance_core.expr import parse_filter
 from lance_core.format.manifest import Manifest
-from lance_core.format.version import parse_storage_version
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult
-from lance_core.jobs.sources.conform import check_schema
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.staging.assumptions import assumes_predicate
 from lance_core.jobs.staging.delete import StageDelete
 from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
+from lance_core.jobs.staging.existing_table import plan_new_rows
 from lance_core.jobs.staging.new_table import plan_new_contents
-from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of
+from lance_core.jobs.staging.write_fragments import fragments_of
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
 
@@ -82,16 +81,7 @@ def plan_replace(spec: ReplaceWhereSpec, table: TableState, runner: Runner) -> P
 
 def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: JobSource, runner: Runner) -> Plan:
     manifest = existing(table, spec).manifest
-    version = manifest.file_version
-    if spec.data_storage_version and parse_storage_version(spec.data_storage_version) != version:
-        raise InputError(
-            f"the table has storage version {manifest.data_storage_version}, not {spec.data_storage_version}",
-            uri=spec.uri,
-            cure="Omit data_storage_version.",
-        )
-    target = schema_to_arrow(manifest.schema)
-    parse_filter(spec.predicate, target)
-    check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)
+    parse_filter(spec.predicate, schema_to_arrow(manifest.schema))
     groups = group_fragments(manifest.fragments, rows=spec.rows_per_task)
     tasks = runner.open_tasks(len(groups))
     second = Pass(
@@ -100,14 +90,7 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: JobSource,
             progress_seconds=spec.progress_seconds, first_partition=SECOND_PASS,
         )),
     )  # fmt: skip
-    return Plan(
-        table=table,
-        source=source,
-        shape=shape_of(spec),
-        make_work=lambda attempt: make_work(
-            spec, attempt, schema=manifest.schema, target=target, version=version, bases=manifest.base_paths
-        ),
-        conclude=ReplacesRows(manifest),
-        properties={**spec.properties, **assumes_predicate(spec.predicate)},
-        then=(second,),
+    properties = {**spec.properties, **assumes_predicate(spec.predicate)}
+    return plan_new_rows(
+        spec, table, source, manifest, conclude=ReplacesRows(manifest), properties=properties, then=(second,)
     )
