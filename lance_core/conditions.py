@@ -60,7 +60,7 @@ class TableFacts:
         return self.num_deleted_rows / self.physical_rows if self.physical_rows else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values."""
+        """Return the facts as plain values that JSON can hold."""
         return asdict(self)
 
     @classmethod
@@ -77,11 +77,11 @@ class Condition:
     kind: ClassVar[str] = ""
 
     def is_met(self, facts: TableFacts) -> bool:
-        """Whether the facts satisfy the condition."""
+        """Whether the facts satisfy the condition. NotImplementedError in the base class."""
         raise NotImplementedError
 
     def explain(self, facts: TableFacts) -> str:
-        """One line: what is and what is waited for."""
+        """Return one line: what is and what is waited for. NotImplementedError in the base class."""
         raise NotImplementedError
 
     @property
@@ -100,7 +100,7 @@ class Condition:
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values; `condition_from_dict` reads them."""
+        """Return plain values that JSON can hold; `condition_from_dict` reads them."""
         return {"kind": self.kind, **asdict(self)}
 
 
@@ -112,9 +112,11 @@ class VersionAtLeast(Condition):
     kind: ClassVar[str] = "version_at_least"
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the table exists and has reached the version."""
         return facts.exists and facts.version >= self.version
 
     def explain(self, facts: TableFacts) -> str:
+        """Return the version, and the one that is waited for."""
         return f"{_state(facts)}, waiting for at least {self.version}"
 
 
@@ -126,9 +128,11 @@ class VersionChangedSince(Condition):
     kind: ClassVar[str] = "version_changed_since"
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the table exists at another version."""
         return facts.exists and facts.version != self.version
 
     def explain(self, facts: TableFacts) -> str:
+        """Return the version, and the one it must leave."""
         return f"{_state(facts)}, waiting for a version other than {self.version}"
 
 
@@ -142,12 +146,15 @@ class RowsAtLeast(Condition):
 
     @property
     def predicates(self) -> tuple[str, ...]:
+        """The filter, if there is one."""
         return () if self.predicate is None else (self.predicate,)
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the table exists and has so many rows."""
         return facts.exists and self._rows(facts) >= self.rows
 
     def explain(self, facts: TableFacts) -> str:
+        """Return the number of rows, and the one that is waited for."""
         which = "" if self.predicate is None else f" where {self.predicate}"
         return f"{self._rows(facts)} rows{which}, waiting for at least {self.rows}"
 
@@ -165,9 +172,11 @@ class NeedsMaintenance(Condition):
     kind: ClassVar[str] = "needs_maintenance"
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the table exists and exceeds one of the bounds."""
         return facts.exists and any(found > bound for _, found, bound in self._bounds(facts))
 
     def explain(self, facts: TableFacts) -> str:
+        """Return each figure with its bound."""
         parts = [f"{name} {found:g} (bound {bound:g})" for name, found, bound in self._bounds(facts)]
         return f"{', '.join(parts) or 'no bounds'}, waiting for one to be exceeded"
 
@@ -189,9 +198,11 @@ class IndexCovers(Condition):
     kind: ClassVar[str] = "index_covers"
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the table exists and the index covers the share."""
         return facts.exists and facts.index_coverage.get(self.index, -1.0) >= self.ratio
 
     def explain(self, facts: TableFacts) -> str:
+        """Return the share that the index covers, and the one that is waited for."""
         found = facts.index_coverage.get(self.index)
         state = f"no index {self.index}" if found is None else f"index {self.index} covers {found:.0%}"
         return f"{state}, waiting for {self.ratio:.0%}"
@@ -206,10 +217,12 @@ class TagReached(Condition):
     kind: ClassVar[str] = "tag_reached"
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the tag exists at the version or a later one."""
         found = facts.tags.get(self.tag)
         return found is not None and (self.version is None or found >= self.version)
 
     def explain(self, facts: TableFacts) -> str:
+        """Return where the tag points, and the version that is waited for."""
         found = facts.tags.get(self.tag)
         state = f"no tag {self.tag}" if found is None else f"tag {self.tag} at version {found}"
         return f"{state}, waiting for {'it' if self.version is None else f'at least {self.version}'}"
@@ -224,12 +237,15 @@ class StagedDrained(Condition):
 
     @property
     def needs_staged(self) -> bool:
+        """Always: this condition counts them."""
         return True
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the staged transactions were counted and are few enough."""
         return facts.num_staged is not None and facts.num_staged <= self.at_most
 
     def explain(self, facts: TableFacts) -> str:
+        """Return the number of staged transactions, and the one that is waited for."""
         return f"{facts.num_staged} staged transactions, waiting for at most {self.at_most}"
 
 
@@ -248,6 +264,7 @@ class PartitionsPresent(Condition):
 
     @property
     def counted(self) -> tuple[str, str | None]:
+        """The partition column, and how times in it become keys."""
         return self.column, self.key_format
 
     def missing(self, facts: TableFacts) -> list[str]:
@@ -255,9 +272,11 @@ class PartitionsPresent(Condition):
         return [key for key in self.keys if facts.value_counts.get(key, 0) < self.rows]
 
     def is_met(self, facts: TableFacts) -> bool:
+        """Whether the table exists and misses no key."""
         return facts.exists and not self.missing(facts)
 
     def explain(self, facts: TableFacts) -> str:
+        """Return how many partitions are missing, and the first five."""
         missing = self.missing(facts)
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         state = f"{len(missing)} of {len(self.keys)} partitions of {self.column} are missing"

@@ -66,13 +66,13 @@ class FragmentWriteProgress(ABC):
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
-    """Takes no note."""
+    """Takes no note of fragments that are written."""
 
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Do nothing."""
+        """Do nothing when a fragment begins."""
 
     def complete(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Do nothing."""
+        """Do nothing when a fragment is complete."""
 
 
 class FileSystemFragmentWriteProgress(FragmentWriteProgress):
@@ -91,7 +91,7 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
         self._completed = 0
 
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Write the marker."""
+        """Write the marker file of a fragment whose writing begins."""
         self._folder.mkdir(parents=True, exist_ok=True)
         told = {"fragment_id": self._begun, "metadata": self._metadata}
         self._marker(self._begun).write_text(json.dumps(told), encoding="utf-8")

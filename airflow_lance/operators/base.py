@@ -192,7 +192,10 @@ class LanceStageOperator(LanceTableOperator):
             return self._finish(stage(spec, options, context), spec, options, context)
 
     def spec_of(self, context: Context, *, uri: str) -> JobSpec:
-        """The job of this task instance: its work, whose it is, and what a person's clear means for it."""
+        """Return the job of this task instance: its work, whose it is, and what a person's clear means for it.
+
+        InputError for an idempotency key that is empty, and whatever `make_spec` raises.
+        """
         named = {"key": self.key, "idempotency_key": self.idempotency_key or ""}
         if self.idempotency_key is not None and not self.idempotency_key.strip():
             raise InputError(f"{self.task_id}: idempotency_key is empty, so every run would have the same identity")
@@ -239,7 +242,10 @@ class LanceStageOperator(LanceTableOperator):
             return self._finish(api.read_result(spec, options=options), spec, options, context)
 
     def on_kill(self) -> None:
-        """Stop the Spark job and abort its attempt: its files are removed by name."""
+        """Stop the Spark job and abort its attempt: its files are removed by name.
+
+        Where the work is in this process, AirflowException unwinds it, which does the same.
+        """
         if self._publishes:
             return
         if self._runs_here:

@@ -59,7 +59,10 @@ class LanceErasureOperator(LanceTableOperator):
         self._touched: Touched | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Erase, look, sign."""
+        """Erase the rows, look for what still has them, sign the report and return it.
+
+        AirflowFailException when something is left and `fail_when_left`.
+        """
         from lance_core.jobs.specs.bind import bind
         from lance_core.jobs.specs.edits import DeleteSpec
         from lance_core.maintenance.erasure import Erasure, erase, sign

@@ -21,7 +21,7 @@ class LanceGarbageOperator(LanceVerbOperator):
         self.only_report = dry_run  # BaseOperator has a method of that name
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A GarbageSpec."""
+        """Return a GarbageSpec; InputError names the argument that is wrong."""
         from lance_core.jobs.specs.maintenance import GarbageSpec
         from lance_core.jobs.specs.spec import read_spec
 

@@ -55,7 +55,7 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
         self.min_rows = min_rows
 
     def execute(self, context: Context) -> list[str]:
-        """Look once."""
+        """Look once; return the missing keys in the order of the range."""
         with as_airflow_errors(self.uri):
             condition = partitions_present(self, min_rows=whole(self.min_rows))
             facts = look(

@@ -82,7 +82,7 @@ class LanceSensor(BaseSensorOperator):
         )
 
     def poke(self, context: Context) -> bool:
-        """Look once."""
+        """Look at the table once and return whether the condition is met."""
         condition = self.make_condition()
         with as_airflow_errors(self.uri):
             self._facts = look(
@@ -102,7 +102,10 @@ class LanceSensor(BaseSensorOperator):
         return None if self._facts is None else self._facts.to_dict()
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """The triggerer has seen the condition met, or an error that waiting cannot fix."""
+        """Return the table's facts once the triggerer has seen the condition met.
+
+        AirflowFailException for an error that waiting cannot fix.
+        """
         if "error" in event:
             raise AirflowFailException(str(event["error"]))
         facts: dict[str, Any] = dict(event["facts"])

@@ -40,7 +40,7 @@ class LanceFragmentHealthSensor(LanceSensor):
         self.max_deleted_ratio = max_deleted_ratio
 
     def make_condition(self) -> Condition:
-        """NeedsMaintenance."""
+        """Return the condition that the sensor waits for: NeedsMaintenance."""
         from lance_core.conditions import NeedsMaintenance
 
         return NeedsMaintenance(

@@ -31,7 +31,7 @@ class LanceIndexCoverageSensor(LanceSensor):
         self.min_ratio = min_ratio
 
     def make_condition(self) -> Condition:
-        """IndexCovers."""
+        """Return the condition that the sensor waits for: IndexCovers."""
         from lance_core.conditions import IndexCovers
 
         return IndexCovers(index=self.index, ratio=self.min_ratio)

@@ -55,7 +55,7 @@ class LancePartitionsSensor(LanceSensor):
         self.min_rows = min_rows
 
     def make_condition(self) -> PartitionsPresent:
-        """PartitionsPresent."""
+        """Return the condition that the sensor waits for: PartitionsPresent."""
         return partitions_present(self, min_rows=whole(self.min_rows, "min_rows"))
 
 

@@ -31,7 +31,7 @@ class LanceRowsSensor(LanceSensor):
         self.filter = filter
 
     def make_condition(self) -> Condition:
-        """RowsAtLeast."""
+        """Return the condition that the sensor waits for: RowsAtLeast."""
         from lance_core.conditions import RowsAtLeast
 
         return RowsAtLeast(rows=whole(self.min_rows, "min_rows"), predicate=self.filter)

@@ -26,7 +26,7 @@ class LanceStagedSensor(LanceSensor):
         self.at_most = at_most
 
     def make_condition(self) -> Condition:
-        """StagedDrained."""
+        """Return the condition that the sensor waits for: StagedDrained."""
         from lance_core.conditions import StagedDrained
 
         return StagedDrained(at_most=self.at_most)

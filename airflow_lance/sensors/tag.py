@@ -31,7 +31,7 @@ class LanceTagSensor(LanceSensor):
         self.min_version = min_version
 
     def make_condition(self) -> Condition:
-        """TagReached."""
+        """Return the condition that the sensor waits for: TagReached."""
         from lance_core.conditions import TagReached
 
         version = None if self.min_version is None else whole(self.min_version, "min_version")

@@ -37,7 +37,7 @@ class LanceVersionSensor(LanceSensor):
         self.changed_since = changed_since
 
     def make_condition(self) -> Condition:
-        """VersionAtLeast or VersionChangedSince."""
+        """Return the condition that the sensor waits for: VersionAtLeast or VersionChangedSince."""
         from lance_core.conditions import VersionAtLeast, VersionChangedSince
 
         if self.changed_since is not None:

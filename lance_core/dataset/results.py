@@ -13,19 +13,19 @@ from typing import Any, TypedDict
 
 
 class DeleteResult(TypedDict):
-    """What `LanceDataset.delete` did."""
+    """What `LanceDataset.delete` did, counted in rows."""
 
     num_deleted_rows: int
 
 
 class UpdateResult(TypedDict):
-    """What `LanceDataset.update` did."""
+    """What `LanceDataset.update` did, counted in rows."""
 
     num_rows_updated: int
 
 
 class ExecuteResult(TypedDict):
-    """What `MergeInsertBuilder.execute` did."""
+    """What `MergeInsertBuilder.execute` did, counted in rows."""
 
     num_inserted_rows: int
     num_updated_rows: int

@@ -125,7 +125,7 @@ class LanceFileReader:
         self._schema = opened.schema if columns is None else _select(opened.schema, columns)
 
     def read_all(self, *, batch_size: int = DEFAULT_BATCH_SIZE, batch_readahead: int = 16) -> ReaderResults:
-        """All rows."""
+        """Return a result whose batches are all rows of the file, `batch_size` rows each."""
         return self._results(None, batch_size)
 
     def read_range(

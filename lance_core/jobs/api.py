@@ -69,7 +69,7 @@ class Log(Protocol):
     """What a logger must offer: Python's own, or structlog's."""
 
     def info(self, message: Any, /, *args: Any) -> Any:
-        """Log a line."""
+        """Log a line at level INFO, with arguments for its `%s`."""
         ...
 
 

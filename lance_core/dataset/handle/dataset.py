@@ -297,7 +297,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     # Fragments
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
-        """The fragments of this version."""
+        """Return the fragments of this version. InputError for a `filter`, which is not implemented."""
         if filter is not None:
             raise InputError("get_fragments(filter=...) is not implemented", cure="Filter the list yourself.")
         fragments = self._snapshot.manifest.fragments

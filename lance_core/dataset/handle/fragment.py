@@ -136,7 +136,7 @@ class LanceFragment:
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's schema."""
+        """The columns of the table at this version, as an Arrow schema."""
         return self._snapshot.arrow_schema
 
     @property
@@ -146,11 +146,11 @@ class LanceFragment:
 
     @property
     def num_deletions(self) -> int:
-        """Deleted rows."""
+        """The number of deleted rows, 0 without a deletion file."""
         return self._fragment.num_deleted_rows
 
     def data_files(self) -> list[DataFile]:
-        """Its data files."""
+        """The data files of the fragment: paths, field ids and format versions, no contents."""
         return [*self._fragment.files]
 
     def deletion_file(self) -> str | None:
@@ -203,7 +203,7 @@ class LanceFragment:
         return self.scanner(filter=filter).count_rows()
 
     def head(self, num_rows: int) -> pa.Table:
-        """Its first rows."""
+        """Return the first `num_rows` rows of the fragment that are not deleted."""
         return self.to_table(limit=num_rows)
 
     def take(self, indices: Sequence[int] | pa.Array[Any], columns: Columns = None) -> pa.Table:

@@ -113,7 +113,11 @@ class IndicesBuilder:
         max_iters: int = 50,
         num_bits: int = 8,
     ) -> PqModel:
-        """The codebook for the vectors' offsets from the centres, of a sixteenth or an eighth of the dimension in parts."""
+        """Train the codebook for the vectors' offsets from the centres: `num_subvectors` parts, a sixteenth or an eighth of
+        the dimension by default, of 2^`num_bits` centres each.
+
+        InputError when `num_subvectors` is left out and the dimension is divisible by neither 16 nor 8.
+        """
         parts = num_subvectors or next((self.dimension // size for size in (16, 8) if self.dimension % size == 0), 0)
         if parts == 0:
             raise InputError(

@@ -78,13 +78,19 @@ class MergeInsertBuilder:
         return self._with(version=wanted)
 
     def target_bases(self, bases: Sequence[str]) -> MergeInsertBuilder:
-        """New data files go to these base paths in turn, named by name or path; the table's uri is its own place."""
+        """New data files go to these base paths in turn, named by name or path; the table's uri is its own place.
+
+        InputError together with `target_all_bases`.
+        """
         if self._spec.target_all is not None:
             raise InputError("target_bases cannot be combined with target_all_bases", cure="Pass only one of them.")
         return self._with(target_bases=tuple(bases))
 
     def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
-        """New data files go to all base paths in turn, and to the table's own place when `include_primary`."""
+        """New data files go to all base paths in turn, and to the table's own place when `include_primary`.
+
+        InputError together with `target_bases`.
+        """
         if self._spec.target_bases:
             raise InputError("target_bases cannot be combined with target_all_bases", cure="Pass only one of them.")
         return self._with(target_all=bool(include_primary))

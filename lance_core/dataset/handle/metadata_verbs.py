@@ -19,7 +19,7 @@ class AnnotatingVerbs:
     _snapshot: Snapshot
 
     def config(self) -> dict[str, str]:
-        """The table's configuration."""
+        """The configuration of the table at this version: names and values, both text."""
         return dict(self._snapshot.manifest.config)
 
     @property

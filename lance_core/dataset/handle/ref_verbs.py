@@ -76,7 +76,7 @@ class BranchingVerbs:
 
 
 class Branches:
-    """`LanceDataset.branches`."""
+    """The branches of a table (`LanceDataset.branches`): list, create and delete them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._root = snapshot.root

@@ -57,11 +57,11 @@ class ScannerBuilder:
         return self._with(strict_batch_size=strict_batch_size)
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
-        """With `_rowid`."""
+        """Add the column `_rowid`: uint64, the stable id of a row where the table has those, else its address."""
         return self._with(with_row_id=with_row_id)
 
     def with_row_address(self, with_row_address: bool = True) -> ScannerBuilder:
-        """With `_rowaddr`."""
+        """Add the column `_rowaddr`: uint64, fragment id in the upper 32 bits, row offset in the lower."""
         return self._with(with_row_address=with_row_address)
 
     def with_fragments(self, fragments: Iterable[HasMetadata] | None) -> ScannerBuilder:
@@ -119,7 +119,7 @@ class ScannerBuilder:
         return self._with(blob_handling=blob_handling)
 
     def order_by(self, orderings: Sequence[str | ColumnOrdering] | None) -> ScannerBuilder:
-        """Sorted by columns."""
+        """Sort the result by these columns; the first one counts most."""
         return self._with(order_by=orderings)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
@@ -135,23 +135,23 @@ class ScannerBuilder:
         return self._with(batch_readahead=nbatches)
 
     def fragment_readahead(self, nfragments: int | None = None) -> ScannerBuilder:
-        """Accepted."""
+        """Accepted, because it tunes the official library's speed; changes nothing here."""
         return self._with(fragment_readahead=nfragments)
 
     def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
-        """Accepted."""
+        """Accepted, because it tunes the official library's speed; rows are always in order here."""
         return self._with(scan_in_order=scan_in_order)
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
-        """Accepted."""
+        """Accepted, because it tunes the official library's speed; changes nothing here."""
         return self._with(use_stats=use_stats)
 
     def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
-        """Accepted."""
+        """Accepted, because it tunes the official library's memory; changes nothing here."""
         return self._with(io_buffer_size=io_buffer_size)
 
     def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:
-        """Accepted."""
+        """Accepted, because it tunes the official library's speed; changes nothing here."""
         return self._with(late_materialization=late_materialization)
 
     def to_scanner(self) -> LanceScanner:

@@ -121,7 +121,7 @@ class LanceScanner:
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """The table's schema."""
+        """The Arrow schema of the table, whatever this scan projects."""
         return self._snapshot.arrow_schema
 
     @property
@@ -175,7 +175,10 @@ class LanceScanner:
         return self.to_batches()
 
     def to_table(self) -> pa.Table:
-        """The whole result."""
+        """Run the scan and return all of its rows as one Arrow table.
+
+        Raises CorruptFileError or NotFoundError for data files that are damaged or gone.
+        """
         start = time.perf_counter_ns()
         table = self._table()
         self._report(table.num_rows, time.perf_counter_ns() - start)

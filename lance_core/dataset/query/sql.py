@@ -39,7 +39,7 @@ class SqlQueryBuilder:
     system: tuple[str, ...] = ()
 
     def table_name(self, table_name: str) -> SqlQueryBuilder:
-        """What the table is called in the query."""
+        """Set what the table is called in the query. InputError for anything but letters, digits and underscores."""
         if not _NAME.fullmatch(table_name):
             raise InputError(f"{table_name!r} is not a valid table name", cure="Use letters, digits and underscores.")
         return replace(self, name=table_name)
@@ -72,7 +72,10 @@ class SqlQuery:
         return [*self.to_stream_reader()]
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
-        """The result as a stream."""
+        """Run the query and return its result as a stream of record batches.
+
+        Raises InputError when DuckDB refuses the query or it returns no rows, and when DuckDB is not installed.
+        """
         duckdb = _duckdb()
         builder = self.builder
         connection = connect(duckdb)

@@ -159,7 +159,10 @@ class Tags:
         return {name: _described(tag) for name, tag in list_tags(self._store).items()}
 
     def list_ordered(self, order: str | None = None) -> Sequence[tuple[str, dict[str, Any]]]:
-        """All tags by version, the highest first ("desc", the default) or last ("asc"); those of one version by name."""
+        """All tags by version, the highest first ("desc", the default) or last ("asc"); those of one version by name.
+
+        InputError for any other order.
+        """
         if order not in (None, "asc", "desc"):
             raise InputError(f"unknown order {order!r}", cure="Use asc or desc.")
         by_name = sorted(self.list().items())

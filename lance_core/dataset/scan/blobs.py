@@ -75,20 +75,23 @@ class BlobFile(io.RawIOBase):
         return self._place.size
 
     def readable(self) -> bool:
-        """Yes."""
+        """Whether the blob can be read: always."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """Whether the position can be moved: always."""
         return True
 
     def tell(self) -> int:
-        """The position in bytes."""
+        """Return the position in bytes from the start of the blob. ValueError once the file is closed."""
         self._check_open()
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position; reads nothing. Positions beyond the end are fine, reads there give nothing."""
+        """Move the position to a number of bytes and return it; reads nothing. Reads beyond the end give nothing.
+
+        ValueError for an unknown `whence`, a negative position and a closed file.
+        """
         self._check_open()
         origins = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._place.size}
         if whence not in origins:
@@ -120,11 +123,14 @@ class BlobFile(io.RawIOBase):
         return len(data)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Bytes `offset` to `offset + length`, which must be within the blob. The position stays."""
+        """Return bytes `offset` to `offset + length`. The position stays. InputError when they are not within the blob."""
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Several (offset, length) ranges with as few requests as possible, in the order given. The position stays."""
+        """Return several (offset, length) ranges, in bytes, in the order given, with as few requests as possible.
+
+        The position stays. Raises InputError for a range that is not within the blob, ValueError for a closed file.
+        """
         self._check_open()
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > self._place.size:

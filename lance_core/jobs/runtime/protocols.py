@@ -75,7 +75,7 @@ class JobSource(Protocol):
 
 
 class Runner(Protocol):
-    """Where work runs."""
+    """Where the work of a job runs: in this process, or on Spark."""
 
     name: str
 
