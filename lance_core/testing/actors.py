@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.folding import fold_ledger
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
@@ -181,6 +183,11 @@ def skewed(work: Callable[[], object], *, hours: float) -> Callable[[], object]:
 def cleanup() -> object:
     """Our cleanup, down to one version."""
     return run_job(CleanupSpec(uri=URI, retain_versions=1))
+
+
+def fold_records() -> object:
+    """The ledger's records into segments, however young they are."""
+    return fold_ledger(resolve_store(URI), older_than=dt.timedelta(hours=-1))
 
 
 def restore(version: int) -> Callable[[], object]:

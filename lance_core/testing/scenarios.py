@@ -60,6 +60,12 @@ SCENARIOS: Mapping[str, Scenario] = {
             prunes=True,
         ),
         Scenario(
+            "folded-ledger",
+            "two folds of the ledger, a commit between them, and old work done again",
+            setups.folded_ledger,
+            _PLAIN,
+        ),
+        Scenario(
             "pruned-number", "the number that a commit is about to take is pruned", setups.pruned_number, _PLAIN, prunes=True
         ),
         Scenario(

@@ -169,6 +169,20 @@ def ledger_and_prune() -> Stage:
     return Stage((work,), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
 
 
+def folded_ledger() -> Stage:
+    """Two folds of the ledger, a commit between them, and work that landed in a history that is gone done again."""
+    do.begin_table(BASE)
+    old, new = do.append_work("old", (100,)), do.append_work("new", (101,))
+    do.stage(old)
+    do.commit(old)()
+    do.outside_append((200,))()
+    do.outside_prune()
+    again = do.in_turn(old.stage, do.commit(old))
+    second = do.in_turn(new.stage, do.commit(new), do.fold_records)
+    actors = {"fold": do.fold_records, "second fold": second, "again": again}
+    return Stage((new,), actors, _OUTSIDER, again=do.outside_prune)
+
+
 def pruned_number() -> Stage:
     """The number that a commit is about to take is pruned."""
     do.begin_table(BASE)

@@ -13,7 +13,7 @@ pytest.importorskip("lance_core.commit.registry.fences")
 
 from lance_core.commit.log import look, loop
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
-from lance_core.commit.registry import attempts, fences, landings
+from lance_core.commit.registry import attempts, fences, folding, landings, segments
 from lance_core.commit.service import commit_staged
 from lance_core.commit.staging import drain, remove
 from lance_core.testing.explore import Bounds, explore
@@ -126,6 +126,24 @@ def _fence_is_lifted_before_the_files_go(patch: Patch) -> None:
     patch.setattr(remove._Removing, "remove", lifted)
 
 
+def _records_go_before_their_segment_counts(patch: Patch) -> None:
+    publish = folding._publish
+
+    def early(store: Any, index: Any, share: Any, **more: Any) -> Any:
+        folding._remove_plain(store, share)
+        return publish(store, index, share, **more)
+
+    patch.setattr(folding, "_publish", early)
+
+
+def _folds_do_not_race_for_a_number(patch: Patch) -> None:
+    def decide(store: Any, made: Any) -> bool:
+        store.put(made.path, segments.encode_index(made))
+        return True
+
+    patch.setattr(folding, "_decide", decide)
+
+
 BUGS = {
     "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
     "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
@@ -137,6 +155,8 @@ BUGS = {
     "rows are judged once": Bug(_commit_judges_rows_once, "two-merges", 100),
     "a put is trusted": Bug(_commit_believes_its_put, "pruned-number", 600),
     "the ledger comes last": Bug(_ledger_is_told_after_all_is_cleared, "ledger-and-prune", 2000),
+    "records go before their segment counts": Bug(_records_go_before_their_segment_counts, "folded-ledger", 300),
+    "folds do not race for a number": Bug(_folds_do_not_race_for_a_number, "folded-ledger", 2000),
     "the fence goes first": Bug(_fence_is_lifted_before_the_files_go, "abort-meets-commit", 2000),
 }
 _SLOW = frozenset({"a vanished manifest refers to nothing", "the ledger comes last", "the fence goes first"})
