@@ -210,6 +210,11 @@ def outside_prune() -> None:
     outsider.prune(resolve_store(URI), now=time.time())
 
 
+def outside_prune_but(version: int) -> Callable[[], None]:
+    """The same where an old version has a tag."""
+    return lambda: outsider.prune(resolve_store(URI), now=time.time(), tagged=[version])
+
+
 def in_turn(*steps: Callable[[], object]) -> Callable[[], object]:
     """One actor that does several things; what one refuses does not keep it from the next."""
 

@@ -11,7 +11,7 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import lance_core
 from lance_core.commit import naming
@@ -37,22 +37,24 @@ def compact() -> None:
     lance_core.dataset(URI).optimize.compact_files(target_rows_per_fragment=1000)
 
 
-def prune(store: Store, *, now: float) -> None:
-    """Remove every version but the newest, and what only those refer to."""
+def prune(store: Store, *, now: float, tagged: Collection[int] = ()) -> None:
+    """Remove every version but the newest and those with a tag, and what only those refer to."""
     versions = list_versions(store)
-    if len(versions) < 2:
+    staying = [entry for entry in versions if entry.version in tagged or entry is versions[-1]]
+    versions = [entry for entry in versions if entry not in staying]
+    if not versions:
         return
-    kept = _needed(store, [(entry.version, entry.path) for entry in versions[-1:]])
+    kept = _needed(store, [(entry.version, entry.path) for entry in staying])
     for branch in lines(store)[1:]:
         kept |= _needed(branch, [(entry.version, entry.path) for entry in list_versions(branch)])
-    gone = _needed(store, [(entry.version, entry.path) for entry in versions[:-1]])
+    gone = _needed(store, [(entry.version, entry.path) for entry in versions])
     for folder in _FOLDERS:
         for entry in store.list(f"{folder}/"):
             verified = is_referenced(entry.path, gone)
             is_old = entry.modified + _UNVERIFIED_SECONDS < now
             if (verified or is_old) and not is_referenced(entry.path, kept):
                 store.delete(entry.path)
-    for version in versions[:-1]:
+    for version in versions:
         store.delete(version.path)
 
 

@@ -69,6 +69,13 @@ SCENARIOS: Mapping[str, Scenario] = {
             "pruned-number", "the number that a commit is about to take is pruned", setups.pruned_number, _PLAIN, prunes=True
         ),
         Scenario(
+            "tagged-number",
+            "the same, but a tag keeps the version before that number",
+            setups.tagged_number,
+            _PLAIN,
+            prunes=True,
+        ),
+        Scenario(
             "compaction-beside-deletes",
             "a compaction and a delete of its rows",
             setups.compaction_beside_deletes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lance_core.testing import actors as do
 from lance_core.testing import outsider
 from lance_core.testing.model import IdentityWork, appended, overwritten
@@ -185,11 +187,20 @@ def folded_ledger() -> Stage:
 
 def pruned_number() -> Stage:
     """The number that a commit is about to take is pruned."""
+    return _number_is_pruned(do.outside_prune)
+
+
+def tagged_number() -> Stage:
+    """The same, but the version before that number stays, because it has a tag."""
+    return _number_is_pruned(do.outside_prune_but(1))
+
+
+def _number_is_pruned(prune: Callable[[], object]) -> Stage:
     do.begin_table(BASE)
     work = do.append_work("append", (100,))
     do.stage(work)
     ids = (200, 201)
-    outside = do.in_turn(*(do.outside_append((item,)) for item in ids), do.outside_prune)
+    outside = do.in_turn(*(do.outside_append((item,)) for item in ids), prune)
     rows = tuple(_outside((item,), "outsider") for item in ids)
     return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
 

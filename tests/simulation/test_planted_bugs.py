@@ -144,6 +144,11 @@ def _folds_do_not_race_for_a_number(patch: Patch) -> None:
     patch.setattr(folding, "_decide", decide)
 
 
+def _a_predecessor_vouches(patch: Patch) -> None:
+    stray = landings._is_stray
+    patch.setattr(landings, "_is_stray", lambda store, version, *more: version != 2 and stray(store, version, *more))
+
+
 BUGS = {
     "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
     "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
@@ -156,6 +161,7 @@ BUGS = {
     "a put is trusted": Bug(_commit_believes_its_put, "pruned-number", 600),
     "the ledger comes last": Bug(_ledger_is_told_after_all_is_cleared, "ledger-and-prune", 2000),
     "records go before their segment counts": Bug(_records_go_before_their_segment_counts, "folded-ledger", 300),
+    "a predecessor that a tag keeps vouches": Bug(_a_predecessor_vouches, "tagged-number", 600),
     "folds do not race for a number": Bug(_folds_do_not_race_for_a_number, "folded-ledger", 2000),
     "the fence goes first": Bug(_fence_is_lifted_before_the_files_go, "abort-meets-commit", 2000),
 }

@@ -117,20 +117,26 @@ def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[i
             by_version.setdefault(landing.version, []).append(landing)
         elif landing.incarnation:
             pruned.append(landing)
+    for version, items in by_version.items():
+        transaction = _load(store, version)
+        others = [item for item in items if transaction is not None and not _made_it(transaction, item)]
+        if others and transaction is not None and _is_stray(store, version, transaction, there):
+            pruned.extend(item for item in others if item.incarnation)  # theirs was pruned, and the number taken again
+            continue
+        void.update({item.identity: f"version {version} of this table has another transaction" for item in others})
     incarnation = incarnation_of(store, present=there) if pruned else ""
     for landing in pruned:
         if is_other(landing.incarnation, incarnation):
             void[landing.identity] = (
                 f"it belongs to incarnation {landing.incarnation}, but the table has incarnation {incarnation}"
             )
-    for version, items in by_version.items():
-        transaction = _load(store, version)
-        for item in items:
-            if transaction is not None and transaction.uuid != item.transaction and not carries(transaction, item.identity):
-                void[item.identity] = f"version {version} of this table has another transaction"
     for identity, reason in void.items():
         log.warning("%s: the ledger record of %s is ignored: %s", store.uri, identity, reason)
     return void
+
+
+def _made_it(transaction: Transaction, landing: Landing) -> bool:
+    return transaction.uuid == landing.transaction or carries(transaction, landing.identity)
 
 
 def _look_in_log(
@@ -153,10 +159,11 @@ def _look_in_log(
         if transaction is None:
             unknown.append(version)
             continue
-        if _is_stray(store, version, transaction, known):
+        landed = [identity for identity in silent if carries(transaction, identity)]
+        # Where the number before is there, a tag may keep it alone: what would count as a landing is judged all the same.
+        if (landed or (version - 1 not in known and version != 1)) and _is_stray(store, version, transaction, known):
             unknown.append(version)
             continue
-        landed = [identity for identity in silent if carries(transaction, identity)]
         found.update(dict.fromkeys(landed, version))
         if landed:
             record_fold(
@@ -189,8 +196,8 @@ def _is_stray(store: Store, version: int, transaction: Transaction, known: set[i
 
     Whosever it is: one that fills the number of a landing that was pruned would hide the gap.
     """
-    if version - 1 in known or version == 1 or version == max(known):
-        return False  # what it was built on is there, so its number had not been pruned; or nothing is above it
+    if version == max(known):
+        return False  # nothing is above it
     try:
         return not is_ancestor(store, load_manifest(store, version), transaction)
     except (NotFoundError, CommitStateUnknownError):
