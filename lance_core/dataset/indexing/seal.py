@@ -19,7 +19,7 @@ from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.scalar_search import usable_segments
 from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import is_usable
-from lance_core.dataset.indexing.verify import Comparable, Progress, compare, forget
+from lance_core.dataset.indexing.verify import Comparable, Progress, compare, drop_verification
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
@@ -67,7 +67,7 @@ def seal_indices(
             except UnsupportedFeatureError:
                 continue
             folder.write_pinned_checksums()
-            forget(folder)
+            drop_verification(folder)
             sealed.append(index.uuid)
     return sealed
 

@@ -103,7 +103,7 @@ def pinned_folder(snapshot: Snapshot, index: IndexMetadata, trust: IndexPolicy =
     return folder
 
 
-def forget(folder: IndexFolder) -> None:
+def drop_verification(folder: IndexFolder) -> None:
     """What is known of a segment, because its checksums were written just now."""
     shared_cache().discard((*folder.key, "known"))
 

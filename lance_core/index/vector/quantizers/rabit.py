@@ -149,7 +149,7 @@ class RabitQuantizer:
         stored = unpack_levels(columns[LEVELS], self.level_bits, self.dimension)
         return np.where(positive, stored, stored ^ np.uint8((1 << self.level_bits) - 1))
 
-    def apart(
+    def code_error(
         self,
         residuals: Floats,
         squares: Floats,

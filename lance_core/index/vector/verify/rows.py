@@ -27,7 +27,7 @@ from lance_core.index.vector.clustering import owners_of
 from lance_core.index.vector.quantizer import Quantizer
 from lance_core.index.vector.quantizers.rabit import RabitQuantizer
 from lance_core.index.vector.segment import Codes
-from lance_core.index.vector.verify.code_error import Facts, apart, facts_of
+from lance_core.index.vector.verify.code_error import Reference, code_error, reference_of
 from lance_core.index.vector.verify.reference_vectors import Places, ReferenceVectors
 from lance_core.io.pool import in_work_pool, work_pool
 
@@ -94,9 +94,11 @@ class _Comparison:
         owners = part.owners[mine]
         columns = {name: values[mine] for name, values in part.columns.items()}
         with np.errstate(all="ignore"):
-            facts = facts_of(self.metric, self.handed.vectors(places), owners, self.centroids, self.rotated)
-            require((apart(self.quantizer, columns, facts) <= 1).all(), "the codes of a row do not match its vector")
-            return self.near.far(facts)
+            reference = reference_of(self.metric, self.handed.vectors(places), owners, self.centroids, self.rotated)
+            require(
+                (code_error(self.quantizer, columns, reference) <= 1).all(), "the codes of a row do not match its vector"
+            )
+            return self.near.far(reference)
 
 
 class _Near:
@@ -117,11 +119,11 @@ class _Near:
         self._stride = max(1, int(num_rows * centroids.size / _NEAR_WORK))
         self._checked, self._far = np.zeros(len(centroids), np.int64), np.zeros(len(centroids), np.int64)
 
-    def far(self, facts: Facts) -> tuple[npt.NDArray[np.uint32], Bits]:
+    def far(self, reference: Reference) -> tuple[npt.NDArray[np.uint32], Bits]:
         """(partitions of some of the rows, which of these rows are nearer to another centroid)."""
         if not self._is_checked:
-            return facts.owners[:0], np.zeros(0, np.bool_)
-        rows, owners = facts.rows[:: self._stride], facts.owners[:: self._stride]
+            return reference.owners[:0], np.zeros(0, np.bool_)
+        rows, owners = reference.rows[:: self._stride], reference.owners[:: self._stride]
         is_spherical = self._metric == "dot"
         if not is_spherical:
             rows = rows - self._shift
@@ -134,9 +136,9 @@ class _Near:
             # Where rows are almost their centroid the rest is noise, hence the share of their own length.
             allowed = best + 1e-3 * np.abs(best) + 1e-4 * (squares + np.einsum("ij,ij->i", mine, mine).clip(max=squares))
             # Whoever takes squares of whole rows and centroids, as we do, rounds as they do.
-            given = facts.rows[:: self._stride]
+            given = reference.rows[:: self._stride]
             allowed += 4e-6 * np.einsum("ij,ij->i", given, given)
-            if not (is_spherical or facts.is_half):
+            if not (is_spherical or reference.is_half):
                 require((own <= allowed + 4 * (best + squares)).all(), _MISPLACED)
         elif is_spherical:
             allowed = np.full(len(rows), np.finfo(np.float32).max)
@@ -146,7 +148,7 @@ class _Near:
         if is_spherical:
             # Others compare 1 less the product, in halves where the column is: then what is too large is all the same.
             near |= own <= best + 1e-6
-            near |= (best < -_HALF_MOST) & facts.is_half
+            near |= (best < -_HALF_MOST) & reference.is_half
         return owners, ~near
 
     def note(self, owners: npt.NDArray[np.uint32], far: Bits) -> None:
