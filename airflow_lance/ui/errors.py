@@ -75,7 +75,13 @@ def page_error(error: BaseException) -> PageError:
 def observed_error(text: str) -> dict[str, object]:
     """Return the error of a table that could not be observed, from `Type: message` as `observe` writes it."""
     name, _, message = text.partition(": ")
-    kind = {"NotFoundError": "not_found", "StoreError": "unreachable", "InputError": "invalid"}.get(name)
+    kind = {
+        "NotFoundError": "not_found",
+        "StoreError": "unreachable",
+        "StoreRefusedError": "unreachable",
+        "PreconditionError": "unreachable",
+        "InputError": "invalid",
+    }.get(name)
     if kind is None:
         kind = (
             "unreachable" if name.endswith(("OSError", "ConnectionError", "TimeoutError", "PermissionError")) else "damaged"

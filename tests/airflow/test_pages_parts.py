@@ -164,6 +164,7 @@ def test_each_error_has_a_code(error: Exception, code: str) -> None:
 
 def test_an_error_of_an_observation_has_a_code() -> None:
     assert observed_error("StoreError: s3://x is down")["code"] == "unreachable"
+    assert observed_error("StoreRefusedError: s3://x: 403")["code"] == "unreachable"
     assert observed_error("CorruptFileError: bytes")["code"] == "damaged"
     assert observed_error("FileNotFoundError: t")["code"] in ("unreachable", "damaged")
 
