@@ -73,14 +73,15 @@ def find_landed_many(
     With `unknown`, those whose outcome is unknown are put there instead of being raised. `listed` gets the versions that
     there are.
     """
+    first = begin(store, lambda: list_once(store))
     known = dict(zip(since, own_landings(store, [*since]), strict=True))
-    damaged: dict[str, CorruptFileError] = {}
-    without = [identity for identity, landing in known.items() if landing is None]
-    folded = begin(store, lambda: folded_of(store, without, damaged=damaged))
-    listing = list_once(store)  # behind the ledger: a record of a version younger than the listing would look void
+    listing = first()
+    if any(item is not None and item.version > max(listing.numbers, default=0) for item in known.values()):
+        listing = list_once(store)  # a record of a version younger than the listing would look void
     present = listing.numbers
     listed(listing)
-    known.update(folded())
+    damaged: dict[str, CorruptFileError] = {}
+    known.update(folded_of(store, [identity for identity, item in known.items() if item is None], damaged=damaged))
     void = void_landings(store, [item for item in known.values() if item is not None], present)
     found: dict[str, int | None] = {
         identity: None if landing is None or identity in void else landing.version for identity, landing in known.items()

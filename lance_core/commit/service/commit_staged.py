@@ -161,7 +161,7 @@ class _Service:
         self._incarnation: str | None = None
         self._in_doubt = False
         self._opened: OpenVersion | None = None
-        self._listing: Listing | None = None
+        self._opening: Callable[[], OpenVersion | None] | None = None
         self._present: Sequence[int] | None = None
         self.known: Mapping[StagedTransaction, Transaction] = {}
         self._shared: set[tuple[str, str]] = set()
@@ -192,8 +192,8 @@ class _Service:
         loaded = [item for item in found if isinstance(item, Loaded)]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand, or were left out
-        listing, self._listing = self._listing, None
-        self._opened = open_newest(self._store) if listing is None else listing.open_newest(self._store)
+        opening, self._opening = self._opening, None
+        self._opened = open_newest(self._store) if opening is None else opening()
         newest = None if self._opened is None else self._opened.manifest
         folds = plan_folds(loaded, newest=newest, if_moved=self._if_moved)
         if check is not None:
@@ -318,7 +318,8 @@ class _Service:
                 self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
 
     def _keep_listing(self, found: Listing) -> None:
-        self._listing, self._present = found, found.numbers
+        # The newest version is most likely needed next: it is read while folded records are looked for.
+        self._opening, self._present = begin(self._store, lambda: found.open_newest(self._store)), found.numbers
 
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
