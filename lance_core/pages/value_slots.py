@@ -21,6 +21,7 @@ from lance_core.pages.rows import expand_ranges
 
 _LARGE = 2**31 - 1
 _FEW_BYTES = 64
+_LONG = 32
 
 
 def slice_slots(values: LeafValues, start: int, end: int) -> LeafValues:
@@ -40,10 +41,25 @@ def take_slots(values: LeafValues, indices: Ints) -> LeafValues:
 
 
 def take_ranges(values: LeafValues, starts: Ints, ends: Ints) -> LeafValues:
-    """The slots of sorted ranges; one range is a slice."""
+    """The slots of sorted ranges; one range is a slice, and long ones are joined slices."""
     if len(starts) == 1:
         return slice_slots(values, int(starts[0]), int(ends[0]))
-    return take_slots(values, expand_ranges(starts, ends))
+    is_long = int((ends - starts).sum()) >= _LONG * len(starts)
+    joined = None if isinstance(values, ConstantValues) or not is_long else _join_slices(values, starts, ends)
+    return take_slots(values, expand_ranges(starts, ends)) if joined is None else joined
+
+
+def _join_slices(values: Block, starts: Ints, ends: Ints) -> Block | None:
+    """Slices of values of whole bytes, one after the other; None for other values."""
+    count = int((ends - starts).sum())
+    if isinstance(values, ListBlock) and values.validity is None:
+        items = _join_slices(values.items, starts * values.dimension, ends * values.dimension)
+        return None if items is None else ListBlock(values.dimension, items, count)
+    if not isinstance(values, FixedBlock) or values.bits % 8:
+        return None
+    width, data = values.bits // 8, values.data
+    spans = zip((starts * width).tolist(), (ends * width).tolist(), strict=True)
+    return FixedBlock(values.bits, np.concatenate([data[start:end] for start, end in spans]), count)
 
 
 def _slice_block(values: Block, start: int, end: int) -> Block:
