@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
-import regex
 from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
@@ -47,8 +47,8 @@ def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -
                     f"the limit is {_MAX_STATES:,}"
                 )
             return _match_pieces(values, [_text(piece) for piece in pieces])
-        regex = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
-        return pc.match_substring_regex(values, regex)
+        expression = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
+        return pc.match_substring_regex(values, expression)
 
     return _for_each_pattern(item, pattern, match)
 
@@ -85,7 +85,7 @@ def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
 def match_groups(item: Value, pattern: Value, found: Value, flags: str = "") -> Value:
     """What `regexp_match` gives: the groups of the first match that took part in it, or the match where there are none; null
     where `found` is not true. Raises FilterError for a pattern that only RE2 knows."""
-    given = sum(getattr(regex, letter.upper()) for letter in flags)
+    given = sum(getattr(re, letter.upper()) for letter in flags)
     values, patterns, truths = (each if not is_scalar(each) else _Same(each) for each in (item, pattern, found))
     count = next((len(each) for each in (item, pattern, found) if not is_scalar(each)), 1)
     rows = [_groups(values[at], patterns[at], given) if truths[at].as_py() else None for at in range(count)]
@@ -116,14 +116,20 @@ MAX_SECONDS = 5.0
 """How long one regular expression may take on one text, where RE2 cannot be used."""
 
 
+@lru_cache(maxsize=1)
+def regex_module() -> Any:
+    """The module `regex`, imported when a pattern needs it: few filters do, and each process that imports it pays."""
+    return import_module("regex")
+
+
 @lru_cache(maxsize=64)
 def compiled(pattern: str, flags: int) -> Any:
-    """The pattern for the module `regex`. FilterError when it is none."""
+    """The pattern for the module `regex`, whose flags have the numbers of `re`. FilterError when it is none."""
     if len(pattern) > MAX_PATTERN:
         raise FilterError(f"a pattern has {len(pattern):,} characters, at most {MAX_PATTERN:,} are read")
     try:
-        return regex.compile(pattern, flags)
-    except (regex.error, OverflowError) as error:
+        return regex_module().compile(pattern, flags)
+    except (regex_module().error, OverflowError) as error:
         raise FilterError(f"{pattern!r} is no regular expression: {error}") from error
 
 

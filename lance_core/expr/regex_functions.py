@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby, islice
@@ -20,19 +21,16 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import regex
 
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, family_of, plain
 from lance_core.expr.list_functions import made_of, rows_of
-from lance_core.expr.patterns import MAX_SECONDS, compiled, in_time
+from lance_core.expr.patterns import MAX_SECONDS, compiled, in_time, regex_module
 from lance_core.expr.text_functions import MAX_TEXT
 
 Row = tuple[int, int, Callable[..., Value]]
-_FLAGS = MappingProxyType(
-    {"i": regex.IGNORECASE, "m": regex.MULTILINE, "s": regex.DOTALL, "x": regex.VERBOSE, "U": 0, "g": 0}
-)
-_GROUP = regex.compile(r"\\(\d*)|\$(\d+)|\$\{(\w+)\}")
+_FLAGS = MappingProxyType({"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "U": 0, "g": 0})
+_GROUP = re.compile(r"\\(\d*)|\$(\d+)|\$\{(\w+)\}")
 
 
 @lru_cache(maxsize=64)
@@ -65,7 +63,7 @@ def _replace(text: str | None, pattern: str | None, new: str | None, flags: str 
             found: str = matcher.sub(
                 _template(new), text, count=0 if "g" in flags else 1, concurrent=True, timeout=MAX_SECONDS
             )
-    except (regex.error, IndexError) as error:
+    except (regex_module().error, IndexError) as error:
         raise FilterError(f"regexp_replace by {new!r}: {error}", cure="Name groups as $1 or ${name}.") from error
     if len(found) > MAX_TEXT:
         raise FilterError(f"regexp_replace makes a text of more than {MAX_TEXT:,} characters")
