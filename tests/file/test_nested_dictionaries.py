@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -55,3 +56,21 @@ def test_a_null_in_a_packed_struct_is_refused_in_words(version: str, tmp_path: P
         assert "packed struct" in str(error)
     else:
         assert lance_core.dataset(str(tmp_path)).to_table().to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_items_beyond_the_keys_are_left_out(version: str, nested: bool, tmp_path: Path) -> None:
+    keys = pa.array([number % 7 if number % 3 else None for number in range(5000)], pa.uint8())
+    words: Any = pa.DictionaryArray.from_arrays(keys, pa.array([f"word {number}" for number in range(300)]))
+    if nested:
+        words = pa.ListArray.from_arrays(pa.array(range(0, 5001, 10), pa.int32()), words)
+    table = pa.table({"a": words})
+    lance.write_dataset(table, tmp_path / "theirs", data_storage_version=version)
+    lance_core.write_dataset(table, tmp_path / "ours", data_storage_version=version)
+    for name in ("theirs", "ours"):
+        for library in (lance, lance_core):
+            assert library.dataset(str(tmp_path / name)).to_table().to_pylist() == table.to_pylist(), (
+                name,
+                library.__name__,
+            )

@@ -128,8 +128,14 @@ def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Bu
     indices = _indices(block, len(items), validity)
     if is_dictionary:
         index_type = dictionary_type(arrow_type).index_type
-        if len(items) - 1 > _largest(index_type):
-            raise CorruptFileError(f"a dictionary of {len(items)} items does not fit keys of type {index_type}")
+        largest = _largest(index_type)
+        if len(items) - 1 > largest:
+            if validity is not None:
+                indices = np.where(np.unpackbits(bytes_of(validity), bitorder="little")[: len(indices)] > 0, indices, 0)
+            if len(indices) and int(indices.max()) > largest:
+                raise CorruptFileError(f"a dictionary of {len(items)} items does not fit keys of type {index_type}")
+            # Items that no key can name are written by both libraries.
+            items = items.slice(0, largest + 1)
         keys = np.ascontiguousarray(indices).astype(index_type.to_pandas_dtype(), copy=False)
         array = pa.Array.from_buffers(index_type, len(keys), [validity, buffer_of(keys)])
         return pa.DictionaryArray.from_arrays(array, items)
