@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from lance_core.arrays import Bools
 from lance_core.arrow.buffers import buffer_of, bytes_of, nulls
 from lance_core.arrow.kinds import dictionary_type, list_type
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.dictionary import flatten
 from lance_core.errors import CorruptFileError
@@ -122,20 +123,28 @@ def _struct(block: StructBlock, arrow_type: pa.DataType, validity: pa.Buffer | N
     return pa.Array.from_buffers(arrow_type, block.count, [validity], children=children)
 
 
+def _fewer_items(indices: Any, items: Any, index_type: Any, validity: pa.Buffer | None) -> tuple[Any, Any]:
+    """Keys and items of which there are more than the keys' type can name: those of several pages, which repeat, or items
+    that no key names. Raises CorruptFileError where too many are in use."""
+    if validity is not None:
+        indices = np.where(np.unpackbits(bytes_of(validity), count=len(indices), bitorder="little") > 0, indices, 0)
+    used = np.unique(indices).astype(np.int64)
+    coded = pc.dictionary_encode(items.take(arrow_of(used)), null_encoding="encode")
+    if len(coded.dictionary) - 1 > _largest(index_type):
+        raise CorruptFileError(f"a dictionary of {len(items)} items does not fit keys of type {index_type}")
+    places = np.zeros(len(items), np.int64)
+    places[used] = numpy_of(coded.indices)
+    return places[indices], coded.dictionary
+
+
 def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Buffer | None) -> pa.Array[Any]:
     is_dictionary = pa.types.is_dictionary(arrow_type)
     items = to_arrow(block.items, list_type(arrow_type).value_type if is_dictionary else arrow_type)
     indices = _indices(block, len(items), validity)
     if is_dictionary:
         index_type = dictionary_type(arrow_type).index_type
-        largest = _largest(index_type)
-        if len(items) - 1 > largest:
-            if validity is not None:
-                indices = np.where(np.unpackbits(bytes_of(validity), bitorder="little")[: len(indices)] > 0, indices, 0)
-            if len(indices) and int(indices.max()) > largest:
-                raise CorruptFileError(f"a dictionary of {len(items)} items does not fit keys of type {index_type}")
-            # Items that no key can name are written by both libraries.
-            items = items.slice(0, largest + 1)
+        if len(items) - 1 > _largest(index_type):
+            indices, items = _fewer_items(indices, items, index_type, validity)
         keys = np.ascontiguousarray(indices).astype(index_type.to_pandas_dtype(), copy=False)
         array = pa.Array.from_buffers(index_type, len(keys), [validity, buffer_of(keys)])
         return pa.DictionaryArray.from_arrays(array, items)
