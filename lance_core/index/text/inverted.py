@@ -66,6 +66,7 @@ class Inverted:
         self._folder = folder
         self.partitions: tuple[TextPartition, ...]
         if opened is None:
+            self._is_old = True
             part = FirstPartition(folder)
             self._stored_params, self.partitions = _first_params(folder), (part,)
             params = params_of_json(self._stored_params, what=folder.path)
@@ -78,6 +79,7 @@ class Inverted:
         has_fixed_tails = _TAILS.get((version, codec))
         if has_fixed_tails is None or metadata_of(opened, "posting_block_size", b"128") != b"128":
             raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 1 or 2 with blocks of 128")
+        self._is_old = has_fixed_tails
         self._stored_params = metadata_of(opened, "params")
         self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
@@ -117,7 +119,15 @@ class Inverted:
     streams: ClassVar[bool] = True
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """The lists are those of the texts, cut again; what the lists say is worked out in the first of several calls."""
+        """The lists are those of the texts, cut again; what the lists say is worked out in the first of several calls.
+
+        Raises UnsupportedFeatureError for old releases, which counted and cut some texts in another way.
+        """
+        if self._is_old:
+            raise UnsupportedFeatureError(
+                f"index {self._folder.path}: a full-text index of an old Lance release cannot be compared",
+                cure="Rebuild the index.",
+            )
         cache, key = shared_cache(), (*self._folder.key, "told")
         known: tuple[Inverted, Told, TextMarks] | None = cache.get(key)
         if known is None or known[0] is not self:
