@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from importlib import import_module
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
-
-from airflow_lance import unpublished
 
 PREFIX = "/lance"
 NAME = "Lance"
@@ -59,13 +58,14 @@ _VIEWS: list[Any] = [
 ]
 
 
-_LISTENERS: list[Any] = [unpublished]
-
-
 class LancePlugin(AirflowPlugin):
     """Lance tables in Airflow's UI, and a note on runs that end with staged work."""
 
     name = "lance"
     fastapi_apps = _APPS
     react_apps = _VIEWS
-    listeners = _LISTENERS
+
+    @classmethod
+    def on_load(cls, *args: Any, **kwargs: Any) -> None:
+        """Airflow calls this when it loads the plugin; the listener needs more of Airflow than this module does."""
+        cls.listeners = [import_module("airflow_lance.unpublished")]

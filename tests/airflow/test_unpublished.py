@@ -29,6 +29,7 @@ STAGES, COMMITS = ("uri", *LanceAppendOperator.template_fields), (*LanceCommitOp
 
 
 def test_the_plugin_registers_the_listener() -> None:
+    LancePlugin.on_load()
     assert LancePlugin.listeners == [listener_module]
 
 

@@ -12,7 +12,6 @@ Standard library only.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import types
 import typing
@@ -85,6 +84,8 @@ def _is_sensitive(name: str, value: object) -> bool:
 
 
 def _guess(name: str, known: Mapping[str, object]) -> str:
+    import difflib  # DAG files import this module, and few of them have a name wrong
+
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(sorted(known))}"
 

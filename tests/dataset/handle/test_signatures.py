@@ -81,7 +81,7 @@ NOT_HERE: dict[str, dict[str, str]] = {
 OURS: dict[str, set[str]] = {
     "LanceDataset": {"build_segment", "check_indices", "from_snapshot", "move_to", "replace_where", "seal_indices",
                      "snapshot", "to_reader", "train_index", "uncommitted"},
-    "optimize": {"plan_compaction"},
+    "optimize": {"merge_column_files", "plan_compaction"},
     "tags": set(),
     "branches": set(),
     "stats": set(),
