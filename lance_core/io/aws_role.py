@@ -29,6 +29,16 @@ _LONGEST_USE = dt.timedelta(minutes=5)
 """After this a client asks again; botocore answers with the keys it has until they come close to their end."""
 
 
+def as_provided(keys: Any) -> Mapping[str, Any]:
+    """Return botocore's frozen keys as obstore wants them from a provider, which it calls again when they run out."""
+    return {
+        "access_key_id": keys.access_key,
+        "secret_access_key": keys.secret_key,
+        "token": keys.token,
+        "expires_at": dt.datetime.now(dt.timezone.utc) + _LONGEST_USE,
+    }
+
+
 class _Held:
     """What the first request makes, and the next ones use."""
 
@@ -70,12 +80,7 @@ class AssumedRole:
             ) from None
         except Exception as error:  # a tree of its own, and what is below it
             raise StoreError(f"the role {self.role_arn} could not be assumed: {type(error).__name__}") from None
-        return {
-            "access_key_id": keys.access_key,
-            "secret_access_key": keys.secret_key,
-            "token": keys.token,
-            "expires_at": dt.datetime.now(dt.timezone.utc) + _LONGEST_USE,
-        }
+        return as_provided(keys)
 
     def credentials(self) -> Any:
         """Return botocore's credentials of the role, which renew themselves; nothing is requested yet."""

@@ -11,7 +11,6 @@ A machine without such files, or whose environment names keys, a web identity or
 from __future__ import annotations
 
 import configparser
-import datetime as dt
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InputError
+from lance_core.io.aws_role import as_provided
 
 _ENVIRONMENT = (
     "AWS_ACCESS_KEY_ID",
@@ -27,7 +27,6 @@ _ENVIRONMENT = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_ASK_AGAIN = dt.timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -93,12 +92,6 @@ def _through_botocore(name: str | None) -> Callable[[], Any]:
 
     def provide() -> Mapping[str, Any]:
         # botocore renews expiring credentials on each call.
-        keys = credentials.get_frozen_credentials()
-        return {
-            "access_key_id": keys.access_key,
-            "secret_access_key": keys.secret_key,
-            "token": keys.token,
-            "expires_at": dt.datetime.now(dt.timezone.utc) + _ASK_AGAIN,
-        }
+        return as_provided(credentials.get_frozen_credentials())
 
     return provide
