@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from lance_core.errors import InputError, StoreError, StoreRefusedError
+from lance_core.io.spellings import AWS, picker
 
 ROLE_OPTIONS = frozenset(
     {"aws_role_arn", "aws_role_session_name", "aws_external_id", "aws_role_seconds", "aws_sts_endpoint"}
@@ -120,10 +121,7 @@ class AssumedRole:
 
 def role_of(options: Mapping[str, str]) -> AssumedRole | None:
     """Return the role that storage options name, None without one. InputError for a part that makes no sense."""
-
-    def pick(*names: str) -> str | None:
-        return next((options[name] for name in names if options.get(name)), None)
-
+    pick = picker(options, AWS)
     arn = options.get("aws_role_arn")
     if not arn:
         others = sorted(name for name in ROLE_OPTIONS if options.get(name))
@@ -133,17 +131,17 @@ def role_of(options: Mapping[str, str]) -> AssumedRole | None:
     seconds = options.get("aws_role_seconds")
     if seconds is not None and not (seconds.isdecimal() and 900 <= int(seconds) <= 43_200):
         raise InputError(f"aws_role_seconds must be between 900 and 43200, got {seconds!r}")
-    key, secret = pick("aws_access_key_id", "access_key_id"), pick("aws_secret_access_key", "secret_access_key")
+    key, secret = pick("access_key_id"), pick("secret_access_key")
     if (key is None) != (secret is None):
         raise InputError("aws_access_key_id and aws_secret_access_key are given together or not at all")
-    token = pick("aws_session_token", "aws_token", "session_token", "token")
+    token = pick("session_token")
     return AssumedRole(
         arn,
         session_name=options.get("aws_role_session_name") or _SESSION_NAME,
         external_id=options.get("aws_external_id"),
         seconds=None if seconds is None else int(seconds),
         keys=None if key is None or secret is None else (key, secret, token),
-        profile=pick("aws_profile", "profile"),
-        region=pick("aws_region", "region", "aws_default_region", "default_region"),
+        profile=pick("profile"),
+        region=pick("region"),
         endpoint=options.get("aws_sts_endpoint"),
     )

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 
 from lance_core.errors import InputError
+from lance_core.io.spellings import AWS, AZURE, GOOGLE, names_in
 
 CLIENT_OPTIONS = frozenset(
     {
@@ -36,121 +37,9 @@ CLIENT_OPTIONS = frozenset(
     }
 )
 
-S3_OPTIONS = frozenset(
-    {
-        "aws_access_key_id",
-        "access_key_id",
-        "aws_secret_access_key",
-        "secret_access_key",
-        "aws_session_token",
-        "aws_token",
-        "session_token",
-        "token",
-        "aws_region",
-        "region",
-        "aws_default_region",
-        "default_region",
-        "aws_endpoint",
-        "aws_endpoint_url",
-        "endpoint",
-        "endpoint_url",
-        "aws_virtual_hosted_style_request",
-        "virtual_hosted_style_request",
-        "aws_s3_express",
-        "s3_express",
-        "aws_server_side_encryption",
-        "aws_sse_kms_key_id",
-        "aws_sse_bucket_key_enabled",
-        "aws_skip_signature",
-        "skip_signature",
-        "aws_unsigned_payload",
-        "unsigned_payload",
-        "aws_profile",
-        "profile",
-        "anon",
-        "aws_provider_scheme",
-        "dynamodb_endpoint",
-        "aws_role_arn",
-        "aws_role_session_name",
-        "aws_external_id",
-        "aws_role_seconds",
-        "aws_sts_endpoint",
-    }
-)
-
-GCS_OPTIONS = frozenset(
-    {
-        "google_service_account",
-        "service_account",
-        "google_service_account_path",
-        "service_account_path",
-        "google_service_account_key",
-        "service_account_key",
-        "google_application_credentials",
-        "application_credentials",
-        "google_storage_token",
-        "google_project",
-        "project",
-        "google_endpoint",
-        "gcs_endpoint",
-    }
-)
-
-AZURE_OPTIONS = frozenset(
-    {
-        "azure_storage_account_name",
-        "account_name",
-        "azure_storage_account_key",
-        "azure_storage_access_key",
-        "azure_storage_master_key",
-        "master_key",
-        "account_key",
-        "access_key",
-        "azure_storage_client_id",
-        "azure_client_id",
-        "client_id",
-        "azure_storage_client_secret",
-        "azure_client_secret",
-        "client_secret",
-        "azure_storage_tenant_id",
-        "azure_storage_authority_id",
-        "azure_tenant_id",
-        "azure_authority_id",
-        "tenant_id",
-        "authority_id",
-        "azure_storage_sas_key",
-        "azure_storage_sas_token",
-        "sas_key",
-        "sas_token",
-        "azure_storage_token",
-        "bearer_token",
-        "token",
-        "azure_storage_use_emulator",
-        "object_store_use_emulator",
-        "use_emulator",
-        "azure_storage_connection_string",
-        "connection_string",
-        "azure_endpoint",
-        "azure_storage_endpoint",
-        "endpoint",
-        "azure_use_fabric_endpoint",
-        "use_fabric_endpoint",
-        "azure_msi_endpoint",
-        "azure_identity_endpoint",
-        "identity_endpoint",
-        "msi_endpoint",
-        "azure_object_id",
-        "object_id",
-        "azure_msi_resource_id",
-        "msi_resource_id",
-        "azure_federated_token_file",
-        "federated_token_file",
-        "azure_use_azure_cli",
-        "use_azure_cli",
-        "azure_disable_tagging",
-        "disable_tagging",
-    }
-)
+S3_OPTIONS = names_in(AWS)
+GCS_OPTIONS = names_in(GOOGLE)
+AZURE_OPTIONS = names_in(AZURE)
 
 OSS_OPTIONS = frozenset({"oss_endpoint", "oss_access_key_id", "oss_secret_access_key", "oss_region", "oss_security_token"})
 

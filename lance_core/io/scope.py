@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from lance_core.io.options import ALLOWED_BASES
+from lance_core.io.spellings import AZURE, picker
 
 HERE = frozenset({"file", "memory"})
 """Families of places on this machine, which take no credentials."""
@@ -25,8 +26,6 @@ _SAME = {
     "abfss": "az", "wasb": "az", "wasbs": "az", "adl": "az",
 }  # fmt: skip
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]+)://")
-_ACCOUNT = ("azure_storage_account_name", "account_name")
-_CONNECTION = ("azure_storage_connection_string", "connection_string")
 _ACCOUNT_OF_CONNECTION = re.compile(r"(?:^|;)\s*AccountName=([^;]+)", re.IGNORECASE)
 
 
@@ -74,9 +73,9 @@ def _netloc(uri: str) -> str:
 
 
 def _account(options: Mapping[str, str]) -> str:
-    named = next((options[name] for name in _ACCOUNT if options.get(name)), "")
+    pick = picker(options, AZURE)
+    named = pick("account_name")
     if named:
         return named.lower()
-    text = next((options[name] for name in _CONNECTION if options.get(name)), "")
-    found = _ACCOUNT_OF_CONNECTION.search(text)
+    found = _ACCOUNT_OF_CONNECTION.search(pick("connection_string") or "")
     return "" if found is None else found.group(1).strip().lower()

@@ -20,6 +20,7 @@ from typing import Any
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError
 from lance_core.io.aws_role import role_of
 from lance_core.io.remote.errors import Redactor, retrying, typed
+from lance_core.io.spellings import AWS, picker
 
 COMMITTER = "lancedb"
 _KEYS = {"base_uri": "HASH", "version": "RANGE"}
@@ -144,16 +145,13 @@ def _connect(options: Mapping[str, str]) -> Any:
         from botocore.config import Config  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise InputError(f"botocore is not installed: {error}", cure="Install airflow-provider-lance[dynamodb].") from error
-
-    def pick(*names: str) -> str | None:
-        return next((options[name] for name in names if options.get(name)), None)
-
-    session = botocore.session.Session(profile=pick("aws_profile", "profile"))
+    pick = picker(options, AWS)
+    session = botocore.session.Session(profile=pick("profile"))
     role = role_of(options)
     signed = {
-        "aws_access_key_id": pick("aws_access_key_id", "access_key_id"),
-        "aws_secret_access_key": pick("aws_secret_access_key", "secret_access_key"),
-        "aws_session_token": pick("aws_session_token", "aws_token", "session_token", "token"),
+        "aws_access_key_id": pick("access_key_id"),
+        "aws_secret_access_key": pick("secret_access_key"),
+        "aws_session_token": pick("session_token"),
     }
     if role is not None:
         # A client that is given no keys asks the session, which renews them.
@@ -161,7 +159,7 @@ def _connect(options: Mapping[str, str]) -> Any:
         session._credentials = role.credentials()
     return session.create_client(
         "dynamodb",
-        region_name=pick("aws_region", "region", "aws_default_region", "default_region"),
+        region_name=pick("region"),
         endpoint_url=pick("dynamodb_endpoint") or os.environ.get("DYNAMODB_ENDPOINT"),
         **signed,
         config=Config(retries={"max_attempts": 4, "mode": "standard"}),

@@ -22,6 +22,7 @@ from lance_core.io.aws_role import role_of
 from lance_core.io.objects.aws_profile import profile_credentials
 from lance_core.io.options import is_true
 from lance_core.io.remote.options import check_provider, duration
+from lance_core.io.spellings import AWS, AZURE, GOOGLE, Picker, picker
 
 Options = Mapping[str, str]
 Kind = Literal["s3", "gs", "az"]
@@ -54,56 +55,42 @@ class ClientOptions:
 
 def s3_client(options: Options) -> ClientOptions:
     """For `obstore.store.S3Store`."""
-    pick = _picker(options)
+    pick = picker(options, AWS)
     config: dict[str, Any] = {}
-    _set(config, "access_key_id", pick("aws_access_key_id", "access_key_id"))
-    _set(config, "secret_access_key", pick("aws_secret_access_key", "secret_access_key"))
-    _set(config, "session_token", pick("aws_session_token", "aws_token", "session_token", "token"))
-    _set(config, "region", pick("aws_region", "region", "aws_default_region", "default_region"))
-    endpoint = pick("aws_endpoint_url", "aws_endpoint", "endpoint_url", "endpoint")
+    _take(config, pick, *_KEYS, "region")
+    endpoint = pick("endpoint")
     _set(config, "endpoint", endpoint)
-    _set(config, "server_side_encryption", pick("aws_server_side_encryption"))
-    _set(config, "sse_kms_key_id", pick("aws_sse_kms_key_id"))
-    _set(config, "sse_bucket_key_enabled", _flag(pick("aws_sse_bucket_key_enabled")))
-    _set(config, "unsigned_payload", _flag(pick("aws_unsigned_payload", "unsigned_payload")))
-    _set(config, "s3_express", _flag(pick("aws_s3_express", "s3_express")))
-    virtual = pick("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
-    _set(config, "virtual_hosted_style_request", _flag(virtual))
+    _take(config, pick, "server_side_encryption", "sse_kms_key_id")
+    _take_flags(config, pick, "sse_bucket_key_enabled", "unsigned_payload", "s3_express", "virtual_hosted_style_request")
     check_provider(options, has_keys="access_key_id" in config)
-    if is_true(pick("aws_skip_signature", "skip_signature", "anon")):
+    if is_true(pick("unsigned")):
         return ClientOptions("s3", {**config, "skip_signature": True}, _client(options, endpoint), endpoint=endpoint)
     role = role_of(options)
     if role is not None:
-        own = {
-            name: value
-            for name, value in config.items()
-            if name not in ("access_key_id", "secret_access_key", "session_token")
-        }
+        own = {name: value for name, value in config.items() if name not in _KEYS}
         return ClientOptions("s3", own, _client(options, endpoint), role, endpoint)
     if "access_key_id" in config:
         return ClientOptions("s3", config, _client(options, endpoint), endpoint=endpoint)
-    found = profile_credentials(pick("aws_profile", "profile"))
+    found = profile_credentials(pick("profile"))
     merged = {**found.config, **config}
     return ClientOptions("s3", merged, _client(options, endpoint), found.provider, endpoint)
 
 
 def gcs_client(options: Options) -> ClientOptions:
     """For `obstore.store.GCSStore`."""
-    pick = _picker(options)
+    pick = picker(options, GOOGLE)
     config: dict[str, Any] = {}
-    names = ("google_service_account", "service_account", "google_service_account_path", "service_account_path",
-             "google_application_credentials", "application_credentials")  # fmt: skip
-    path = pick(*names)
+    path = pick("key_file")
     if path is not None:
         config[_kind_of_key_file(path)] = path
-    key = pick("google_service_account_key", "service_account_key")
+    key = pick("key")
     if key is not None and not _is_json(key):
         raise InputError("storage option google_service_account_key is not JSON")
     _set(config, "service_account_key", key)
-    _set(config, "bearer_token", pick("google_storage_token"))
-    endpoint = pick("google_endpoint", "gcs_endpoint")
+    _set(config, "bearer_token", pick("token"))
+    endpoint = pick("endpoint")
     _set(config, "base_url", endpoint)
-    if is_true(pick("skip_signature", "anon")):
+    if is_true(pick("unsigned")):
         # Its own option for this is checked by reads only: writes would ask the machine's metadata server for a token.
         config = {"service_account_key": json.dumps({**_NOBODY, "gcs_base_url": config.get("base_url", _GOOGLE)})}
     return ClientOptions("gs", config, _client(options, endpoint), endpoint=endpoint)
@@ -111,37 +98,24 @@ def gcs_client(options: Options) -> ClientOptions:
 
 def azure_client(options: Options, *, account: str | None = None) -> ClientOptions:
     """For `obstore.store.AzureStore`. `account` is the one that the uri names."""
-    pick = _picker(options)
-    config: dict[str, Any] = _of_connection_string(pick("azure_storage_connection_string", "connection_string"))
-    if is_true(pick("azure_storage_use_emulator", "object_store_use_emulator", "use_emulator")):
+    pick = picker(options, AZURE)
+    config: dict[str, Any] = _of_connection_string(pick("connection_string"))
+    if is_true(pick("use_emulator")):
         config |= {"account_name": _EMULATOR_ACCOUNT, "account_key": _EMULATOR_KEY, "endpoint": _EMULATOR_ENDPOINT}
     _set(config, "account_name", account)
-    _set(config, "account_name", pick("azure_storage_account_name", "account_name"))
-    keys = ("azure_storage_account_key", "azure_storage_access_key", "azure_storage_master_key", "master_key",
-            "account_key", "access_key")  # fmt: skip
-    _set(config, "account_key", pick(*keys))
-    _set(config, "client_id", pick("azure_storage_client_id", "azure_client_id", "client_id"))
-    _set(config, "client_secret", pick("azure_storage_client_secret", "azure_client_secret", "client_secret"))
-    tenants = ("azure_storage_tenant_id", "azure_storage_authority_id", "azure_tenant_id", "azure_authority_id",
-               "tenant_id", "authority_id")  # fmt: skip
-    _set(config, "tenant_id", pick(*tenants))
-    sas = pick("azure_storage_sas_key", "azure_storage_sas_token", "sas_key", "sas_token")
+    _take(config, pick, "account_name", "account_key", "client_id", "client_secret", "tenant_id")
+    sas = pick("sas_token")
     _set(config, "sas_key", None if sas is None else sas.lstrip("?"))
-    _set(config, "token", pick("azure_storage_token", "bearer_token", "token"))
-    _set(config, "federated_token_file", pick("azure_federated_token_file", "federated_token_file"))
-    _set(config, "object_id", pick("azure_object_id", "object_id"))
-    _set(config, "msi_resource_id", pick("azure_msi_resource_id", "msi_resource_id"))
-    _set(config, "use_azure_cli", _flag(pick("azure_use_azure_cli", "use_azure_cli")))
-    _set(config, "use_fabric_endpoint", _flag(pick("azure_use_fabric_endpoint", "use_fabric_endpoint")))
-    _set(config, "disable_tagging", _flag(pick("azure_disable_tagging", "disable_tagging")))
-    if pick("azure_msi_endpoint", "azure_identity_endpoint", "identity_endpoint", "msi_endpoint"):
+    _take(config, pick, "token", "federated_token_file", "object_id", "msi_resource_id")
+    _take_flags(config, pick, "use_azure_cli", "use_fabric_endpoint", "disable_tagging")
+    if pick("msi_endpoint"):
         raise InputError(
             "the endpoint of a managed identity cannot be set by a storage option",
             cure="Set IDENTITY_ENDPOINT in the environment.",
         )
-    endpoint = pick("azure_storage_endpoint", "azure_endpoint", "endpoint")
+    endpoint = pick("endpoint")
     _set(config, "endpoint", None if endpoint is None else endpoint if "://" in endpoint else f"https://{endpoint}")
-    if is_true(pick("skip_signature", "anon")):
+    if is_true(pick("unsigned")):
         config["skip_signature"] = True
     return ClientOptions("az", config, _client(options, config.get("endpoint")), endpoint=config.get("endpoint"))
 
@@ -206,11 +180,14 @@ def _flag(text: str | None) -> bool | None:
     return None if text is None else is_true(text)
 
 
-def _picker(options: Options) -> Callable[..., str | None]:
-    def pick(*names: str) -> str | None:
-        return next((options[name] for name in names if options.get(name)), None)
+def _take(config: dict[str, Any], pick: Picker, *names: str) -> None:
+    for name in names:
+        _set(config, name, pick(name))
 
-    return pick
+
+def _take_flags(config: dict[str, Any], pick: Picker, *names: str) -> None:
+    for name in names:
+        _set(config, name, _flag(pick(name)))
 
 
 def _set(target: dict[str, Any], name: str, value: object | None) -> None:

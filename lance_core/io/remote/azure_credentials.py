@@ -19,6 +19,7 @@ from typing import Any
 
 from lance_core.errors import InputError
 from lance_core.io.options import is_true
+from lance_core.io.spellings import AZURE, picker
 
 _FOR_LONG = 1 << 33
 """Seconds since the epoch at which a token that was passed over is said to expire: nobody here can renew it."""
@@ -46,28 +47,25 @@ class BearerToken:
 
 def azure_credential(options: Mapping[str, str]) -> Any:
     """What the options ask for, None when they ask for nothing of this."""
-
-    def pick(*names: str) -> str | None:
-        return next((options[name] for name in names if options.get(name)), None)
-
-    token = pick("azure_storage_token", "bearer_token", "token")
+    pick = picker(options, AZURE)
+    token = pick("token")
     if token is not None:
         return BearerToken(token)
-    if is_true(pick("azure_use_azure_cli", "use_azure_cli")):
+    if is_true(pick("use_azure_cli")):
         return _identity("AzureCliCredential")
-    federated = pick("azure_federated_token_file", "federated_token_file")
+    federated = pick("federated_token_file")
     if federated is not None:
-        client = pick("azure_storage_client_id", "azure_client_id", "client_id")
-        tenant = pick("azure_storage_tenant_id", "azure_tenant_id", "tenant_id")
+        client = pick("client_id")
+        tenant = pick("tenant_id")
         return _identity("WorkloadIdentityCredential", client_id=client, tenant_id=tenant, token_file_path=federated)
-    if pick("azure_msi_endpoint", "azure_identity_endpoint", "identity_endpoint", "msi_endpoint"):
+    if pick("msi_endpoint"):
         raise InputError(
             "the endpoint of a managed identity cannot be set by a storage option",
             cure="Set IDENTITY_ENDPOINT in the environment.",
         )
     chosen = {
-        "object_id": pick("azure_object_id", "object_id"),
-        "resource_id": pick("azure_msi_resource_id", "msi_resource_id"),
+        "object_id": pick("object_id"),
+        "resource_id": pick("msi_resource_id"),
     }
     wanted = {name: value for name, value in chosen.items() if value is not None}
     return _identity("ManagedIdentityCredential", identity_config=wanted) if wanted else None

@@ -21,6 +21,7 @@ from lance_core.errors import InputError
 from lance_core.io.aws_role import role_of
 from lance_core.io.options import is_true
 from lance_core.io.remote.azure_credentials import azure_credential
+from lance_core.io.spellings import AWS, AZURE, GOOGLE, picker
 
 Options = Mapping[str, str]
 
@@ -36,68 +37,66 @@ _EMULATOR_ACCOUNT = "devstoreaccount1"
 
 def s3_arguments(options: Options) -> dict[str, Any]:
     """For `s3fs.S3FileSystem`."""
-    pick = _picker(options)
+    pick = picker(options, AWS)
     client: dict[str, Any] = {}
-    _set(client, "region_name", pick("aws_region", "region", "aws_default_region", "default_region"))
+    _set(client, "region_name", pick("region"))
     if is_true(options.get("allow_invalid_certificates")):
         client["verify"] = False
     config: dict[str, Any] = {"retries": {"max_attempts": max_retries(options) + 1, "mode": "standard"}}
     config["max_pool_connections"] = _CONNECTIONS
     _set(config, "connect_timeout", duration(options, "connect_timeout"))
     _set(config, "read_timeout", duration(options, "request_timeout", "timeout"))
-    virtual = pick("aws_virtual_hosted_style_request", "virtual_hosted_style_request")
+    virtual = pick("virtual_hosted_style_request")
     if virtual is not None:
         config["s3"] = {"addressing_style": "virtual" if is_true(virtual) else "path"}
     _set(config, "user_agent_extra", options.get("user_agent"))
     proxy = options.get("proxy_url")
     if proxy is not None:
         config["proxies"] = {"http": proxy, "https": proxy}
-    if is_true(pick("aws_unsigned_payload", "unsigned_payload")):
+    if is_true(pick("unsigned_payload")):
         config["s3"] = {**config.get("s3", {}), "payload_signing_enabled": False}
     extra: dict[str, Any] = {}
-    if is_true(options.get("aws_sse_bucket_key_enabled")):
+    if is_true(pick("sse_bucket_key_enabled")):
         extra["BucketKeyEnabled"] = True
-    _set(extra, "ServerSideEncryption", pick("aws_server_side_encryption"))
-    _set(extra, "SSEKMSKeyId", pick("aws_sse_kms_key_id"))
+    _set(extra, "ServerSideEncryption", pick("server_side_encryption"))
+    _set(extra, "SSEKMSKeyId", pick("sse_kms_key_id"))
     arguments: dict[str, Any] = {"client_kwargs": client, "config_kwargs": config, "s3_additional_kwargs": extra}
     arguments["max_concurrency"] = 1  # otherwise a HEAD goes before each whole object, to cut it into ranges
-    check_provider(options, has_keys=bool(pick("aws_access_key_id", "access_key_id")))
+    check_provider(options, has_keys=bool(pick("access_key_id")))
     _refuse(
         options, "S3", "proxy_ca_certificate", "proxy_excludes", cure="Set AWS_CA_BUNDLE or NO_PROXY in the environment."
     )
-    _set(arguments, "key", pick("aws_access_key_id", "access_key_id"))
-    _set(arguments, "secret", pick("aws_secret_access_key", "secret_access_key"))
-    _set(arguments, "token", pick("aws_session_token", "aws_token", "session_token", "token"))
+    _set(arguments, "key", pick("access_key_id"))
+    _set(arguments, "secret", pick("secret_access_key"))
+    _set(arguments, "token", pick("session_token"))
     role = role_of(options)
-    if role is not None and not is_true(pick("aws_skip_signature", "skip_signature", "anon")):
+    if role is not None and not is_true(pick("unsigned")):
         # s3fs has no way to be called again: these keys serve until they expire.
         keys = role()
         arguments |= {"key": keys["access_key_id"], "secret": keys["secret_access_key"], "token": keys["token"]}
-    _set(arguments, "endpoint_url", pick("aws_endpoint_url", "aws_endpoint", "endpoint_url", "endpoint"))
-    _set(arguments, "profile", pick("aws_profile", "profile"))
-    if is_true(pick("aws_skip_signature", "skip_signature", "anon")):
+    _set(arguments, "endpoint_url", pick("endpoint"))
+    _set(arguments, "profile", pick("profile"))
+    if is_true(pick("unsigned")):
         arguments["anon"] = True
     return arguments
 
 
 def gcs_arguments(options: Options) -> dict[str, Any]:
     """For `gcsfs.GCSFileSystem`."""
-    pick = _picker(options)
+    pick = picker(options, GOOGLE)
     arguments: dict[str, Any] = {}
-    key = pick("google_service_account_key", "service_account_key")
+    key = pick("key")
     if key is not None:
         try:
             arguments["token"] = json.loads(key)
         except ValueError:
             raise InputError("storage option google_service_account_key is not JSON") from None
-    names = ("google_service_account", "service_account", "google_service_account_path", "service_account_path",
-             "google_application_credentials", "application_credentials")  # fmt: skip
-    _set(arguments, "token", pick(*names) or arguments.get("token"))
-    _set(arguments, "token", pick("google_storage_token") or arguments.get("token"))
-    _set(arguments, "project", pick("google_project", "project"))
-    _set(arguments, "endpoint_url", pick("google_endpoint", "gcs_endpoint"))
+    _set(arguments, "token", pick("key_file") or arguments.get("token"))
+    _set(arguments, "token", pick("token") or arguments.get("token"))
+    _set(arguments, "project", pick("project"))
+    _set(arguments, "endpoint_url", pick("endpoint"))
     _set(arguments, "requests_timeout", duration(options, "request_timeout", "timeout"))
-    if is_true(pick("skip_signature", "anon")):
+    if is_true(pick("unsigned")):
         arguments["token"] = "anon"
     _refuse_proxies(options, "Google Cloud Storage")
     return arguments
@@ -105,27 +104,21 @@ def gcs_arguments(options: Options) -> dict[str, Any]:
 
 def azure_arguments(options: Options) -> dict[str, Any]:
     """For `adlfs.AzureBlobFileSystem`."""
-    pick = _picker(options)
+    pick = picker(options, AZURE)
     arguments: dict[str, Any] = {}
-    _set(arguments, "account_name", pick("azure_storage_account_name", "account_name"))
-    keys = ("azure_storage_account_key", "azure_storage_access_key", "azure_storage_master_key", "master_key",
-            "account_key", "access_key")  # fmt: skip
-    _set(arguments, "account_key", pick(*keys))
-    _set(arguments, "client_id", pick("azure_storage_client_id", "azure_client_id", "client_id"))
-    _set(arguments, "client_secret", pick("azure_storage_client_secret", "azure_client_secret", "client_secret"))
-    tenants = ("azure_storage_tenant_id", "azure_storage_authority_id", "azure_tenant_id", "azure_authority_id",
-               "tenant_id", "authority_id")  # fmt: skip
-    _set(arguments, "tenant_id", pick(*tenants))
-    _set(arguments, "sas_token", pick("azure_storage_sas_key", "azure_storage_sas_token", "sas_key", "sas_token"))
-    _set(arguments, "connection_string", pick("azure_storage_connection_string", "connection_string"))
-    endpoint = pick("azure_storage_endpoint", "azure_endpoint", "endpoint")
+    _set(arguments, "account_name", pick("account_name"))
+    for name in ("account_key", "client_id", "client_secret", "tenant_id"):
+        _set(arguments, name, pick(name))
+    _set(arguments, "sas_token", pick("sas_token"))
+    _set(arguments, "connection_string", pick("connection_string"))
+    endpoint = pick("endpoint")
     if endpoint is not None:
         arguments["account_host"] = endpoint.split("://", 1)[-1].rstrip("/")
-    elif is_true(pick("azure_use_fabric_endpoint", "use_fabric_endpoint")):
+    elif is_true(pick("use_fabric_endpoint")):
         arguments["account_host"] = f"{arguments.get('account_name', '')}.blob.fabric.microsoft.com"
-    if is_true(pick("azure_storage_use_emulator", "object_store_use_emulator", "use_emulator")):
+    if is_true(pick("use_emulator")):
         arguments.setdefault("account_name", _EMULATOR_ACCOUNT)
-    if is_true(pick("skip_signature", "anon")):
+    if is_true(pick("unsigned")):
         arguments["anon"] = True
     _set(arguments, "connection_timeout", _whole_seconds(options, "connect_timeout"))
     _set(arguments, "read_timeout", _whole_seconds(options, "request_timeout", "timeout"))
@@ -155,13 +148,6 @@ def hdfs_arguments(options: Options) -> dict[str, Any]:
 def no_arguments(options: Options) -> dict[str, Any]:
     """For backends without options of ours."""
     return {}
-
-
-def _picker(options: Options) -> Any:
-    def pick(*names: str) -> str | None:
-        return next((options[name] for name in names if options.get(name)), None)
-
-    return pick
 
 
 def _set(target: dict[str, Any], name: str, value: object | None) -> None:
