@@ -24,6 +24,9 @@ from urllib.parse import urlparse
 if TYPE_CHECKING:
     from lance_core.format.fragment import Fragment
 
+CountProgress = Callable[[int, int], None]
+"""A function of how much is done and how much there is, in the unit of the verb that calls it."""
+
 
 @dataclass(frozen=True)
 class IndexProgress:

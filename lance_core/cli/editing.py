@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -87,18 +88,10 @@ def compact(
     if dry_run:
         plan = plan_snapshot(snapshot, options)
         groups = [[fragment.id for fragment in group] for group in plan.groups]
-        skipped = [{"fragment": number, "why": reason} for number, reason in plan.skipped]
         fragments, size = sum(len(group) for group in groups), size_text(plan.num_bytes)
-        output.message(
-            f"would rewrite {fragments} fragments in {len(groups)} groups, {plan.num_rows} rows, {size}",
-            groups=groups,
-            rows=plan.num_rows,
-            bytes=plan.num_bytes,
-            skipped=skipped,
-            dry_run=True,
-        )
-        if not output.as_json:
-            output.rows(skipped, empty="every fragment would be rewritten")
+        text = f"would rewrite {fragments} fragments in {len(groups)} groups, {plan.num_rows} rows, {size}"
+        values = {"groups": groups, "rows": plan.num_rows, "bytes": plan.num_bytes}
+        _show_plan(output, text, values, skipped=plan.skipped, empty="every fragment would be rewritten")
         return
     with output.progress("compacting") as progress:
         landed, done = compact_files(snapshot, options, progress=progress)
@@ -128,18 +121,11 @@ def merge_column_files(table: Table, output: Output, max_files: int, dry_run: bo
     options = ColumnMergeOptions(max_files)
     snapshot = table.open()
     if dry_run:
-        plan = plan_snapshot_merges(snapshot, options)
-        skipped = [{"fragment": number, "why": reason} for number, reason in plan.skipped]
-        output.message(
-            f"would merge {plan.num_files} files of {len(plan.merges)} fragments, {size_text(plan.num_bytes)}",
-            fragments=[merge.fragment.id for merge in plan.merges],
-            files=plan.num_files,
-            bytes=plan.num_bytes,
-            skipped=skipped,
-            dry_run=True,
-        )
-        if not output.as_json:
-            output.rows(skipped, empty="no other fragment has too many files")
+        merges = plan_snapshot_merges(snapshot, options)
+        text = f"would merge {merges.num_files} files of {len(merges.merges)} fragments, {size_text(merges.num_bytes)}"
+        fragments = [merge.fragment.id for merge in merges.merges]
+        values = {"fragments": fragments, "files": merges.num_files, "bytes": merges.num_bytes}
+        _show_plan(output, text, values, skipped=merges.skipped, empty="no other fragment has too many files")
         return
     with output.progress("merging column files") as progress:
         landed, done = merge(snapshot, options, progress=progress)
@@ -150,6 +136,16 @@ def merge_column_files(table: Table, output: Output, max_files: int, dry_run: bo
         files_removed=done.files_removed,
         files_added=done.files_added,
     )
+
+
+def _show_plan(
+    output: Output, text: str, values: Mapping[str, object], *, skipped: Iterable[tuple[int, str]], empty: str
+) -> None:
+    """What a rewrite would do, and why it leaves the `skipped` fragments alone; `empty` is said when it leaves none."""
+    reasons = [{"fragment": number, "why": reason} for number, reason in skipped]
+    output.message(text, **values, skipped=reasons, dry_run=True)
+    if not output.as_json:
+        output.rows(reasons, empty=empty)
 
 
 @table_command("cleanup", versioned=False)

@@ -23,11 +23,10 @@ from lance_core.dataset.scan.to_table import in_order
 from lance_core.dataset.snapshot.deletion_vectors import living_offsets
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import Expr
+from lance_core.progress import CountProgress
 
-Progress = Callable[[int, int], None]
 
-
-def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: Progress = lambda done, total: None) -> dict[int, Ints]:
+def select_offsets(snapshot: Snapshot, expr: Expr, *, progress: CountProgress = lambda done, total: None) -> dict[int, Ints]:
     """Sorted physical offsets of the live rows a filter selects, by fragment id; fragments without one are left out.
 
     `progress(rows checked, rows to check)` is called after each fragment that is scanned.

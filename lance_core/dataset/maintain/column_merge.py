@@ -12,7 +12,7 @@ deletion file, and what indices say about it stays right. The values are the sam
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from lance_core.commit.naming import data_path
@@ -29,6 +29,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import TOMBSTONE, Schema
+from lance_core.progress import CountProgress
 from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
 
@@ -46,11 +47,8 @@ class ColumnMergeMetrics:
     bytes_added: int = 0
 
 
-Progress = Callable[[int, int], None]
-
-
 def merge_column_files(
-    snapshot: Snapshot, options: ColumnMergeOptions, *, progress: Progress = lambda done, total: None
+    snapshot: Snapshot, options: ColumnMergeOptions, *, progress: CountProgress = lambda done, total: None
 ) -> tuple[Snapshot, ColumnMergeMetrics]:
     """Plan, write and commit; the same snapshot and zeros when no fragment has too many files. Raises CommitError.
 
@@ -73,7 +71,7 @@ def stage_column_merges(
     options: ColumnMergeOptions,
     *,
     attempt: str | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: CountProgress = lambda done, total: None,
 ) -> StagedEdit:
     """Write the merged files of all fragments that are due, and describe the commit."""
     written: list[Fragment] = []

@@ -12,7 +12,7 @@ to moved rows by address are built again in the same commit; fragments of indice
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ from lance_core.errors import InputError
 from lance_core.file.blob.external import KEEP
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion, parse_storage_version
+from lance_core.progress import CountProgress
 from lance_core.rowids.message import encode_row_ids, encode_versions
 from lance_core.rowids.sequence import sequence_of
 from lance_core.rowids.versions import versions_of
@@ -59,11 +60,8 @@ class CompactionMetrics:
     files_added: int = 0
 
 
-Progress = Callable[[int, int], None]
-
-
 def compact_files(
-    snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
+    snapshot: Snapshot, options: CompactionOptions, *, progress: CountProgress = lambda done, total: None
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Plan, rewrite and commit; the same snapshot and zeros when there is nothing to do. Raises CommitError.
 
@@ -94,7 +92,7 @@ def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionG
 
 
 def stage_compaction(
-    snapshot: Snapshot, options: CompactionOptions, *, progress: Progress = lambda done, total: None
+    snapshot: Snapshot, options: CompactionOptions, *, progress: CountProgress = lambda done, total: None
 ) -> StagedEdit:
     """Rewrite the groups, reserve ids for their fragments, and describe the commit."""
     plan = plan_snapshot(snapshot, options)

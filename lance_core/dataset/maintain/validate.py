@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,10 @@ from lance_core.errors import CorruptFileError, FormatError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import TOMBSTONE
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) after each fragment."""
+from lance_core.progress import CountProgress
 
 
-def check_snapshot(snapshot: Snapshot, *, deep: bool | None = None, progress: Progress | None = None) -> int:
+def check_snapshot(snapshot: Snapshot, *, deep: bool | None = None, progress: CountProgress | None = None) -> int:
     """Check a version: the manifest, and every data and deletion file opened. Returns the number of data files opened.
 
     `deep`: True also reads every page and compares every index with its rows, False looks at the manifest only.
@@ -57,7 +55,7 @@ def find_damages(snapshot: Snapshot) -> Iterator[str]:
             yield message
 
 
-def page_and_index_damages(snapshot: Snapshot, *, progress: Progress | None = None) -> Iterator[str]:
+def page_and_index_damages(snapshot: Snapshot, *, progress: CountProgress | None = None) -> Iterator[str]:
     """What reading all pages finds, and comparing all indices with their rows when the pages are sound."""
     is_sound = True
     fragments = snapshot.manifest.fragments
@@ -81,7 +79,7 @@ def page_and_index_damages(snapshot: Snapshot, *, progress: Progress | None = No
                 yield str(error)
 
 
-def _check_files(snapshot: Snapshot, *, deep: bool, progress: Progress | None) -> int:
+def _check_files(snapshot: Snapshot, *, deep: bool, progress: CountProgress | None) -> int:
     manifest = snapshot.manifest
     ids = [fragment.id for fragment in manifest.fragments]
     if len(set(ids)) != len(ids):
