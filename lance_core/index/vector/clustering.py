@@ -52,7 +52,7 @@ def owners_of(rows: Floats, centroids: Floats, *, is_spherical: bool = False) ->
 def train(
     rows: Floats, num: int, *, is_spherical: bool = False, max_iters: int = 50, seed: int = 42
 ) -> tuple[Floats, float]:
-    """(centroids [num, dim], loss over the rows). With fewer rows than centroids some rows serve twice.
+    """(centroids [num, dim], loss over the rows [n, dim]). With fewer rows than centroids some rows serve twice.
 
     Many centroids are trained in two levels: a few large clusters, then each split in proportion to its rows.
     """
@@ -130,14 +130,14 @@ def _means(sums: Floats, counts: npt.NDArray[np.int64], before: Floats, rng: np.
 
 
 def unit(rows: Floats) -> Any:
-    """Rows scaled to length one; a row of zeros stays."""
+    """Rows [n, dim] scaled to length one; a row of zeros stays."""
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float32))
     scaled: Any = rows / np.where(lengths > 0, lengths, 1)[:, None].astype(np.float32)
     return scaled
 
 
 def train_products(rows: Floats, parts: int, num: int, *, max_iters: int = 50, seed: int = 42) -> Floats:
-    """A codebook [parts, dim / parts, num]: the centroids of each sub-vector, trained apart, on all cores."""
+    """A codebook [parts, dim / parts, num] of rows [n, dim]: the centroids of each sub-vector, trained apart."""
     width = rows.shape[1] // parts
     book = np.empty((parts, width, num), np.float32)
 

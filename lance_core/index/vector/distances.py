@@ -49,7 +49,7 @@ def working_type(element: np.dtype[Any], metric: Metric) -> np.dtype[Any]:
 
 
 def smallest(ids: npt.NDArray[np.uint64], values: Floats, count: int) -> tuple[npt.NDArray[np.uint64], Floats]:
-    """The `count` smallest values with their ids, sorted by value, then id."""
+    """The `count` smallest values float32[n] with their ids uint64[n], sorted by value, then id."""
     if len(values) > count:
         bound = np.partition(values, count - 1)[count - 1]
         kept = values <= bound

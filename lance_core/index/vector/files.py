@@ -80,7 +80,7 @@ class PartitionFiles(Protocol):
         """Whole partitions, in ascending order."""
 
     def columns(self, stretches: Sequence[Stretch]) -> dict[str, npt.NDArray[Any]]:
-        """The columns of rows of some partitions, in that order: ids, and codes as they are in the file."""
+        """The columns of some partitions, in that order: ids uint64[n], and codes [n, width] as they are in the file."""
 
 
 class TodaysFiles:

@@ -39,7 +39,7 @@ class KMeans:
 
     @property
     def centroids(self) -> pa.Array[Any] | None:
-        """The centres as a tensor column, None before `fit`."""
+        """The centres as a column of `k` float32 tensors [dimension], None before `fit`."""
         if self._centroids is None:
             return None
         size = self._centroids.shape[1]
@@ -49,14 +49,14 @@ class KMeans:
         return found
 
     def fit(self, data: Any) -> None:
-        """Find the centres. InputError when there are fewer vectors than clusters."""
+        """Find the centres of float32[n, dimension]. InputError when there are fewer vectors than clusters."""
         rows = self._prepared(data)
         if len(rows) < self.k:
             raise InputError(f"{len(rows)} vectors are too few for {self.k} clusters")
         self._centroids, _ = train(rows, self.k, is_spherical=self._metric == "dot", max_iters=self._max_iters)
 
     def predict(self, data: Any) -> pa.Array[Any]:
-        """The cluster of each vector. InputError before `fit`."""
+        """The cluster uint32[n] of each vector of float32[n, dimension]. InputError before `fit`."""
         if self._centroids is None:
             raise InputError("the model is not trained", cure="Call fit first.")
         owners, _ = owners_of(self._prepared(data), self._centroids, is_spherical=self._metric == "dot")

@@ -59,7 +59,7 @@ class VectorModel:
         return self.metric == "dot"
 
     def owners(self, rows: Floats) -> npt.NDArray[np.uint32]:
-        """The partition of each prepared row."""
+        """The partition uint32[n] of each prepared row float32[n, dim]."""
         return owners_of(rows, self.centroids, is_spherical=self.is_spherical)[0]
 
     def to_bytes(self) -> bytes:
@@ -74,7 +74,7 @@ class VectorModel:
 
 
 def prepare(rows: Floats, metric: Metric) -> tuple[Floats, Bits | None]:
-    """(rows ready to be stored, which of the given ones they are; None: all). What is not finite is left out."""
+    """(rows [m, dim] ready to be stored, which [n] of the given [n, dim] they are; None: all); only finite rows are kept."""
     lengths = np.einsum("ij,ij->i", rows, rows, dtype=np.float32)
     good = np.isfinite(lengths)
     if metric == "cosine":

@@ -36,22 +36,22 @@ class Quantizer(Protocol):
         """(the JSON of the storage metadata, global buffers that follow the partitions: the first has number 2)."""
 
     def encode(self, rows: Floats, owners: npt.NDArray[np.uint32], centroids: Floats) -> dict[str, npt.NDArray[Any]]:
-        """Codes row by row."""
+        """Codes [n, width] by column of `rows` [n, dim], each in partition `owners` [n] of `centroids` [num, dim]."""
 
     def arrange(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The values of one partition, row by row, as its file has them."""
+        """The values [n, width] (or [n]) of one partition as its file has them: the same shape, other order."""
 
     def restore(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The inverse of `arrange`."""
+        """The inverse of `arrange`: the values row by row."""
 
     def hold(self, columns: Columns) -> Columns:
         """The columns of a partition as they are best kept in memory: what `score`, `access` and `decode` are given."""
 
     def score(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Floats:
-        """Distances of one partition's rows from a query (of length one for cosine)."""
+        """Distances float32[n] of one partition's rows from a query [dim] (of length one for cosine); smaller is nearer."""
 
     def access(self, metric: Metric, query: Floats, centroid: Floats, columns: Columns) -> Access:
-        """How a walk over a graph measures single rows: squared L2, or minus the dot product."""
+        """How a walk over a graph measures single rows against the query [dim]: squared L2, or minus the dot product."""
 
     def decode(self, columns: Columns, metric: Metric, centroid: Floats) -> Floats:
         """The rows float32[n, dim] that the codes stand for, as near as they say."""

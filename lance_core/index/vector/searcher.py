@@ -99,7 +99,7 @@ class OpenVectorIndex:
         high: float | None = None,
         allow: Allow | None = None,
     ) -> tuple[Ids, Floats]:
-        """The nearest `k` rows that are allowed, not nearer than `low` and nearer than `high`.
+        """(ids [k], distances [k]) nearest to `q` [dim]: of allowed rows, not nearer than `low` and nearer than `high`.
 
         More partitions than `min_probes` are probed while rows are missing.
         """

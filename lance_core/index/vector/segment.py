@@ -53,7 +53,7 @@ class SegmentBuilder:
     parts: list[Codes] = field(default_factory=list)
 
     def add(self, rows: Floats, ids: Ids) -> None:
-        """Code some rows of the column."""
+        """Code rows [n, dim] of the column (float32, or uint8 for hamming) with their ids uint64[n]."""
         ready, kept = prepare(rows, self.model.metric) if rows.dtype != np.uint8 else (rows, None)
         if len(ready) == 0:
             return
@@ -170,7 +170,7 @@ def _graphs(model: VectorModel, grouped: _Grouped) -> list[graph.Graph]:
 
 
 def build(model: VectorModel, batches: Iterable[tuple[Floats, Ids]], folder: IndexFolder) -> tuple[IndexFile, ...]:
-    """Code and write the rows of (vectors, ids) batches."""
+    """Code and write the rows of (vectors [n, dim], ids [n]) batches; return the files written."""
     builder = SegmentBuilder(model)
     for rows, ids in batches:
         builder.add(rows, ids)

@@ -75,16 +75,16 @@ class ProductQuantizer:
         return told, (encode_tensor_bytes(tensor),)
 
     def encode(self, rows: Floats, owners: npt.NDArray[np.uint32], centroids: Floats) -> dict[str, npt.NDArray[Any]]:
-        """Codes of the residuals (of the rows for dot)."""
+        """Codes uint8[n, parts * bits / 8] of the residuals (of the rows for dot)."""
         codes = encode(rows - centroids[owners] if self.is_residual else rows, self.codebook)
         return {COLUMN: codes if self.bits == 8 else codes[:, 0::2] | (codes[:, 1::2] << 4)}
 
     def arrange(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Turned."""
+        """Column by column: all first bytes, then all second ones."""
         return np.ascontiguousarray(values.T).reshape(values.shape)
 
     def restore(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Turned back."""
+        """Row by row again."""
         if not self.is_turned:
             return values
         return np.ascontiguousarray(values.reshape(values.shape[1], values.shape[0]).T)

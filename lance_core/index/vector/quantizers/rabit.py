@@ -102,7 +102,7 @@ class RabitQuantizer:
         return told, (encode_tensor_bytes(float_tensor(self.matrix, self.matrix.shape, np.dtype(np.float32))),)
 
     def encode(self, rows: Floats, owners: npt.NDArray[np.uint32], centroids: Floats) -> dict[str, npt.NDArray[Any]]:
-        """Signs, levels and factors of the rotated residuals."""
+        """Signs and levels (bits, packed by row) and factors float32[n] of the rotated residuals."""
         turned = self.rotate(rows - centroids[owners])
         middles = self.rotate(centroids).reshape(-1)
         levels = np.empty(turned.shape, np.uint8)

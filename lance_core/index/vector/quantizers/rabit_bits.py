@@ -50,7 +50,7 @@ def level_bytes(dim: int, bits: int) -> int:
 
 
 def pack_levels(levels: Bytes, bits: int) -> Bytes:
-    """Levels [n, dim] as rows of blocks."""
+    """Levels [n, dim] of `bits` bits each as rows of blocks [n, level_bytes(dim, bits)]."""
     count, dim = levels.shape
     blocks = -(-dim // BLOCK)
     padded = np.zeros((count, blocks * BLOCK), np.uint8)
@@ -90,7 +90,7 @@ def _top_plane(v: Any) -> Any:
 
 
 def unpack_levels(stored: Bytes, bits: int, dim: int) -> Bytes:
-    """The inverse of `pack_levels`."""
+    """The inverse of `pack_levels`: levels [n, dim]."""
     count = len(stored)
     blocks = -(-dim // BLOCK)
     s = stored.reshape(count, blocks, BLOCK * bits // 8)
