@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -39,3 +40,33 @@ class Threads(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the pool's threads."""
         self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+class SideBySide:
+    """Calls that do not depend on one another, in threads of their own where each of them waits for a far store.
+
+    ::
+
+        with SideBySide(helps=store.is_wide) as calls:
+            tags, branches = calls.begin(list_tags, store), calls.begin(list_branches, store)
+            use(tags(), branches())
+
+    Elsewhere each is made when it is begun, so that their order is that of the code.
+    """
+
+    def __init__(self, *, helps: bool, most: int = 8) -> None:
+        self._threads = Threads(most, thread_name_prefix="lance-beside") if helps else None
+
+    def __enter__(self) -> SideBySide:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=True)
+
+    def begin(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], T]:
+        """Begin a call; what is returned waits for it, and has its result or its error."""
+        if self._threads is not None:
+            return self._threads.submit(call, *args, **kwargs).result
+        found = call(*args, **kwargs)
+        return lambda: found

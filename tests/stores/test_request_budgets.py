@@ -138,7 +138,20 @@ def test_append(server: RunningServer) -> None:
 
 def test_delete(server: RunningServer) -> None:
     table = new_table(server)
-    budget(table.watch(lambda: table.open().delete("id = 777")), requests=2 + FRAGMENTS + 8, depth=18)
+    seen = table.watch(lambda: table.open().delete("id = 777"))
+    # The deletion file, a look for the newest version beside the transaction, the manifest, a look at what became of it.
+    budget(seen, requests=2 + FRAGMENTS + 5, depth=16)
+    assert [item["operation"] for item in seen.seen if "/_versions/" in item["key"]] == ["GET", "PUT-IF-ABSENT"], str(seen)
+
+
+def test_merge(server: RunningServer) -> None:
+    table = new_table(server)
+    source = pa.table({"id": [7, -1], "x": [0.25, 0.5], "s": ["seven", "new"]})
+    seen = table.watch(
+        lambda: table.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(source)
+    )
+    budget(seen, requests=2 + FRAGMENTS + 6, depth=17)
+    assert [item["operation"] for item in seen.seen if "/_versions/" in item["key"]] == ["GET", "PUT-IF-ABSENT"], str(seen)
 
 
 def test_upload_of_large_files_is_wide(server: RunningServer) -> None:

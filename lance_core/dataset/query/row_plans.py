@@ -18,7 +18,8 @@ from lance_core.dataset.indexing.scalar_search import Served, serve
 from lance_core.dataset.query.explain import explain
 from lance_core.dataset.query.plan_search import plan_search
 from lance_core.dataset.scan.address_pruning import nearby
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS, count_selected, scan
+from lance_core.dataset.scan.count import count_selected
+from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS, scan
 from lance_core.dataset.scan.order_by import key_columns
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
 from lance_core.dataset.scan.postprocess import plan_finish

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lance_core.commit.records import decode_record
+from lance_core.commit.records import decode_record, each
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
 
@@ -88,7 +88,8 @@ def branch_names(root: Store) -> list[str]:
 
 def list_branches(root: Store) -> dict[str, BranchRef]:
     """All branches by name, sorted by name."""
-    return {name: read_branch(root, name) for name in branch_names(root)}
+    names = branch_names(root)
+    return dict(zip(names, each(root, names, read_branch), strict=True))
 
 
 def decode_branch(name: str, data: bytes, *, where: str) -> BranchRef:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_core.commit.log.manifests import latest_version, open_version
-from lance_core.commit.records import decode_record
+from lance_core.commit.records import decode_record, each
 from lance_core.dataset.refs.branches import MAIN, place_of
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
@@ -95,7 +95,8 @@ def tag_names(store: Store) -> list[str]:
 
 def list_tags(store: Store) -> dict[str, TagRef]:
     """All tags by name, sorted by name."""
-    return {name: read_tag(store, name) for name in sorted(tag_names(store))}
+    names = sorted(tag_names(store))
+    return dict(zip(names, each(store, names, read_tag), strict=True))
 
 
 def create_tag(

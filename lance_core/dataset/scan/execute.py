@@ -95,9 +95,9 @@ def scan_whole(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> pa.Tab
     return pa.Table.from_arrays([table.column(name) for name in target.names], schema=target)
 
 
-def count_selected(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int = LARGE_BATCH_ROWS) -> int:
-    """How many rows a plan with a filter selects."""
-    return sum(batch.num_rows for batch in scan(snapshot, plan, batch_size=batch_size))
+def count_task(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> int:
+    """How many rows of a task a plan with a filter selects, a window of rows at a time."""
+    return sum(batch.num_rows for batch in _scan_task(snapshot, plan, task, LARGE_BATCH_ROWS))
 
 
 def selected_offsets(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> Ints:

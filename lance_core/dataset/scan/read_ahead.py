@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 BYTES_AHEAD = 256 << 20
 """Rows read ahead, and expected of fragments that are being read."""
-TASKS_AT_ONCE = 128
+TASKS_AT_ONCE = 64
 """Fragments that are waited for at once, however little is read of each."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.commit.log.base_paths import open_base
-from lance_core.commit.log.manifests import load_manifest, version_numbers
+from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_version, version_numbers
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, place_of
 from lance_core.dataset.refs.tags import read_tag
 from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache, SlotCache
@@ -45,6 +45,8 @@ class Snapshot:
     store: Store
     manifest: Manifest
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    opened: OpenVersion | None = field(default=None, repr=False, compare=False)
+    """What a listing called the newest version: a commit does not read it again where a later listing has the same tag."""
 
     @property
     def uri(self) -> str:
@@ -75,7 +77,7 @@ class Snapshot:
 
     def __getstate__(self) -> dict[str, Any]:
         # A dataclass without slots pickles its __dict__: the remembered things and their locks stay here.
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {"opened": None}
 
     @cached_property
     def root(self) -> Store:
@@ -143,7 +145,10 @@ def snapshot_of(
     if asof is not None:
         return Snapshot(store, _manifest_asof(store, asof), storage_options)
     place, number = resolve_version(store, version)
-    return Snapshot(place, load_manifest(place, number), storage_options)
+    opened = open_version(place, number)
+    # Its transaction is not wanted any more, and may be large.
+    known = replace(opened, transaction=None) if opened.tag is not None else None
+    return Snapshot(place, opened.manifest, storage_options, known)
 
 
 def resolve_version(root: Store, version: Version | None) -> tuple[Store, int | None]:

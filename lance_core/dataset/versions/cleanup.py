@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_all
@@ -33,13 +34,14 @@ from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.folding import fold_again
 from lance_core.commit.registry.history import record_history
 from lance_core.commit.registry.ledger import landings_of
-from lance_core.dataset.refs.branches import MAIN, TREE, list_branches
+from lance_core.dataset.refs.branches import MAIN, TREE, BranchRef, list_branches
 from lance_core.dataset.refs.clones import cloned_versions, places_of, unnamed
-from lance_core.dataset.refs.tags import list_tags
+from lance_core.dataset.refs.tags import TagRef, list_tags
 from lance_core.dataset.versions.references_pass import FileSet, History, open_each, split_by_age
 from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store, StoreEntry
+from lance_core.io.threads import SideBySide
 from lance_core.table.carried import written_fragments
 
 UNVERIFIED_SECONDS = 7 * 86_400
@@ -106,12 +108,17 @@ def plan_cleanup(
     looking at clones. Raises InputError when an old version is tagged, unless told not to.
     """
     at = time.time() if now is None else now
-    newest = load_manifest(store)
-    main = _main_of(store, root, newest)
-    entries = [*list_versions(store)]
-    places = places_of(main)
-    held = _held(store, main, newest, storage_options)
-    staged = {place.uri: list_staged(place) for place in places}
+    main = store if root is None or root.uri == store.uri else root
+    with SideBySide(helps=store.is_wide) as calls:
+        opened, listed = calls.begin(load_manifest, store), calls.begin(list_versions, store)
+        lines, registry = calls.begin(places_of, main), calls.begin(list_staged, store)
+        tags, branches = calls.begin(list_tags, main), calls.begin(list_branches, main)
+        clones = calls.begin(cloned_versions, store, storage_options)
+        newest = opened()
+        _refuse_branch(store, root, newest)
+        held = _held(newest, None if main is store else newest.branch, tags(), branches(), clones())
+    entries, places = listed(), lines()
+    staged = {store.uri: registry(), **{place.uri: list_staged(place) for place in places if place.uri != store.uri}}
     candidates = _candidates(store, entries, retain_versions, versions)
     limit = _limit(at, older_than, is_only_measure=retain_versions is None and versions is None)
     kept, going, history, reasons = (
@@ -129,12 +136,15 @@ def plan_cleanup(
 
     doomed = split_by_age(store, entries, is_old=is_old, kept=kept, going=going, history=history)
     reasons.refuse_tagged(error_if_tagged_old_versions)
-    for place in places:
-        seen = {entry.version for entry in entries} if place.uri == store.uri else set()
-        _add_others(place, kept, staged[place.uri], seen)
-    notes = tuple(entry.path for entry in store.list(f"{_NOTES}/"))
+    with SideBySide(helps=store.is_wide) as calls:
+        # Versions are listed once more: what was staged when the registry was read may have landed since.
+        writers = calls.begin(lambda: [name for place in places for name in _at_work(place, at, staged[place.uri])])
+        noted = calls.begin(lambda: [entry.path for entry in store.list(f"{_NOTES}/")])
+        for place in places:
+            seen = {entry.version for entry in entries} if place.uri == store.uri else set()
+            _add_others(place, kept, staged[place.uri], seen)
+        attempts, notes = writers(), tuple(noted())
     begun = frozenset(path for note in notes for path in bytes(store.get(note)).decode().splitlines())
-    attempts = [attempt for place in places for attempt in _at_work(place, at, staged[place.uri])]
 
     def goes(item: StoreEntry) -> bool:
         if is_referenced(item.path, kept.paths) or any(naming.is_of_attempt(item.path, attempt) for attempt in attempts):
@@ -143,10 +153,11 @@ def plan_cleanup(
             return True
         return delete_unverified or item.modified < at - UNVERIFIED_SECONDS
 
-    listed = each(store, _FOLDERS, lambda place, folder: [item for item in place.list(f"{folder}/") if goes(item)])
-    files = [item for found in listed for item in found]
-    unfinished = [item for item in store.list_unfinished("") if not item.path.startswith(f"{TREE}/")]
-    files += [item for item in (*unfinished, *(unnamed(store) if main is store else ())) if goes(item)]
+    with SideBySide(helps=store.is_wide) as calls:
+        strays = calls.begin(unnamed, store) if main is store else tuple
+        found = each(store, _FOLDERS, lambda place, folder: [item for item in place.list(f"{folder}/") if goes(item)])
+        unfinished = [item for item in store.list_unfinished("") if not item.path.startswith(f"{TREE}/")]
+        files = [*chain.from_iterable(found), *(item for item in (*unfinished, *strays()) if goes(item))]
     return CleanupPlan(tuple(doomed), tuple(files), tuple(reasons.kept), notes, history)
 
 
@@ -225,24 +236,27 @@ class _Reasons:
             )
 
 
-def _main_of(store: Store, root: Store | None, newest: Manifest) -> Store:
-    if root is not None:
-        return store if root.uri == store.uri else root
-    if newest.branch is not None:
+def _refuse_branch(store: Store, root: Store | None, newest: Manifest) -> None:
+    if root is None and newest.branch is not None:
         raise InputError(
             f"{store.uri} is a branch, but tags belong to the main table", cure="Pass the store of the main table as root."
         )
-    return store
 
 
-def _held(store: Store, main: Store, newest: Manifest, storage_options: Mapping[str, str] | None) -> _Held:
-    branch = None if main is store else newest.branch
-    tags = {tag.version: name for name, tag in list_tags(main).items() if (tag.branch or MAIN) == (branch or MAIN)}
-    origins = {version: f"cloned by {uri}" for version, uri in cloned_versions(store, storage_options).items()}
-    for item in list_branches(main).values():
+def _held(
+    newest: Manifest,
+    branch: str | None,
+    tags: Mapping[str, TagRef],
+    branches: Mapping[str, BranchRef],
+    clones: Mapping[int, str],
+) -> _Held:
+    """What must stay of the line `branch` (None: the main one)."""
+    named = {tag.version: name for name, tag in tags.items() if (tag.branch or MAIN) == (branch or MAIN)}
+    origins = {version: f"cloned by {uri}" for version, uri in clones.items()}
+    for item in branches.values():
         if (item.parent_branch or MAIN) == (branch or MAIN):
             origins[item.parent_version] = f"branch {item.name} began here"
-    return _Held(newest.version, tags, origins)
+    return _Held(newest.version, named, origins)
 
 
 def _at_work(place: Store, now: float, staged: Sequence[StagedEntry]) -> list[str]:
@@ -284,10 +298,12 @@ def _limit(now: float, older_than: dt.timedelta | None, *, is_only_measure: bool
 
 def _add_others(place: Store, kept: FileSet, staged: Sequence[StagedEntry], seen: Set[int]) -> None:
     """Files that a line needs besides those of the versions seen already (names are unique over all lines)."""
-    for _, opened in open_each(place, [entry for entry in list_versions(place) if entry.version not in seen]):
-        if opened is not None:
-            kept.add(opened)
-    for name in place.list_names(f"{naming.VERSIONS}/"):
+    with SideBySide(helps=place.is_wide) as calls:
+        names = calls.begin(place.list_names, f"{naming.VERSIONS}/")
+        for _, opened in open_each(place, [entry for entry in list_versions(place) if entry.version not in seen]):
+            if opened is not None:
+                kept.add(opened)
+    for name in names():
         detached = naming.parse_detached_name(name)
         if detached is not None:
             kept.add(open_version(place, detached))

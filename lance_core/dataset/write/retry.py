@@ -68,7 +68,7 @@ def commit_with_retry(
     for left in range(retries, -1, -1):
         edit = plan(current)
         try:
-            manifest = commit_transaction(current.store, edit.transaction, strict=strict)
+            manifest = commit_transaction(current.store, edit.transaction, strict=strict, opened=current.opened)
         except CommitStateUnknownError:
             raise
         except again as error:
