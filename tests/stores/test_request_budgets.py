@@ -179,9 +179,17 @@ def test_cleanup_reads_each_manifest_once_and_deletes_in_bulk(server: RunningSer
     assert len(manifests) - len(set(manifests)) <= 2
     assert len(set(manifests)) == versions + 1
     assert seen.operations["DELETE-MANY"] + seen.operations["DELETE"] <= 3
-    budget(seen, requests=versions + 1 + 35, depth=45)
+    budget(seen, requests=versions + 1 + 35, depth=34)
     assert handle.to_table().num_rows == ROWS + versions
     assert [entry["version"] for entry in table.open().versions()] == [versions + 1]
+
+
+def test_tags_are_read_at_once(server: RunningServer) -> None:
+    table = new_table(server, fragments=1)
+    handle = table.open()
+    for number in range(30):
+        handle.tags.create(f"t{number}", 1)
+    budget(table.watch(lambda: table.open().tags.list()), requests=2 + 1 + 30, depth=7)
 
 
 def test_garbage_of_dead_attempts_goes_in_bulk(server: RunningServer) -> None:
