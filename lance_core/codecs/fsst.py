@@ -24,6 +24,7 @@ from lance_core.codecs.gather import require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, Fsst, Variable
 from lance_core.kernels import fsst as kernels
+from lance_core.kernels import plain_fsst
 
 MAGIC = 0x46535354
 TABLE_BYTES = 2312
@@ -31,7 +32,7 @@ SAMPLE_BYTES = 32_768
 _SAMPLE_RUN = 512
 _SHORT = 64
 """Bytes of codes up to which plain Python is faster than a call of a kernel."""
-_PLAIN_WORK = 8
+_PLAIN_WORK = 1
 """What a byte of codes costs without a kernel, counted in numbers unpacked."""
 _INT32_MAX = 2**31 - 1
 
@@ -185,7 +186,7 @@ def _spell(encoding: Fsst, codes: Block) -> VariableBlock:
 def _spell_plainly(
     codes: VariableBlock, offsets: npt.NDArray[Any], table: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
 ) -> VariableBlock:
-    found = kernels.decode_plainly(codes.data, offsets, *table)
+    found = plain_fsst.decode(codes.data, offsets, *table)
     if found is None:
         raise CorruptFileError("FSST: a string has a code that is not in the symbol table or is cut short")
     text, bounds = found

@@ -44,7 +44,16 @@ def number_words(values: Any, factor: Any, shift: Any, limit: Any, slots: Any, c
     return found
 
 
-@kernel("in:O in:u1 in:u8 u8 u8 i8 out:i4 out:u4 out:u4 -> i8", O=("i4", "i8"), plain=plain.number_strings, weight=2)
+def _work_of_strings(offsets: Any, data: Any, *_: Any) -> float:
+    return 40 * len(offsets) + len(data) / 32
+
+
+@kernel(
+    "in:O in:u1 in:u8 u8 u8 i8 out:i4 out:u4 out:u4 -> i8",
+    O=("i4", "i8"),
+    plain=plain.number_strings,
+    weight=_work_of_strings,
+)
 def number_strings(
     offsets: Any, data: Any, masks: Any, factor: Any, shift: Any, limit: Any, slots: Any, codes: Any, firsts: Any
 ) -> Any:

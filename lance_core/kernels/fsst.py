@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.kernels import plain_fsst
 from lance_core.kernels.jit import kernel, load_u64, store_u64
 
 ESCAPE = 255
@@ -70,44 +71,6 @@ def decode(codes: Any, offsets: Any, symbols: Any, lengths: Any, out: Any, targe
     return at
 
 
-def decode_plainly(
-    codes: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[Any],
-    symbols: U64,
-    lengths: npt.NDArray[np.uint8],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None:
-    """The strings' bytes and offsets with numpy alone, for small reads; None for codes or offsets that make no sense.
-
-    `offsets` start anywhere in `codes`; arguments as of `decode`.
-    """
-    first, last = int(offsets[0]), int(offsets[-1])
-    if first < 0 or last > len(codes) or (offsets[1:] < offsets[:-1]).any():
-        return None
-    used, bounds = codes[first:last], offsets.astype(np.int64) - first
-    # In a run of 255 every other one escapes; no string begins with the byte of another one's escape.
-    is_escape = used == ESCAPE
-    begins = np.zeros(len(used) + 1, np.bool_)
-    begins[bounds] = True
-    opens = is_escape & (begins[:-1] | ~np.append(False, is_escape[:-1])[: len(used)])
-    places = np.arange(len(used))
-    run = np.maximum.accumulate(np.where(opens, places, 0))
-    escapes = is_escape & ((places - run) % 2 == 0)
-    literal = np.zeros(len(used) + 1, np.bool_)
-    literal[1:] = escapes
-    if (literal & begins).any():
-        return None
-    # A byte behind an escape is itself; 255 there neither escapes nor opens a run.
-    literal = literal[:-1]
-    table = np.concatenate([symbols.astype("<u8").view(np.uint8), np.arange(256, dtype=np.uint8)])
-    sizes = np.where(literal, 1, np.where(escapes, 0, lengths[used]))
-    if (sizes[~escapes] == 0).any():
-        return None
-    starts = np.where(literal, 8 * 256 + used.astype(np.int64), 8 * used.astype(np.int64))
-    stops = np.append(0, np.cumsum(sizes, dtype=np.int64))
-    total = int(stops[-1])
-    return table[np.repeat(starts - stops[:-1], sizes) + np.arange(total)], stops[bounds]
-
-
 @kernel("in:u1 in:W in:i8 in:i8 in:i8 in:u8 in:u1 out:u1 out:W -> i8", W=("u4", "u8"))
 def decode_chunks(
     data: Any, words: Any, starts: Any, sizes: Any, counts: Any, symbols: Any, lengths: Any, out: Any, targets: Any
@@ -159,7 +122,7 @@ def decode_chunks(
     return at
 
 
-@kernel("in:u1 in:O in:u8 in:i8 in:i8 in:i8 in:u8 out:u1 out:O -> i8", O=("i4", "i8"))
+@kernel("in:u1 in:O in:u8 in:i8 in:i8 in:i8 in:u8 out:u1 out:O -> i8", O=("i4", "i8"), plain=plain_fsst.encode, weight=0.25)
 def encode(
     data: Any, offsets: Any, symbols: Any, hashed: Any, pairs: Any, singles: Any, masks: Any, out: Any, targets: Any
 ) -> Any:
@@ -193,7 +156,7 @@ def encode(
     return at
 
 
-@kernel("in:u1 in:i8 in:u8 in:i8 in:i8 in:i8 in:u8 out:u4 out:u4 -> i8")
+@kernel("in:u1 in:i8 in:u8 in:i8 in:i8 in:i8 in:u8 out:u4 out:u4 -> i8", plain=plain_fsst.count, weight=0.12)
 def count(
     data: Any, offsets: Any, symbols: Any, hashed: Any, pairs: Any, singles: Any, masks: Any, ones: Any, twos: Any
 ) -> Any:

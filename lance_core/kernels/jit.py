@@ -71,7 +71,7 @@ class Kernel:
         *,
         reorders: bool = False,
         plain: Callable[..., int] | None = None,
-        weight: float = 1,
+        weight: float | Callable[..., float] = 1,
     ) -> None:
         self.function = function
         self.plain = plain
@@ -93,12 +93,15 @@ class Kernel:
         key = tuple(arguments[position].dtype.str[1:] for position in self._keyed_by)
         compiled = self._compiled.get(key)
         if compiled is None:
-            if self.plain is not None:
-                work = self._weight * sum(len(arguments[position]) for position in self._arrays)
-                if not self._is_due(work, key):
-                    return int(self.plain(*arguments))
+            if self.plain is not None and not self._is_due(self._work(arguments), key):
+                return int(self.plain(*arguments))
             compiled = self._compile(key)
         return int(compiled(*arguments))
+
+    def _work(self, arguments: tuple[Any, ...]) -> float:
+        if callable(self._weight):
+            return self._weight(*arguments)
+        return self._weight * sum(len(arguments[position]) for position in self._arrays)
 
     def is_worth_loading(self, work: float, *kinds: np.dtype[Any]) -> bool:
         """Whether a call should run the kernel: it is there, or small calls like this one have added up.
@@ -166,14 +169,14 @@ def kernel(
     *,
     reorders: bool = False,
     plain: Callable[..., int] | None = None,
-    weight: float = 1,
+    weight: float | Callable[..., float] = 1,
     **variants: tuple[str, ...],
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Decorator: make a function a kernel (see the head of this file).
 
     `reorders`: sums of floats may be taken in any order, so that they fill vector registers; NaN and infinity keep theirs.
     `plain`: the same function with numpy alone, which answers until the kernel is worth its price; `weight` is what an item
-    of its arrays costs there, in units of about 50 ns.
+    of its arrays costs there, in units of about 50 ns, or a function that says what a call costs.
     """
 
     def decorate(function: Callable[..., Any]) -> Kernel:

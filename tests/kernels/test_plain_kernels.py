@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lance_core.kernels import bits, bytes, distance, distinct, jit, levels, load_all, postings, quantize, rabit, text
+from lance_core.kernels import bits, bytes, distance, distinct, fsst, jit, levels, load_all, postings, quantize, rabit, text
+from tests.kernels.symbol_cases import count, encode
 
 Arguments = tuple[Any, ...]
 ROOT = Path(__file__).resolve().parents[2]
@@ -274,6 +275,7 @@ CASES: dict[str, tuple[jit.Kernel, Callable[[np.random.Generator], Arguments]]] 
         (distance, (l2_rows, dot_rows, cosine_rows)),
         (quantize, (product_table, product_scan, product_scan_4bit, scaled_l2, scaled_dot)),
         (rabit, (signed_dots, rotate_rows)),
+        (fsst, (count, encode)),
     )
     for make in makers
 }
@@ -340,6 +342,7 @@ words = "alpha beta gamma delta epsilon zeta eta theta".split()
 table = pa.table({
     "id": list(range(n)), "city": [words[i % 8] for i in range(n)], "share": [i * 0.5 for i in range(n)],
     "text": [" ".join(words[(i * 7 + j) % 8] for j in range(5)) + f" w{i % 97}" for i in range(n)],
+    "story": [" ".join(words[(i * j) % 8] for j in range(60)) for i in range(n)],
     "maybe": [None if i % 3 == 0 else i for i in range(n)], "items": [[i, i + 1] for i in range(n)],
 })
 if len(sys.argv) > 2:
