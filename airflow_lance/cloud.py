@@ -3,17 +3,20 @@
 ::
 
     {"conn_type": "lance", "extra": {"base_uri": "s3://lake", "aws_conn_id": "aws_default"}}
-        -> AwsGenericHook("aws_default"): keys, the token of an assumed role, region
-    {"... ": "gs://lake", "gcp_conn_id": "google_cloud_default"}     -> GoogleBaseHook: a key file, or a token
+        -> AwsGenericHook("aws_default"): keys, or the role to assume, or the machine's own identity; region
+    {"... ": "gs://lake", "gcp_conn_id": "google_cloud_default"}
+        -> GoogleBaseHook: a key file, or the machine's own identity; the accounts to impersonate
     {"... ": "az://lake", "azure_conn_id": "wasb_default"}           -> the fields that WasbHook reads
 
-The hooks are those of the clouds' own providers and are imported when a task needs them. A connection that assumes a role
-gives the role and the keys to assume it with: each process of the job, Spark's executors too, assumes it and renews it.
-Tokens of Google and of a web identity are requested at the start of a task, and must last as long as the task.
+The hooks are those of the clouds' own providers and are imported when a task needs them. A connection gives an identity and
+not its keys of the hour: each process of the job, Spark's executors too, requests keys or tokens itself, and renews them.
+Where only the hook can sign in (AWS through SAML or a web identity, Google through a secret manager or an identity
+provider), it does so at the start of a task, and what it gets must last as long as the task.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -43,6 +46,8 @@ def _aws(conn_id: str) -> dict[str, Any]:
     role = _aws_role(config)
     if role:
         return found | role
+    if _is_the_machines(hook, config):
+        return found | {"aws_profile": getattr(config, "profile_name", None)}
     keys = hook.get_credentials(region_name=hook.region_name)
     return found | {
         "aws_access_key_id": keys.access_key,
@@ -67,12 +72,30 @@ def _aws_role(config: Any) -> dict[str, Any]:
     }
 
 
+def _is_the_machines(hook: Any, config: Any) -> bool:
+    """Whether the keys are those of an instance, a container or a pod, which expire: each process asks for its own."""
+    if getattr(config, "role_arn", None) or getattr(config, "aws_access_key_id", None):
+        return False
+    return hasattr(hook.get_session(region_name=hook.region_name).get_credentials(), "refresh_needed")
+
+
 def _google(conn_id: str) -> dict[str, Any]:
     module = _provider("airflow.providers.google.common.hooks.base_google", package="apache-airflow-providers-google")
     hook = module.GoogleBaseHook(gcp_conn_id=conn_id)
-    key_path, key = hook._get_field("key_path"), hook._get_field("keyfile_dict")
-    if key_path or key:
-        return {"google_service_account": key_path, "google_service_account_key": None if key_path else key}
+    if hook._get_field("is_anonymous"):
+        return {"skip_signature": "true"}
+    path, key, federation = (hook._get_field(name) for name in ("key_path", "keyfile_dict", "credential_config_file"))
+    if isinstance(federation, Mapping) or str(federation or "").lstrip().startswith("{"):
+        key = key or federation
+    else:
+        path = path or federation
+    chain = hook._get_field("impersonation_chain") or ()
+    accounts = {"google_impersonate": chain if isinstance(chain, str) else ",".join(chain)}
+    if path or key:
+        content = json.dumps(dict(key)) if isinstance(key, Mapping) else key
+        return accounts | {"google_service_account": path, "google_service_account_key": None if path else content}
+    if not (hook._get_field("key_secret_name") or hook._get_field("idp_issuer_url")):
+        return accounts | {"google_identity": "default"}
     credentials = hook.get_credentials()
     if not getattr(credentials, "token", None):
         credentials.refresh(import_module("google.auth.transport.requests").Request())

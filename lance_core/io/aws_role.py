@@ -11,6 +11,7 @@ the requests and knows when to send them again.
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import threading
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ ROLE_OPTIONS = frozenset(
 _SESSION_NAME = "lance_core"
 _LONGEST_USE = dt.timedelta(minutes=5)
 """After this a client asks again; botocore answers with the keys it has until they come close to their end."""
+_SAID_TO_LAST = dt.timedelta(minutes=16)
+"""What sessions learn: they ask again when less than 15 minutes are left, and keys are good for 10 minutes at least."""
 
 
 def as_provided(keys: Any) -> Mapping[str, Any]:
@@ -46,6 +49,7 @@ class _Held:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.credentials: Any = None
+        self.session: Any = None
 
     def __reduce__(self) -> tuple[type[_Held], tuple[()]]:
         return _Held, ()  # another process assumes the role itself
@@ -89,6 +93,22 @@ class AssumedRole:
             if self._held.credentials is None:
                 self._held.credentials = self._assume()
             return self._held.credentials
+
+    def session(self) -> Any:
+        """Return a session of aiobotocore, as s3fs takes it, that asks for keys again before they expire."""
+        with self._held.lock:
+            if self._held.session is None:
+                credentials = import_module("aiobotocore.credentials")
+                session = import_module("aiobotocore.session").AioSession()
+                session._credentials = credentials.AioDeferredRefreshableCredentials(self._renew, method="assume-role")
+                self._held.session = session
+            return self._held.session
+
+    async def _renew(self) -> dict[str, Any]:
+        keys = await asyncio.to_thread(self)
+        expires = dt.datetime.now(dt.timezone.utc) + _SAID_TO_LAST
+        found = {"access_key": keys["access_key_id"], "secret_key": keys["secret_access_key"], "token": keys["token"]}
+        return found | {"expiry_time": expires.isoformat()}
 
     def _assume(self) -> Any:
         try:

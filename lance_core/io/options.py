@@ -71,6 +71,7 @@ PLAIN_OPTIONS = (
     | {"google_endpoint", "gcs_endpoint", "oss_endpoint", "oss_region", "dynamodb_endpoint", "aws_provider_scheme"}
     | {"account_name", "azure_storage_account_name", "aws_server_side_encryption", "user", "hdfs_user"}
     | {"aws_role_arn", "aws_role_session_name", "aws_role_seconds", "aws_sts_endpoint"}
+    | {"google_identity", "google_impersonate"}
     | {ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS}
 )
 """Options whose values are no secrets: messages without them would say nothing."""

@@ -96,7 +96,6 @@ def _remote_store(uri: str, scheme: str, options: dict[str, str]) -> Store:
 def _through_obstore(uri: str, scheme: str, options: dict[str, str], *, is_asked_for: bool) -> Store | None:
     from lance_core.io.objects.connect import client_pool
     from lance_core.io.objects.open import KINDS, is_googles_stand_in, open_objects
-    from lance_core.io.objects.options import Unmappable
 
     if scheme not in KINDS:
         if is_asked_for and STORE_ENGINE in options:
@@ -104,12 +103,7 @@ def _through_obstore(uri: str, scheme: str, options: dict[str, str], *, is_asked
         return None
     if not is_asked_for and (is_googles_stand_in(scheme, options) or not client_pool().is_usable()):
         return None  # a server that speaks another interface; a forked process, where obstore would wait for ever
-    try:
-        return open_objects(uri, options)
-    except Unmappable:
-        if is_asked_for:
-            raise
-        return None
+    return open_objects(uri, options)
 
 
 def scheme_of(uri: str) -> str | None:

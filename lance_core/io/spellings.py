@@ -56,6 +56,8 @@ GOOGLE: Spellings = MappingProxyType(
         ),
         "key": ("google_service_account_key", "service_account_key"),
         "token": ("google_storage_token",),
+        "identity": ("google_identity",),
+        "impersonate": ("google_impersonate",),
         "project": ("google_project", "project"),
         "endpoint": ("google_endpoint", "gcs_endpoint"),
         "unsigned": _UNSIGNED,

@@ -34,12 +34,17 @@ def _module(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
 
 
 def test_an_aws_connection_gives_keys_token_and_region(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = SimpleNamespace()
+
     class AwsGenericHook:
         region_name = "eu-west-1"
         conn_config = SimpleNamespace(endpoint_url=None)
 
         def __init__(self, *, aws_conn_id: str, client_type: str) -> None:
             assert (aws_conn_id, client_type) == ("aws_default", "s3")
+
+        def get_session(self, *, region_name: str) -> Any:
+            return SimpleNamespace(get_credentials=lambda: held)
 
         def get_credentials(self, *, region_name: str) -> Any:
             return SimpleNamespace(access_key="AK", secret_key="a secret", token="of a role")
@@ -54,6 +59,9 @@ def test_an_aws_connection_gives_keys_token_and_region(connection: Define, monke
     }
     assert {"a secret", "of a role"} <= {*hook.settings.secrets}
     assert hook.get_uri("t.lance") == "s3://lake/t.lance"
+    # Keys of a pod or an instance expire in an hour or a few: each process requests its own.
+    held.refresh_needed = lambda: False
+    assert _lance(connection, "s3://lake", aws_conn_id="aws_default").storage_options() == {"region": "eu-west-1"}
 
 
 def test_an_aws_role_travels_as_a_role_and_its_keys_are_never_frozen(
@@ -91,22 +99,43 @@ def test_an_aws_role_travels_as_a_role_and_its_keys_are_never_frozen(
     assert (frozen["aws_access_key_id"], "aws_role_arn" in frozen) == ("ASIA", False)
 
 
-def test_a_google_connection_gives_its_key_file_or_a_token(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:
+FEDERATED = {"type": "external_account", "audience": "//iam"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"key_path": "/sa.json"}, {"google_service_account": "/sa.json"}),
+        ({"keyfile_dict": '{"type": "t"}'}, {"google_service_account_key": '{"type": "t"}'}),
+        ({"keyfile_dict": {"type": "t"}}, {"google_service_account_key": '{"type": "t"}'}),
+        ({"credential_config_file": "/f.json"}, {"google_service_account": "/f.json"}),
+        ({"credential_config_file": FEDERATED}, {"google_service_account_key": json.dumps(FEDERATED)}),
+        ({"is_anonymous": True}, {"skip_signature": "true"}),
+        ({}, {"google_identity": "default"}),
+        ({"impersonation_chain": "a@p,b@p"}, {"google_identity": "default", "google_impersonate": "a@p,b@p"}),
+        (
+            {"impersonation_chain": ["a@p", "b@p"], "key_path": "/sa.json"},
+            {"google_service_account": "/sa.json", "google_impersonate": "a@p,b@p"},
+        ),
+        ({"key_secret_name": "kept"}, {"google_storage_token": "ya29.token"}),
+    ],
+    ids=["path", "key", "mapping", "federation", "its-content", "nobody", "machine", "chain", "key-and-chain", "secret"],
+)
+def test_a_google_connection_gives_an_identity_and_a_token_only_where_it_must(
+    fields: dict[str, Any], expected: dict[str, str], connection: Define, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class GoogleBaseHook:
         def __init__(self, *, gcp_conn_id: str) -> None:
-            self.conn_id = gcp_conn_id
+            assert gcp_conn_id == "google"
 
-        def _get_field(self, name: str) -> str | None:
-            return "/sa.json" if (self.conn_id, name) == ("with_key", "key_path") else None
+        def _get_field(self, name: str) -> Any:
+            return fields.get(name)
 
         def get_credentials(self) -> Any:
             return SimpleNamespace(token="ya29.token")
 
     _module(monkeypatch, "airflow.providers.google.common.hooks.base_google", GoogleBaseHook=GoogleBaseHook)
-    assert _lance(connection, "gs://lake", gcp_conn_id="with_key").storage_options() == {
-        "google_service_account": "/sa.json"
-    }
-    assert _lance(connection, "gs://lake", gcp_conn_id="bare").storage_options() == {"google_storage_token": "ya29.token"}
+    assert _lance(connection, "gs://lake", gcp_conn_id="google").storage_options() == expected
 
 
 def test_a_wasb_connection_gives_account_and_key_or_a_principal(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:

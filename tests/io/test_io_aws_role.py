@@ -14,8 +14,10 @@ import pytest
 
 import lance_core
 from lance_core.errors import InputError, StoreError, StoreRefusedError
+from lance_core.io import aws_role
 from lance_core.io.aws_role import AssumedRole, role_of
 from lance_core.io.objects.options import s3_client
+from lance_core.io.resolve import resolve_store
 from tests.io.moto_server import moto_server
 
 pytest.importorskip("botocore")
@@ -154,6 +156,27 @@ def test_a_token_service_that_does_not_answer_may_be_asked_again(
     with pytest.raises(StoreError) as caught:
         lance_core.dataset(f"s3://nowhere-{engine}/t.lance", storage_options=_options(service, **more))
     assert caught.value.retryable
+
+
+def test_a_store_of_fsspec_that_stays_open_gets_new_keys(service: TokenService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that are fixed when the store is opened end after an hour, in the middle of a long job."""
+    monkeypatch.setattr(aws_role, "_SAID_TO_LAST", dt.timedelta(seconds=1))
+    service.seconds = 60
+    import botocore.session
+
+    with moto_server() as endpoint:
+        client = botocore.session.Session().create_client(
+            "s3", region_name="us-east-1", endpoint_url=endpoint, aws_access_key_id="a", aws_secret_access_key="b"
+        )
+        client.create_bucket(Bucket="long-open")
+        more = {"endpoint": endpoint, "store_engine": "fsspec", "allow_http": "true", "aws_external_id": "long"}
+        store = resolve_store("s3://long-open/t", _options(service, **more))
+        assert service.bodies == [], "opening asks for nothing"
+        requested = []
+        for number in range(3):
+            store.put(f"{number}.bin", b"x")
+            requested.append(len(service.bodies))
+    assert requested[0] < requested[1] < requested[2]
 
 
 def test_clients_get_the_role_and_not_its_base_keys(service: TokenService) -> None:

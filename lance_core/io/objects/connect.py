@@ -22,6 +22,7 @@ import obstore.store as obstores
 
 from lance_core.errors import InputError
 from lance_core.io.aws_role import AssumedRole
+from lance_core.io.google_identity import GoogleIdentity
 from lance_core.io.objects.options import ClientOptions
 from lance_core.io.remote.errors import Retries
 
@@ -58,9 +59,9 @@ class ClientPool:
 
     def get(self, bucket: str, options: ClientOptions, retries: Retries) -> Clients:
         """The clients of a bucket. Raises InputError for options that obstore refuses."""
-        role = options.credentials if isinstance(options.credentials, AssumedRole) else None
-        key = (options.kind, bucket, _frozen(options.config), _frozen(options.client), retries, role)
-        if options.credentials is not None and role is None:
+        known = options.credentials if isinstance(options.credentials, (AssumedRole, GoogleIdentity)) else None
+        key = (options.kind, bucket, _frozen(options.config), _frozen(options.client), retries, known)
+        if options.credentials is not None and known is None:
             return self._make(bucket, options, retries)
         with self._lock:
             found = self._clients.pop(key, None) or self._make(bucket, options, retries)

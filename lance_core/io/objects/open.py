@@ -34,7 +34,7 @@ _REGION_SECONDS = 5.0
 
 
 def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
-    """The store of a uri. Raises InputError for credentials in the uri, and `Unmappable` for options obstore has not."""
+    """The store of a uri. Raises InputError for credentials in the uri, and for options that make no sense."""
     parts = urlsplit(uri)
     if parts.query or parts.fragment:
         raise InputError("the uri of a table must not have a query or a fragment", cure="Pass options as storage_options.")

@@ -5,8 +5,6 @@
     s3   aws_access_key_id=K region=eu-west-1      -> access_key_id=K, region=eu-west-1
     gs   google_service_account=/sa.json           -> service_account=/sa.json
     az   azure_storage_connection_string=…         -> account_name, account_key, endpoint
-
-An option that obstore does not support raises `Unmappable`; the caller then uses fsspec, or raises it.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from typing import Any, Literal
 
 from lance_core.errors import InputError
 from lance_core.io.aws_role import role_of
+from lance_core.io.google_identity import identity_of
 from lance_core.io.objects.aws_profile import profile_credentials
 from lance_core.io.options import is_true
 from lance_core.io.remote.options import check_provider, duration
@@ -35,10 +34,6 @@ _NOBODY = {"disable_oauth": True, "client_email": "", "private_key": "", "privat
 _KEYS = ("access_key_id", "secret_access_key", "session_token")
 _TOTAL_SECONDS = 600.0
 _STALL_SECONDS = 120.0
-
-
-class Unmappable(InputError):
-    """A storage option that this engine has no way to honour."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +75,11 @@ def gcs_client(options: Options) -> ClientOptions:
     """For `obstore.store.GCSStore`."""
     pick = picker(options, GOOGLE)
     config: dict[str, Any] = {}
-    path = pick("key_file")
+    identity = None if is_true(pick("unsigned")) else identity_of(options)
+    path = pick("key_file") if identity is None else None
     if path is not None:
         config[_kind_of_key_file(path)] = path
-    key = pick("key")
+    key = pick("key") if identity is None else None
     if key is not None and not _is_json(key):
         raise InputError("storage option google_service_account_key is not JSON")
     _set(config, "service_account_key", key)
@@ -93,7 +89,7 @@ def gcs_client(options: Options) -> ClientOptions:
     if is_true(pick("unsigned")):
         # Its own option for this is checked by reads only: writes would ask the machine's metadata server for a token.
         config = {"service_account_key": json.dumps({**_NOBODY, "gcs_base_url": config.get("base_url", _GOOGLE)})}
-    return ClientOptions("gs", config, _client(options, endpoint), endpoint=endpoint)
+    return ClientOptions("gs", config, _client(options, endpoint), identity, endpoint)
 
 
 def azure_client(options: Options, *, account: str | None = None) -> ClientOptions:
@@ -138,13 +134,11 @@ def _of_connection_string(text: str | None) -> dict[str, Any]:
 
 
 def _kind_of_key_file(path: str) -> str:
-    """The option of obstore that reads a key file of this type: Google has several."""
+    """The option of obstore that reads a key file of this type."""
     try:
         kind = json.loads(Path(path).expanduser().read_text()).get("type")
     except (OSError, ValueError, AttributeError):
         return "service_account"  # the error of whoever reads it says more
-    if kind not in ("service_account", "authorized_user", None):
-        raise Unmappable(f"obstore does not support a Google key file of type {kind!r}")
     return "application_credentials" if kind == "authorized_user" else "service_account"
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from lance_core.errors import InputError
 from lance_core.io.aws_role import role_of
+from lance_core.io.google_identity import identity_of
 from lance_core.io.options import is_true
 from lance_core.io.remote.azure_credentials import azure_credential
 from lance_core.io.spellings import AWS, AZURE, GOOGLE, picker
@@ -71,9 +72,7 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     _set(arguments, "token", pick("session_token"))
     role = role_of(options)
     if role is not None and not is_true(pick("unsigned")):
-        # s3fs has no way to be called again: these keys serve until they expire.
-        keys = role()
-        arguments |= {"key": keys["access_key_id"], "secret": keys["secret_access_key"], "token": keys["token"]}
+        arguments |= {"key": None, "secret": None, "token": None, "session": role.session()}
     _set(arguments, "endpoint_url", pick("endpoint"))
     _set(arguments, "profile", pick("profile"))
     if is_true(pick("unsigned")):
@@ -96,6 +95,9 @@ def gcs_arguments(options: Options) -> dict[str, Any]:
     _set(arguments, "project", pick("project"))
     _set(arguments, "endpoint_url", pick("endpoint"))
     _set(arguments, "requests_timeout", duration(options, "request_timeout", "timeout"))
+    identity = identity_of(options)
+    if identity is not None:
+        arguments["token"] = identity.credentials()  # gcsfs renews them
     if is_true(pick("unsigned")):
         arguments["token"] = "anon"
     _refuse_proxies(options, "Google Cloud Storage")
