@@ -209,9 +209,8 @@ class _CommitLoop:
 
     def rebased(self, newest: OpenVersion) -> Rebased:
         if self._judge_until(newest) is not None:
-            raise PartlyLandedError(
-                f"{self._store.uri}: {self._planned.uuid} has landed in the meantime", uri=self._store.uri
-            )
+            what = f"{self._store.uri}: {self._planned.uuid} has landed in the meantime"
+            raise PartlyLandedError(what, uri=self._store.uri)
         return self._rebase(newest)
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
@@ -246,8 +245,9 @@ class _CommitLoop:
         put = self._put(manifest, rebased.transaction, newest)
         if put.outcome is PutOutcome.OURS:
             done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
+            self._in_doubt, before = True, self._in_doubt  # should the look fail: what a landed version names has to stay
             with beside(self._store, lambda: write_hint(self._store, done.manifest.version)):
-                self._require_lineage(done)
+                self._require_lineage(done, is_doubtful=before)
             self._keep_only(done)
             return replace(done, num_rebased=len(self._to_rebase))
         if put.outcome is PutOutcome.NOT_THERE:
@@ -268,9 +268,10 @@ class _CommitLoop:
             self._keep_only(done)
         return done
 
-    def _require_lineage(self, done: Committed) -> None:
+    def _require_lineage(self, done: Committed, *, is_doubtful: bool) -> None:
         """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
         if not is_ancestor(self._store, done.manifest, done.transaction):
+            self._in_doubt = is_doubtful
             remove_stray(self._store, done.manifest)
             raise history_gone(self._store, self._planned, done.manifest.version)
 
@@ -296,7 +297,7 @@ class _CommitLoop:
             if item is None or theirs is None:
                 raise history_gone(self._store, self._planned, number)
             if theirs.uuid == self._planned.uuid or is_carried(self._store, self._identities, theirs, number):
-                self._require_lineage(self._committed(item))
+                self._require_lineage(self._committed(item), is_doubtful=self._in_doubt)
                 return item
             conflicts.append((theirs, item))
         # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
