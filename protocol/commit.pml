@@ -204,12 +204,12 @@ inline is_doubtful(answer, who) {
 
 proctype Commit(byte id) {
     byte read = 0, v = 0, mine = 0, outcome = 0, found = 0, former = 0;
-    bit fenced, doubtful, gap;
+    bit fenced, doubtful, gap, is_own;
 
 begin:
     skip;
     d_step {
-        read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0;
+        read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0; is_own = 0;
         left = left | named[id];        /* whoever begins anew is another commit; the claim of the former stays */
         named[id] = 0
     };
@@ -345,6 +345,7 @@ begin:
             fi;
 #endif
             found = LANDED + mine;
+            is_own = 1;
             goto landed
         :: else                                     /* somebody else's, or a late put of ours: judge it, then once more */
         fi
@@ -365,6 +366,18 @@ landed:
     fi;
 said_landed:
     assert(landings == 1);
+    /* What another commit has landed is cleared like all that is removed: behind a fence, also where the other has lifted its
+       own in the meantime. */
+    if
+    :: !is_own && finished ->
+        atomic {
+            if
+            :: fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = WITHDRAW; MAY_CRASH
+            :: fence != NOT_DECIDED
+            fi
+        }
+    :: else
+    fi;
     drop_finished(id);
     lift_fence(id);
 #ifdef BUG_CLEARS_BEFORE_LEDGER

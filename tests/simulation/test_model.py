@@ -43,10 +43,7 @@ _ACTORS = {
 }
 
 
-_FENCES_TWICE = pytest.mark.xfail(strict=True, reason="a retry that has told the ledger may put and lift a fence once more")
-
-
-@pytest.mark.parametrize("name", ["abort-meets-commit", pytest.param("abort-by-hand", marks=_FENCES_TWICE)])
+@pytest.mark.parametrize("name", ["abort-meets-commit", "abort-by-hand"])
 def test_runs_of_the_real_code_are_runs_of_the_model(model: traces.Acceptor, name: str) -> None:
     theatre = Theatre(SCENARIOS[name])
     there, (work,) = set(theatre.world.objects), theatre.stage.works
