@@ -38,7 +38,8 @@ from lance_core.testing.model import (
     replaced,
     unchanged,
 )
-from lance_core.testing.world import URI, this_actor
+from lance_core.testing.stores import URI
+from lance_core.testing.world import this_actor
 
 HOUR = 3600.0
 _NAMESPACE = uuid.UUID("5d7a0c0e-6a53-4b7e-9a55-5b1f7a0c2e11")

@@ -1,12 +1,14 @@
-"""A long run that adds up: turn after turn through all scenarios, counting the schedules that differ.
+"""A long run that adds up: turn after turn through all scenarios and stores, counting the schedules that differ.
 
 ::
 
+    seen/campaign.json           which commit and which sources this is a campaign on; other sources are refused
+    seen/turns.jsonl             one line a turn: schedules tried, new ones among them, problems, ends, seconds
     seen/zombie-memory.npy       the traces (see `distinct`) that runs of this scenario on this store have had so far
-    seen/campaign.jsonl          one line a turn: schedules tried, distinct ones so far, problems, seconds
+    seen/zombie-memory-1.json    a schedule that went wrong
 
-Begun again in the same folder it goes on from there with other seeds. Traces of another commit of the code are other traces
-only where its calls differ, so a folder belongs to one commit.
+Killed, it loses the turns in progress, and goes on from there when it is started again in the same folder. Every second turn
+belongs to whatever has had the least time, and every other one to whatever has shown the most new schedules a second.
 """
 
 from __future__ import annotations
@@ -14,19 +16,27 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
+from lance_core.errors import InputError
 from lance_core.testing.distinct import trace_of
 from lance_core.testing.explore import Bounds, schedules_of
 from lance_core.testing.scenario import RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
+from lance_core.testing.sources import digest_of_sources, revision
 from lance_core.testing.walk import walk
+
+TURN_SECONDS = 15.0
+"""Processor time of a turn: short enough to lose, long enough for a theatre to be set up."""
+_ABOUT, _TURNS = "campaign.json", "turns.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +46,40 @@ class Turn:
     scenario: str
     store: str
     number: int
-    schedules: int
     folder: str
+    seconds: float = TURN_SECONDS
     bounds: Bounds = field(default_factory=Bounds)
+
+    @property
+    def pair(self) -> str:
+        """What it is a turn of."""
+        return f"{self.scenario}-{self.store}"
 
     @property
     def path(self) -> Path:
         """Where its traces are kept."""
-        return Path(self.folder) / f"{self.scenario}-{self.store}.npy"
+        return Path(self.folder) / f"{self.pair}.npy"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a turn."""
+    """The result of a turn. `orphans`: files that no record names and that stayed, by kind; `ends`: what actors and recovery
+    were told, by kind."""
 
-    turn: Turn
+    scenario: str
+    store: str
+    number: int
     tried: int
-    distinct: int
+    new: int
     problems: tuple[str, ...]
+    orphans: Mapping[str, int]
+    refusals: Mapping[str, int]
     seconds: float
+
+    @property
+    def pair(self) -> str:
+        """What it was a turn of."""
+        return f"{self.scenario}-{self.store}"
 
 
 def carry_out(turn: Turn) -> Outcome:
@@ -64,66 +89,146 @@ def carry_out(turn: Turn) -> Outcome:
     known = np.load(turn.path) if turn.path.exists() else np.empty(0, np.uint64)
     traces: list[int] = []
     problems: list[str] = []
-
-    def note(verdict: RunVerdict) -> None:
-        traces.append(trace_of(verdict.run))
-        for problem in verdict.problems:
-            problems.append(str(problem))
-            name = f"{turn.scenario}-{turn.store}-{problem.kind}-{turn.number}.json"
-            (Path(turn.folder) / name).write_text(verdict.schedule.to_json(finds=[str(problem)]))
-
+    orphans: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
     for verdict in _verdicts(turn):
-        note(verdict)
+        traces.append(trace_of(verdict.run))
+        orphans.update(verdict.orphans)
+        refusals.update({_kind_of(text) for text in verdict.refusals})
+        problems += [f"{_keep(turn, verdict, len(problems))}: {problem}" for problem in verdict.problems[:1]]
+        if time.process_time() - began > turn.seconds:
+            break
     both = np.union1d(known, np.asarray(traces, np.uint64))
-    np.save(turn.path, both)
-    return Outcome(turn, len(traces), len(both), tuple(problems), time.process_time() - began)
+    np.save(saved := turn.path.with_suffix(".new.npy"), both)
+    saved.replace(turn.path)
+    new, spent = len(both) - len(known), time.process_time() - began
+    return Outcome(turn.scenario, turn.store, turn.number, len(traces), new, tuple(problems), orphans, refusals, spent)
+
+
+def _keep(turn: Turn, verdict: RunVerdict, number: int) -> str:
+    path = Path(turn.folder) / f"{turn.pair}-{turn.number}-{number}.json"
+    path.write_text(verdict.schedule.to_json(finds=[str(problem) for problem in verdict.problems]))
+    return path.name
+
+
+def _kind_of(refusal: str) -> str:
+    """ "commit: InDoubtError: …" -> "InDoubtError" """
+    parts = refusal.split(": ")
+    return next((part for part in parts[1:2] if part.isidentifier()), "CommitStateUnknownError")
 
 
 def _verdicts(turn: Turn) -> Iterator[RunVerdict]:
     theatre = Theatre(SCENARIOS[turn.scenario], store=turn.store)
     if turn.number:
-        yield from islice(walk(theatre, seed=turn.number), turn.schedules)
-        return
-    yield from schedules_of(theatre, bounds=turn.bounds)
+        return walk(theatre, seed=turn.number)
+    return schedules_of(theatre, bounds=turn.bounds)
 
 
-def run(folder: Path, *, seconds: float, schedules: int, stores: Sequence[str], processes: int, bounds: Bounds) -> int:
-    """Turns until the time is over; the number of problems."""
+@dataclass
+class _Share:
+    """What a scenario on a store has had so far."""
+
+    turns: int = 0
+    seconds: float = 0.0
+    tried: int = 0
+    new: int = 0
+    rate: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        """A turn is over."""
+        self.turns = max(self.turns, outcome.number + 1)
+        self.seconds += outcome.seconds
+        self.tried += outcome.tried
+        self.new += outcome.new
+        self.rate = outcome.new / max(outcome.seconds, 1e-3)
+
+
+class Campaign:
+    """The state of a folder."""
+
+    def __init__(self, folder: Path, *, stores: Sequence[str], scenarios: Sequence[str] = ()) -> None:
+        self._folder = folder
+        self._pairs = {f"{name}-{store}": (name, store) for name, store in product(scenarios or SCENARIOS, stores)}
+        self.shares: dict[str, _Share] = {pair: _Share() for pair in self._pairs}
+        self._number = 0
+        for outcome in outcomes_of(folder):
+            self.shares.setdefault(outcome.pair, _Share()).add(outcome)
+
+    def next_turn(self, *, busy: Iterable[str], seconds: float, bounds: Bounds) -> Turn:
+        """What comes next: not what another process is at."""
+        free = [pair for pair in self._pairs if pair not in busy] or [*self._pairs]
+        self._number += 1
+        fresh = [pair for pair in free if not self.shares[pair].turns]
+        if fresh:
+            pair = fresh[0]
+        elif self._number % 2:
+            pair = min(free, key=lambda item: self.shares[item].seconds)
+        else:
+            pair = max(free, key=lambda item: self.shares[item].rate)
+        name, store = self._pairs[pair]
+        return Turn(name, store, self.shares[pair].turns, str(self._folder), seconds, bounds)
+
+    def note(self, outcome: Outcome) -> None:
+        """A turn is over: it is written down."""
+        self.shares[outcome.pair].add(outcome)
+        line = {name: getattr(outcome, name) for name in Outcome.__dataclass_fields__}
+        with (self._folder / _TURNS).open("a") as file:
+            file.write(json.dumps({**line, "seconds": round(outcome.seconds, 2)}) + "\n")
+
+
+def outcomes_of(folder: Path) -> list[Outcome]:
+    """The turns of a campaign so far; a last line that a kill has cut off does not count."""
+    path = folder / _TURNS
+    found = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            plain = json.loads(line)
+        except ValueError:
+            continue
+        found.append(Outcome(**{**plain, "problems": tuple(plain["problems"])}))
+    return found
+
+
+def run(
+    folder: Path,
+    *,
+    seconds: float,
+    stores: Sequence[str],
+    processes: int,
+    bounds: Bounds,
+    scenarios: Sequence[str] = (),
+    turn_seconds: float = TURN_SECONDS,
+) -> int:
+    """Turns until the time is over; the number of problems of all turns so far."""
     folder.mkdir(parents=True, exist_ok=True)
-    record = folder / "campaign.jsonl"
-    first = (
-        1 + max((json.loads(line)["turn"] for line in record.read_text().splitlines()), default=-1) if record.exists() else 0
-    )
-    distinct = {path.stem: len(np.load(path)) for path in folder.glob("*.npy")}
-    ends_at, tried, wrong = time.monotonic() + seconds, 0, 0
-
-    def turns() -> Iterator[Turn]:
-        number = first
+    _begin(folder)
+    campaign = Campaign(folder, stores=stores, scenarios=scenarios)
+    ends_at = time.monotonic() + seconds
+    with ProcessPoolExecutor(max(1, processes), mp_context=get_context("spawn")) as pool:
+        running: dict[Future[Outcome], str] = {}
         while True:
-            for name in SCENARIOS:
-                for store in stores:
-                    if time.monotonic() > ends_at:
-                        return
-                    yield Turn(name, store, number, schedules, str(folder), bounds)
-            number += 1
-
-    with get_context("spawn").Pool(processes) as pool:
-        outcomes: Iterator[Outcome] = map(carry_out, turns()) if processes <= 1 else _in_step(pool, turns(), processes)
-        for outcome in outcomes:
-            tried, wrong = tried + outcome.tried, wrong + len(outcome.problems)
-            distinct[outcome.turn.path.stem] = outcome.distinct
-            line = {
-                "scenario": outcome.turn.scenario, "store": outcome.turn.store, "turn": outcome.turn.number,
-                "tried": outcome.tried, "distinct": outcome.distinct, "problems": [*outcome.problems],
-                "seconds": round(outcome.seconds, 1), "all_tried": tried, "all_distinct": sum(distinct.values()),
-            }  # fmt: skip
-            with record.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-    print(f"{tried:,} schedules, {sum(distinct.values()):,} distinct ones so far, {wrong:,} problems")
-    return wrong
+            while len(running) < max(1, processes) and time.monotonic() < ends_at:
+                turn = campaign.next_turn(busy=running.values(), seconds=turn_seconds, bounds=bounds)
+                running[pool.submit(carry_out, turn)] = turn.pair
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                del running[future]
+                campaign.note(future.result())
+    return sum(len(outcome.problems) for outcome in outcomes_of(folder))
 
 
-def _in_step(pool: object, turns: Iterator[Turn], processes: int) -> Iterator[Outcome]:
-    """As many turns at once as there are processes, none of them taken from the iterator early: the time decides."""
-    while batch := list(islice(turns, processes)):
-        yield from pool.map(carry_out, batch, chunksize=1)  # type: ignore[attr-defined]
+def _begin(folder: Path) -> None:
+    """A folder belongs to the sources with which it was begun."""
+    path, now = folder / _ABOUT, digest_of_sources()
+    if not path.exists():
+        path.write_text(json.dumps({"sources": now, "commit": revision()}) + "\n")
+        return
+    before = json.loads(path.read_text())
+    if before["sources"] != now:
+        raise InputError(
+            f"{folder}: this campaign was begun on other sources ({before['sources'][:16]}, commit {before['commit']}); "
+            f"these are {now[:16]}, commit {revision()}",
+            cure="Begin a campaign in another folder: schedules of two states of the code do not add up.",
+        )

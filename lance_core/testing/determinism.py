@@ -19,7 +19,8 @@ import numpy.random  # noqa: F401  (draws random bits when it is imported: not f
 from lance_core.commit.log import manifests
 from lance_core.io import resolve
 from lance_core.io.cache import shared_cache
-from lance_core.testing.world import URI, Actor, World, this_actor
+from lance_core.testing.stores import URI
+from lance_core.testing.world import Actor, World, this_actor
 from lance_core.wire.manifest_file import ManifestFile
 
 Answer = Callable[[Actor], Any]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from lance_core.errors import LanceError
 from lance_core.testing.schedule import CRASH, END, JUMP, START, SWITCH, Deviation, StoreCall
@@ -18,8 +19,7 @@ MAX_STEPS = 20_000
 """More than this in one run is an actor that never ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallStep:
+class CallStep(NamedTuple):
     """A call as it happened. `waiting`: actors that might have had the turn. `note`: its result."""
 
     call: StoreCall
@@ -41,17 +41,44 @@ class ScheduledRun:
     """The number of steps by then of every preemption, by the call before which it came."""
 
 
-class Engine:
-    """One run."""
+class ScheduleChoice(Protocol):
+    """Who says where a run leaves the default order: a schedule that is given, or chance while the run goes on."""
 
-    def __init__(self, world: World, works: Mapping[str, Callable[[], object]], deviations: Sequence[Deviation]) -> None:
-        self._world = world
-        self._actors = {name: Actor(world, name, work) for name, work in works.items()}
+    def at(self, call: StoreCall, *, index: int, waiting: Callable[[], Sequence[str]]) -> Sequence[Deviation]:
+        """What happens before and at a call, the run's call of this index. `waiting`: who might have the turn instead."""
+
+    def at_end(self, actor: str, waiting: Callable[[], Sequence[str]]) -> Sequence[Deviation]:
+        """Who is next when an actor has ended; the name is empty at the beginning."""
+
+
+class GivenDeviations:
+    """A schedule that is given."""
+
+    def __init__(self, deviations: Sequence[Deviation]) -> None:
         self._at: dict[tuple[str, str, int], list[Deviation]] = {}
         for item in deviations:
             self._at.setdefault((item.actor, item.call, item.nth), []).append(item)
+
+    def at(self, call: StoreCall, *, index: int, waiting: Callable[[], Sequence[str]]) -> Sequence[Deviation]:
+        """Those of this call."""
+        return self._at.get((call.actor, call.label, call.nth), ())
+
+    def at_end(self, actor: str, waiting: Callable[[], Sequence[str]]) -> Sequence[Deviation]:
+        """Those of this end."""
+        return self._at.get((actor, END if actor else START, 1), ())
+
+
+class Engine:
+    """One run."""
+
+    def __init__(
+        self, world: World, works: Mapping[str, Callable[[], object]], deviations: Sequence[Deviation] | ScheduleChoice
+    ) -> None:
+        self._world = world
+        self._actors = {name: Actor(world, name, work) for name, work in works.items()}
+        self._choice = GivenDeviations(deviations) if isinstance(deviations, Sequence) else deviations
         self._over = threading.Lock()
-        self._waiting: tuple[str, ...] = ()
+        self._waiting: dict[str, tuple[str, ...]] = {}
         self.run_of: ScheduledRun = ScheduledRun()
 
     def run(self) -> ScheduledRun:
@@ -59,7 +86,7 @@ class Engine:
         self._over.acquire()
         for actor in self._actors.values():
             self._enter(actor)
-        first = self._next(self._at.get(("", START, 1), ()))
+        first = self._next(self._choice.at_end("", lambda: (*self._actors,)))
         if first is not None:
             first.go_on()
             self._over.acquire()
@@ -73,7 +100,8 @@ class Engine:
     def before(self, actor: Actor, call: StoreCall) -> str | None:
         """Pass the turn on where the schedule says so, and come back with the fault that befalls the call."""
         fault = None
-        for item in self._at.get((call.actor, call.label, call.nth), ()):
+        index = len(self.run_of.steps)
+        for item in self._choice.at(call, index=index, waiting=lambda: self._others(actor)):
             if item.do == SWITCH:
                 self._pass_on(actor, item)
             elif item.do == JUMP:
@@ -100,6 +128,8 @@ class Engine:
     def launch(self, actor: Actor, call: StoreCall, action: Callable[[], object]) -> None:
         """The call becomes an actor of its own."""
         name = f"late {call.label} of {call.actor}"
+        if name in self._actors:
+            name = f"late {call.nth}. {call.label} of {call.actor}"
         late = Actor(self._world, name, lambda: _quietly(lambda: self._land(name, call, action)))
         self._actors[name] = late
         self._enter(late)
@@ -116,11 +146,16 @@ class Engine:
             self.after(actor, mine, "lands late")
 
     def _enter(self, actor: Actor) -> None:
+        self._waiting.clear()
         actor.turns = self
         actor.when_done = lambda: self._ended(actor)
 
     def _others(self, actor: Actor) -> tuple[str, ...]:
-        return tuple(name for name, other in self._actors.items() if other is not actor and not other.is_done)
+        found = self._waiting.get(actor.label)
+        if found is None:
+            found = tuple(name for name, other in self._actors.items() if other is not actor and not other.is_done)
+            self._waiting[actor.label] = found
+        return found
 
     def _pass_on(self, actor: Actor, item: Deviation) -> None:
         other = self._actors.get(item.to)
@@ -132,9 +167,10 @@ class Engine:
         actor.turn.acquire()
 
     def _ended(self, actor: Actor) -> None:
+        self._waiting.clear()
         left = self._others(actor)
         self.run_of.ends.append((len(self.run_of.steps), actor.label, left))
-        following = self._next(self._at.get((actor.label, END, 1), ()))
+        following = self._next(self._choice.at_end(actor.label, lambda: left))
         if following is None:
             self._over.release()
         else:

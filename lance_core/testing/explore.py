@@ -8,7 +8,7 @@
 Two calls commute unless they touch the same path or one lists above the other (and one of them writes). To stop an actor
 before a call that commutes with everything the others do is the same as to stop it one call later, so that schedule is left
 out. What the others do is known from the runs so far: where that grows, what was left out is checked again, until nothing
-is left out that matters. Reads fail, and processes die, only where that makes a difference: before a write.
+is left out that matters. Processes die only where that makes a difference: before a write.
 """
 
 from __future__ import annotations
@@ -194,8 +194,10 @@ def befalls(kind: str, call: StoreCall) -> bool:
         return False
     if kind in (CRASH, JUMP):
         return call.is_write
-    if kind in (LOST, ERROR):
+    if kind == LOST:
         return call.is_write
+    if kind == ERROR:
+        return True
     if kind == LATE:
         return call.name in _PUTS
     return kind == STALE and call.name in LISTINGS

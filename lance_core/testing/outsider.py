@@ -21,7 +21,7 @@ from lance_core.errors import NotFoundError
 from lance_core.io.store import Store
 from lance_core.testing.judge import lines
 from lance_core.testing.model import rows_of_table
-from lance_core.testing.world import URI
+from lance_core.testing.stores import URI
 
 _UNVERIFIED_SECONDS = 7 * 24 * 3600.0
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)

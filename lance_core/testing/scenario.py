@@ -11,8 +11,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lance_core.commit.model import CommitResult
 from lance_core.commit.naming import is_of_attempt
@@ -25,13 +26,15 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.testing.determinism import installed
-from lance_core.testing.engine import Engine, ScheduledRun
+from lance_core.testing.engine import Engine, ScheduleChoice, ScheduledRun
 from lance_core.testing.judge import Judge, broken, landings, orphans, theirs
 from lance_core.testing.model import IdentityWork, Rows, serial_outcomes
-from lance_core.testing.schedule import CRASH, LATE, LOST, Schedule
-from lance_core.testing.world import URI, Killed, World
+from lance_core.testing.schedule import CRASH, LATE, LOST, Deviation, Schedule
+from lance_core.testing.stores import URI, world_of
+from lance_core.testing.world import Killed
 
 _TRIES = 6
+_MINUTE = 60.0
 _LATER_SECONDS = 40 * 24 * 3600.0
 
 
@@ -69,6 +72,15 @@ KINDS: Mapping[str, str] = {
 }
 
 
+LATE_FILE, OUTSIDE_FILE, UNSETTLED_FILE = "late", "outside", "unsettled"
+ORPHANS: Mapping[str, str] = {
+    LATE_FILE: "its put took effect after its writer had abandoned and removed it",
+    OUTSIDE_FILE: "an outside writer has left it behind",
+    UNSETTLED_FILE: "it belongs to work of which only a user can say whether it has landed",
+}
+"""Files that may stay after garbage collection, with the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One of `KINDS`, and what it is in this case."""
@@ -88,6 +100,8 @@ class RunVerdict:
     run: ScheduledRun
     problems: list[Problem] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    orphans: Counter[str] = field(default_factory=Counter)
+    """Files that nobody can collect by their names, and that stayed: how many of each of `ORPHANS`."""
 
     def has(self, kinds: Collection[str]) -> bool:
         """Whether a problem is of one of these kinds."""
@@ -99,10 +113,10 @@ class Theatre:
 
     def __init__(self, scenario: Scenario, *, store: str = "memory") -> None:
         self.scenario = scenario
-        self.world = World(store)
+        self.world = world_of(store)
         self._judge = Judge()
         self._outcomes: dict[tuple[str, ...], frozenset[Rows]] = {}
-        self._ends: dict[int, tuple[list[Problem], list[str]]] = {}
+        self._ends: dict[int, RunVerdict] = {}
         """What came of each state in which the actors left the world: most schedules end in one of a few."""
         with installed(self.world):
             made = self._alone("setup", scenario.setup)
@@ -113,35 +127,51 @@ class Theatre:
 
     def play(self, schedule: Schedule) -> RunVerdict:
         """One run, and the verdict on it."""
+        return self._played(schedule.deviations, schedule)
+
+    def play_by(self, choice: ScheduleChoice) -> RunVerdict:
+        """A run whose schedule is decided while it goes on; the verdict has the schedule."""
+        return self._played(choice, Schedule(self.scenario.name, store=self.world.kind))
+
+    def _played(self, choice: ScheduleChoice | Sequence[Deviation], schedule: Schedule) -> RunVerdict:
         self.world.reset(self._state)
         with installed(self.world):
-            run = Engine(self.world, self.stage.actors, schedule.deviations).run()
+            run = Engine(self.world, self.stage.actors, choice).run()
+            if not isinstance(choice, Sequence):
+                schedule = replace(schedule, deviations=tuple(run.fired))
             verdict = RunVerdict(schedule, run)
+            # Recovery begins on the minute, so that a pause of a second more or less ends in the same state.
+            self.world.now = -(-self.world.now // _MINUTE) * _MINUTE
             end = self._end_of(run)
-            if end not in self._ends:
-                later = RunVerdict(schedule, run)
+            later = self._ends.get(end)
+            if later is None:
+                later = self._ends[end] = RunVerdict(schedule, run)
                 self._look("after the actors", later)
                 if not later.problems:
                     self._recover(later)
-                self._ends[end] = later.problems, later.refusals
+                later.run = ScheduledRun()  # what led there is not needed any more
             self._judge_actors(verdict)
-            problems, refusals = self._ends[end]
-            verdict.refusals += refusals
+            verdict.refusals += later.refusals
+            verdict.orphans = later.orphans
             if not verdict.problems:
-                verdict.problems += problems
+                verdict.problems += later.problems
         return verdict
 
     def _end_of(self, run: ScheduledRun) -> int:
         """All that recovery and the judge look at."""
         world = self.world
-        state = (frozenset(world.objects.items()), frozenset(world._register.items()), frozenset(world.strays), world.now)
-        ended = frozenset((name, name in run.errors) for name in self.stage.actors)
-        return hash((state, ended, frozenset(_reported(run)), self._alien(), theirs(world, self.stage.outsiders)))
+        objects = frozenset((path, data, at // _MINUTE) for path, (data, at) in world.objects.items())
+        state = (objects, frozenset(world.register.items()), frozenset(world.strays), world.now)
+        ended = frozenset((work.actor, work.actor in run.errors) for work in self.stage.works)
+        return hash(
+            (state, ended, frozenset(_reported(run)), frozenset(self._alien().items()), theirs(world, self.stage.outsiders))
+        )
 
-    def _alien(self) -> frozenset[str]:
-        """Files that are not ours to collect."""
+    def _alien(self) -> Mapping[str, str]:
+        """Files that are not ours to collect, with the reason."""
         undo = self.world.undo
-        return frozenset(path for actor, path, _ in undo if actor in self.stage.outsiders or _is_late_file(actor, path))
+        late = {path: LATE_FILE for actor, path, _ in undo if _is_late_file(actor, path)}
+        return {path: OUTSIDE_FILE for actor, path, _ in undo if actor in self.stage.outsiders} | late
 
     def _alone(self, name: str, work: Callable[[], object]) -> object:
         run = Engine(self.world, {name: work}, ()).run()
@@ -183,10 +213,14 @@ class Theatre:
             return
         self._compare(landed, verdict)
         waiting = self._attempts_of(work.identity for work in self.stage.works if landed[work.name] is None)
-        left = [path for path in orphans(self.world) if path not in alien]
+        left = orphans(self.world)
         waiting |= {item.commit for item in list_claims(self.world.store) if waiting & set(item.attempts.values())}
-        left = [path for path in left if not any(is_of_attempt(path, attempt) for attempt in waiting)]
-        verdict.problems += [Problem(LITTER, path) for path in left]
+        for path in left:
+            why = alien.get(path) or (UNSETTLED_FILE if any(is_of_attempt(path, item) for item in waiting) else "")
+            if why:
+                verdict.orphans[why] += 1
+            else:
+                verdict.problems.append(Problem(LITTER, path))
         twice = [identity for identity, count in landings(self.world).items() if count > 1]
         verdict.problems += [Problem(TWICE, identity) for identity in twice]
 

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from lance_core.errors import InputError
 from lance_core.io.manifest_names import SUFFIX, number_of
@@ -27,15 +27,16 @@ SWITCH = "switch"
 CRASH, LOST, LATE, ERROR, STALE, JUMP = "crash", "lost reply", "late", "error", "stale", "jump"
 FAULTS = (CRASH, LOST, LATE, ERROR, STALE, JUMP)
 
-WRITES = frozenset({"put", "put_if_absent", "copy_if_absent", "close", "delete", "add", "change", "replace", "remove"})
-"""Calls that change what others see; the last four are those of an external manifest store."""
-LISTINGS = frozenset({"list", "list_names", "list_unfinished", "latest"})
+_OF_A_DISK = ("create", "rename", "link")
+_OF_A_REGISTER = ("add", "change", "replace", "remove")
+WRITES = frozenset({"put", "put_if_absent", "copy_if_absent", "close", "delete", *_OF_A_DISK, *_OF_A_REGISTER})
+"""Calls that change what others see."""
+LISTINGS = frozenset({"list", "list_names", "list_unfinished", "list_folders", "latest"})
 
 _NAMES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[01]{24}[0-9a-f]{26}|[0-9a-f]{12,}|\d{2,}")
 
 
-@dataclass(frozen=True, slots=True)
-class StoreCall:
+class StoreCall(NamedTuple):
     """A store call of an actor. `label` says what it does, without the names that differ from run to run; `nth` counts the
     calls of this actor with that label."""
 

@@ -7,6 +7,8 @@
     python -m lance_core.testing.simulate --random 10000 --seed 7       by chance, with every kind of fault
     python -m lance_core.testing.simulate --replay seed.json            one schedule, told step by step
     python -m lance_core.testing.simulate --save seeds/                 what is found is kept there
+    python -m lance_core.testing.simulate --campaign seen/ --seconds 3600 --processes 2
+    python -m lance_core.testing.simulate --campaign seen/ --report     what that has shown so far
 
 Exit code 0: every schedule ended exact. 1: some did not. See docs/protocol.md.
 """
@@ -26,14 +28,14 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from lance_core.testing import campaign
+from lance_core.testing.campaign_report import reported
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.report import described
 from lance_core.testing.scenario import KINDS, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import Schedule
+from lance_core.testing.stores import STORES
 from lance_core.testing.walk import shrink, walk
-
-STORES = ("memory", "external")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.replay:
         return replay(Path(options.replay))
     if options.campaign:
-        bounds = Bounds(options.preemptions, options.faults, options.schedules)
-        return min(1, campaign.run(Path(options.campaign), seconds=options.seconds, schedules=options.random or 2000,
-                                   stores=_stores(options.store), processes=options.processes, bounds=bounds))  # fmt: skip
-    jobs = [_job(options, name, store) for name in options.scenarios or SCENARIOS for store in _stores(options.store)]
+        return _campaign(options)
+    jobs = [
+        _job(options, name, store) for name in options.scenarios or SCENARIOS for store in _stores(options.store or "memory")
+    ]
     tallies = []
     for tally in _all(jobs, processes=options.processes):
         tallies.append(tally)
@@ -86,6 +88,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = sum(tally.problems.total() for tally in tallies)
     print(f"{total:,} schedules, {wrong:,} problems")
     return 1 if wrong else 0
+
+
+def _campaign(options: argparse.Namespace) -> int:
+    """Go on with a campaign, or only tell what it has shown."""
+    folder, wrong = Path(options.campaign), 0
+    if not options.report:
+        bounds = Bounds(options.preemptions, options.faults, options.schedules)
+        stores = _stores(options.store or "all")
+        wrong = campaign.run(
+            folder,
+            seconds=options.seconds,
+            stores=stores,
+            processes=options.processes,
+            bounds=bounds,
+            scenarios=options.scenarios,
+        )
+    print(reported(folder))
+    return min(1, wrong)
 
 
 def carry_out(job: Trial) -> TrialTally:
@@ -154,7 +174,7 @@ def _job(options: argparse.Namespace, scenario: str, store: str) -> Trial:
 
 
 def _stores(text: str) -> Sequence[str]:
-    return STORES if text == "all" else (text,)
+    return tuple(STORES) if text == "all" else (text,)
 
 
 def _print(tally: TrialTally) -> None:
@@ -194,8 +214,8 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--store",
         choices=(*STORES, "all"),
-        default="memory",
-        help="how manifests are published: a conditional put, or a register",
+        help="what the table is on: an object store with a conditional put, one without beside a register, or a disk "
+        "(default memory; of a campaign, all)",
     )
     add("--preemptions", type=int, default=2, help="how often an actor that could go on is stopped (default 2)")
     add("--faults", type=int, default=1, help="how many faults a schedule has (default 1)")
@@ -207,6 +227,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--processes", type=int, default=1, help="scenarios at once")
     add("--replay", metavar="FILE", help="run one seed file and tell it step by step")
     add("--campaign", metavar="FOLDER", help="a long run that adds up there, counting the schedules that differ")
+    add("--report", action="store_true", help="with --campaign: only tell what it has shown so far")
     add("--seconds", type=float, default=3600.0, help="how long a campaign goes on (default an hour)")
     add("--save", metavar="FOLDER", help="keep a seed file of each kind of problem")
     return parser

@@ -3,54 +3,100 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lance_core.testing.engine import ScheduledRun
-from lance_core.testing.explore import JUMP_SECONDS, befalls
+from lance_core.testing.explore import JUMP_SECONDS, Footprint, befalls
 from lance_core.testing.scenario import Problem, RunVerdict, Theatre
-from lance_core.testing.schedule import FAULTS, JUMP, START, SWITCH, Deviation, Schedule
+from lance_core.testing.schedule import END, FAULTS, JUMP, START, SWITCH, Deviation, Schedule, StoreCall
 
 
 def walk(theatre: Theatre, *, seed: int, preemptions: int = 6, faults: int = 2) -> Iterator[RunVerdict]:
-    """Endless. Each schedule is grown: a run, a deviation somewhere behind its last one, a run again."""
+    """Endless: runs that decide by chance, while they go on, where to leave the default order."""
     chance = random.Random(f"{theatre.scenario.name}/{seed}")
+    footprints: dict[str, Footprint] = {}
+    length = FIRST_GUESS
     while True:
-        schedule = Schedule(theatre.scenario.name, store=theatre.world.kind)
-        names = list(theatre.stage.actors)
-        schedule = schedule.plus(Deviation("", START, 1, SWITCH, chance.choice(names)))
-        behind = 0
-        for _ in range(chance.randint(1, preemptions + faults)):
-            verdict = theatre.play(schedule)
-            yield verdict
-            grown = _grown(chance, schedule, verdict.run, behind, preemptions=preemptions, faults=faults)
-            if grown is None or verdict.problems:
-                break
-            schedule, behind = grown
-        else:
-            yield theatre.play(schedule)
+        verdict = theatre.play_by(ChanceChoice(chance, footprints, preemptions=preemptions, faults=faults, length=length))
+        steps = verdict.run.steps
+        for step in steps:
+            footprint = footprints.get(step.call.actor)
+            if footprint is None:
+                footprint = footprints[step.call.actor] = Footprint()
+            footprint.add(step.call)
+        length = (7 * length + len(steps)) // 8
+        yield verdict
 
 
-def _grown(
-    chance: random.Random, schedule: Schedule, run: ScheduledRun, behind: int, *, preemptions: int, faults: int
-) -> tuple[Schedule, int] | None:
-    if behind >= len(run.steps):
-        return None
-    # Near what came before: a race takes several turns in a few steps.
-    span = max(1, int((len(run.steps) - behind) * chance.choice((0.2, 0.5, 1.0))))
-    index = behind + chance.randrange(span)
-    step = run.steps[index]
-    call = step.call
-    if schedule.num_faults < faults and chance.random() < 0.25:
+FIRST_GUESS = 80
+"""How many calls a run is thought to have before the first one has shown it."""
+_IDLE = 1 << 30
+
+
+class ChanceChoice:
+    """Deviations by chance. A switch comes before a call whose order matters to somebody who waits: elsewhere it would be
+    the same as at the next such call."""
+
+    def __init__(
+        self, chance: random.Random, footprints: Mapping[str, Footprint], *, preemptions: int, faults: int, length: int
+    ) -> None:
+        self._chance = chance
+        self._footprints = footprints
+        self._preemptions = preemptions
+        self._faults = faults
+        self._length = length
+        self._left = chance.randint(1, preemptions + faults)
+        self._next = _IDLE
+        self._aim(0)
+
+    def at(self, call: StoreCall, *, index: int, waiting: Callable[[], Sequence[str]]) -> Sequence[Deviation]:
+        """A fault or a switch, where it is time for one."""
+        if index < self._next:
+            return ()
+        found = self._fault(call) if self._faults and self._chance.random() < FAULT_SHARE else None
+        if found is None:
+            found = self._switch(call, waiting()) if self._preemptions else None
+            if found is None:
+                return ()
+        self._left -= 1
+        self._aim(index)
+        return (found,)
+
+    def at_end(self, actor: str, waiting: Callable[[], Sequence[str]]) -> Sequence[Deviation]:
+        """Anybody of those who are left."""
+        left = waiting()
+        if len(left) < 2:
+            return ()
+        name = self._chance.choice(left)
+        return () if name == left[0] else (Deviation(actor, END if actor else START, 1, SWITCH, name),)
+
+    def _aim(self, index: int) -> None:
+        # Near what came before: a race takes several turns in a few steps.
+        span = max(4, int((self._length - index) * self._chance.choice((0.2, 0.5, 1.0))))
+        self._next = index + self._chance.randrange(span) if self._left else _IDLE
+
+    def _fault(self, call: StoreCall) -> Deviation | None:
         kinds = [kind for kind in FAULTS if befalls(kind, call)]
-        if kinds:
-            kind = chance.choice(kinds)
-            seconds = chance.choice((JUMP_SECONDS, -JUMP_SECONDS)) if kind == JUMP else 0.0
-            return schedule.plus(Deviation(call.actor, call.label, call.nth, kind, seconds=seconds)), index + 1
-    if not step.waiting or schedule.num_preemptions >= preemptions:
-        return schedule, index + 1
-    name = chance.choice(step.waiting)
-    return schedule.plus(Deviation(call.actor, call.label, call.nth, SWITCH, name)), index
+        if not kinds:
+            return None
+        self._faults -= 1
+        kind = self._chance.choice(kinds)
+        seconds = self._chance.choice((JUMP_SECONDS, -JUMP_SECONDS)) if kind == JUMP else 0.0
+        return Deviation(call.actor, call.label, call.nth, kind, seconds=seconds)
+
+    def _switch(self, call: StoreCall, waiting: Sequence[str]) -> Deviation | None:
+        if not any(self._matters(name, call) for name in waiting):
+            return None
+        self._preemptions -= 1
+        return Deviation(call.actor, call.label, call.nth, SWITCH, self._chance.choice(waiting))
+
+    def _matters(self, name: str, call: StoreCall) -> bool:
+        footprint = self._footprints.get(name)
+        return footprint is None or footprint.meets(call)
+
+
+FAULT_SHARE = 0.25
+"""Of the deviations, where both are possible."""
 
 
 def shrink(theatre: Theatre, verdict: RunVerdict) -> RunVerdict:

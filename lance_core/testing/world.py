@@ -1,35 +1,24 @@
-"""The world that actors share: objects, a clock, and a store that calls the scheduler before each operation.
+"""The world that actors share: objects, a clock, and the actors themselves.
 
-An actor is a thread that runs only when it has the turn (see `engine`). The store and the clocks find out by the thread who
-calls; threads that are no actors see the real clock.
+An actor is a thread that runs only when it has the turn (see `engine`). The store (`stores`) and the clocks (`determinism`)
+find out by the thread who calls; threads that are no actors see the real clock.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-import uuid as uuids
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from lance_core.errors import AlreadyExistsError, NotFoundError, StoreError
 from lance_core.io import manifest_names, pool
-from lance_core.io.external.store import ExternalStore
-from lance_core.io.memory import MemoryStore
-from lance_core.io.store import Store, StoreEntry
-from lance_core.io.testing import WrappedStore
-from lance_core.testing.schedule import ERROR, LATE, LISTINGS, LOST, STALE, StoreCall, label_of
+from lance_core.io.store import Store
+from lance_core.testing.schedule import StoreCall, label_of
 from lance_core.wire.manifest_file import ManifestFile
-
-T = TypeVar("T")
 
 BEGINNING = 1_700_000_000.0
 """The world's time when it begins, in seconds since the epoch."""
-
-_QUIET = frozenset({"open_writer", "write"})
-"""Calls that nobody else can notice: a file being written is invisible until it is closed."""
 
 
 class Killed(BaseException):
@@ -92,7 +81,7 @@ class Actor:
         self.label = name
         self.turn = threading.Lock()
         self.turn.acquire()
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
         self.random = random.Random(f"{name}/{seed}")
         self.skew = 0.0
         self.is_done = False
@@ -135,14 +124,18 @@ def this_actor() -> Actor | None:
 
 
 class World:
-    """Objects and a clock. `kind`: "memory" (conditional put) or "external" (manifests published through a register)."""
+    """Objects, rows of a register, and a clock."""
+
+    store: Store
+    """The store on these objects, of the kind `kind`: see `stores`."""
 
     def __init__(self, kind: str = "memory") -> None:
         self.kind = kind
         self.now = BEGINNING
-        # A name of its own: objects of memory stores are shared by name, also with worlds that are over.
-        self._objects = MemoryStore(f"simulated-{uuids.uuid4().hex}")
-        self._register: dict[tuple[str, int], tuple[str, int]] = {}
+        self.objects: dict[str, tuple[bytes, float]] = {}
+        """path -> (bytes, modified)"""
+        self.register: dict[tuple[str, int], tuple[str, int]] = {}
+        """The rows of an external manifest store."""
         self.undo: list[tuple[str, str, tuple[bytes, float] | None]] = []
         """(actor, path, what was there before) of every write."""
         self._labels: dict[tuple[str, str], str] = {}
@@ -153,15 +146,6 @@ class World:
         """Manifests by their bytes."""
         self.strays: set[str] = set()
         """Manifests that took a number which others had used and pruned: no newer version follows from them."""
-        watched: Store = SimulatedStore(self._objects, self, conditional=kind != "external")
-        if kind == "external":
-            watched = ExternalStore(watched, SimulatedRegister(self), base=TABLE, uri=URI)
-        self.store: Store = watched
-
-    @property
-    def objects(self) -> dict[str, tuple[bytes, float]]:
-        """path -> (bytes, modified)"""
-        return self._objects._objects.by_path
 
     def hand(self) -> Hand:
         """A thread for an actor."""
@@ -173,14 +157,14 @@ class World:
 
     def snapshot(self) -> Mapping[str, Any]:
         """The state, to go on from any number of times."""
-        return {"objects": dict(self.objects), "register": dict(self._register), "now": self.now}
+        return {"objects": dict(self.objects), "register": dict(self.register), "now": self.now}
 
     def reset(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
         self.objects.clear()
         self.objects.update(state["objects"])
-        self._register.clear()
-        self._register.update(state["register"])
+        self.register.clear()
+        self.register.update(state["register"])
         self.now = state["now"]
         self.undo.clear()
         self.strays.clear()
@@ -191,7 +175,7 @@ class World:
         self.undo.append((actor, path, before))
         number = number_of_version(path)
         if number and name != "delete" and before is None:
-            if number < self._newest or (number == self._newest and name == "put_if_absent"):
+            if number < self._newest or (number == self._newest and name in _CONDITIONAL):
                 self.strays.add(path)
             self._newest = max(self._newest, number)
 
@@ -210,161 +194,4 @@ def number_of_version(path: str) -> int:
     return 0 if found is None else found[0]
 
 
-TABLE = "table"
-URI = "memory://simulated/table"
-
-
-class SimulatedStore(WrappedStore):
-    """Each call is a step of the schedule. The objects' bytes are kept without copies."""
-
-    def __init__(self, inner: Store, world: World, *, conditional: bool, folder: str = "") -> None:
-        super().__init__(inner)
-        self._world = world
-        self._conditional = conditional
-        self._folder = folder
-
-    @property
-    def uri(self) -> str:
-        """The same in every run."""
-        return f"{URI}/{self._folder}".rstrip("/")
-
-    @property
-    def has_put_if_absent(self) -> bool:
-        """Whether this kind of world has conditional puts of its own."""
-        return self._conditional
-
-    @property
-    def is_local(self) -> bool:
-        """True: no pools, so that an actor is one thread."""
-        return True
-
-    def child(self, path: str) -> Store:
-        """The store of a sub-folder, in the same world."""
-        folder = f"{self._folder}{path.strip('/')}/"
-        return SimulatedStore(self.inner.child(path), self._world, conditional=self._conditional, folder=folder)
-
-    def _call(self, name: str, path: str, action: Callable[[], T]) -> T:
-        full = self._folder + path
-        return do(self._world, name, full, action, listed=self._undone if name in LISTINGS else None)
-
-    def _undone(self, name: str, path: str, found: Any) -> Any:
-        """A listing as it was before the last change that somebody else made below it."""
-        mine = this_actor()
-        for actor, changed, before in reversed(self._world.undo):
-            if mine is not None and actor != mine.label and changed.startswith(path):
-                return _replaced(name, found, changed[len(self._folder) :], path[len(self._folder) :], before)
-        return found
-
-
-def _replaced(name: str, found: Any, path: str, prefix: str, before: tuple[bytes, float] | None) -> Any:
-    short = path[len(prefix) :]
-    if name == "list_names":
-        if "/" in short:
-            return found
-        rest = [item for item in found if item != short]
-        return rest if before is None else [*rest, short]
-    entries = tuple(item for item in found if item.path != path)
-    return entries if before is None else (*entries, StoreEntry(path, len(before[0]), before[1]))
-
-
-class SimulatedRegister:
-    """Rows of an external manifest store; each access is a step, too."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def get(self, base: str, version: int) -> str | None:
-        """The path of a row."""
-        found = self._do("get", f"register/{base}/{version}", lambda: self._rows.get((base, version)))
-        return None if found is None else found[0]
-
-    def latest(self, base: str) -> tuple[int, str] | None:
-        """The row of the highest version."""
-
-        def look() -> tuple[int, str] | None:
-            numbers = [version for place, version in self._rows if place == base]
-            return (max(numbers), self._rows[base, max(numbers)][0]) if numbers else None
-
-        return self._do("latest", f"register/{base}/", look)
-
-    def add(self, base: str, version: int, path: str, size: int) -> None:
-        """Add a row, if there is none."""
-
-        def put() -> None:
-            if (base, version) in self._rows:
-                raise AlreadyExistsError(f"row {base} {version} exists")
-            self._rows[base, version] = path, size
-
-        self._do("add", f"register/{base}/{version}", put)
-
-    def change(self, base: str, version: int, path: str, size: int) -> None:
-        """Change a row that is there."""
-
-        def put() -> None:
-            if (base, version) not in self._rows:
-                raise NotFoundError(f"no row {base} {version}")
-            self._rows[base, version] = path, size
-
-        self._do("change", f"register/{base}/{version}", put)
-
-    def replace(self, base: str, version: int, old: str, path: str, size: int) -> None:
-        """Change a row that names the old path."""
-
-        def put() -> None:
-            if self._rows.get((base, version), ("", 0))[0] != old:
-                raise NotFoundError(f"no row {base} {version} of {old}")
-            self._rows[base, version] = path, size
-
-        self._do("replace", f"register/{base}/{version}", put)
-
-    def remove(self, base: str, version: int) -> None:
-        """Remove a row."""
-        self._do("remove", f"register/{base}/{version}", lambda: self._rows.pop((base, version), None))
-
-    @property
-    def _rows(self) -> dict[tuple[str, int], tuple[str, int]]:
-        return self._world._register
-
-    def _do(self, name: str, path: str, action: Callable[[], T]) -> T:
-        return do(self._world, name, path, action)
-
-
-def do(
-    world: World, name: str, path: str, action: Callable[[], T], *, listed: Callable[[str, str, Any], Any] | None = None
-) -> T:
-    """One call of whoever calls: with the turn, and with what befalls it."""
-    actor = this_actor()
-    if actor is None or actor.turns is None:
-        return action()
-    if actor.is_dead:
-        raise Killed
-    if name in _QUIET:
-        return action()
-    turns = actor.turns
-    label = world.label_of(name, path)
-    actor.counts[label] += 1
-    call = StoreCall(actor.label, name, path, label, actor.counts[label])
-    fault = turns.before(actor, call)
-    if fault == ERROR:
-        turns.after(actor, call, "refused")
-        raise StoreError(f"simulated: {name} {path!r} was refused")
-    if fault == LATE:
-        turns.after(actor, call, "timed out")
-        turns.launch(actor, call, action)
-        raise StoreError(f"simulated: {name} {path!r} timed out")
-    before = world.objects.get(f"{path}") if call.is_write else None
-    try:
-        result = action()
-    except (NotFoundError, AlreadyExistsError) as error:
-        turns.after(actor, call, "there is none" if isinstance(error, NotFoundError) else "already exists")
-        if fault == LOST:
-            raise StoreError(f"simulated: the answer to {name} {path!r} was lost") from error
-        raise
-    if call.is_write:
-        world.note_write(actor.label, name, path, before)
-    if fault == STALE and listed is not None:
-        result = listed(name, path, tuple(cast("Iterator[Any]", result)) if name == "list" else result)
-    turns.after(actor, call, fault or "")
-    if fault == LOST:
-        raise StoreError(f"simulated: the answer to {name} {path!r} was lost")
-    return result
+_CONDITIONAL = frozenset({"put_if_absent", "link"})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from lance_core.testing import campaign
+from lance_core.errors import InputError
+from lance_core.testing import campaign, simulate
 from lance_core.testing.distinct import trace_of
 from lance_core.testing.engine import CallStep, ScheduledRun
 from lance_core.testing.explore import Bounds
 from lance_core.testing.schedule import StoreCall
+from lance_core.testing.sources import digest_of_sources
 
 
 def _run(*calls: str) -> ScheduledRun:
@@ -39,19 +40,45 @@ def test_the_order_of_commuting_calls_does_not_count(one: tuple[str, ...], other
     assert (trace_of(_run(*one)) == trace_of(_run(*other))) is same
 
 
+_BOUNDS = Bounds(preemptions=1, faults=0, schedules=6)
+
+
 def test_a_campaign_adds_up(tmp_path: Path) -> None:
-    bounds = Bounds(preemptions=1, faults=0, schedules=6)
-    first = campaign.carry_out(campaign.Turn("same-commit-twice", "memory", 0, 5, str(tmp_path), bounds))
-    again = campaign.carry_out(campaign.Turn("same-commit-twice", "memory", 0, 5, str(tmp_path), bounds))
+    first = campaign.carry_out(campaign.Turn("same-commit-twice", "memory", 0, str(tmp_path), bounds=_BOUNDS))
+    again = campaign.carry_out(campaign.Turn("same-commit-twice", "memory", 0, str(tmp_path), bounds=_BOUNDS))
     assert first.tried == again.tried == 6
-    assert 1 < first.distinct == again.distinct <= 6
-    more = campaign.carry_out(campaign.Turn("same-commit-twice", "memory", 1, 5, str(tmp_path), bounds))
-    assert more.distinct >= again.distinct
+    assert 1 < first.new <= 6
+    assert again.new == 0
+    more = campaign.carry_out(campaign.Turn("same-commit-twice", "memory", 1, str(tmp_path), 0.05, _BOUNDS))
+    assert more.tried > 0
     assert not (*first.problems, *again.problems, *more.problems)
 
 
-def test_a_campaign_without_time_tries_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bounds = Bounds(preemptions=1, faults=0, schedules=2)
-    assert campaign.run(tmp_path, seconds=0, schedules=2, stores=("memory",), processes=1, bounds=bounds) == 0
-    assert "0 schedules" in capsys.readouterr().out
-    assert not [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+def test_a_campaign_goes_on_where_a_kill_has_ended_it(tmp_path: Path) -> None:
+    ours = campaign.Campaign(tmp_path, stores=("memory", "local"), scenarios=("zombie",))
+    turns = [ours.next_turn(busy=(), seconds=1.0, bounds=_BOUNDS)]
+    assert (turns[0].pair, turns[0].number) == ("zombie-memory", 0)
+    ours.note(campaign.Outcome("zombie", "memory", 0, 10, 8, ("a.json: broken: it is gone",), {"late": 2}, {}, 1.5))
+    with (tmp_path / "turns.jsonl").open("a") as file:
+        file.write('{"scenario": "zombie", "sto')
+    again = campaign.Campaign(tmp_path, stores=("memory", "local"), scenarios=("zombie",))
+    assert again.shares["zombie-memory"].new == 8
+    assert again.next_turn(busy=(), seconds=1.0, bounds=_BOUNDS).pair == "zombie-local"
+    assert again.next_turn(busy=("zombie-local",), seconds=1.0, bounds=_BOUNDS).number == 1
+
+
+def test_a_campaign_refuses_other_sources_and_tells_what_it_has_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert simulate.main(["--campaign", str(tmp_path), "--seconds", "0"]) == 0
+    assert "0 schedules, 0 distinct, 0 problems" in capsys.readouterr().out
+    ours = campaign.Campaign(tmp_path, stores=("memory",))
+    ours.note(campaign.Outcome("zombie", "memory", 0, 10, 8, ("a.json: broken: it is gone",), {"late": 2}, {"X": 1}, 1.5))
+    simulate.main(["--campaign", str(tmp_path), "--report"])
+    told = capsys.readouterr().out
+    assert digest_of_sources() in told
+    assert f"--replay {tmp_path / 'a.json'}" in told
+    assert "10 schedules, 8 distinct, 1 problems" in told
+    monkeypatch.setattr(campaign, "digest_of_sources", lambda: "0" * 64)
+    with pytest.raises(InputError, match="begun on other sources"):
+        simulate.main(["--campaign", str(tmp_path), "--seconds", "0"])

@@ -15,11 +15,12 @@ from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.scenario import RunVerdict, Scenario, Stage, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import CRASH, END, JUMP, LATE, LOST, STALE, START, SWITCH, Deviation, Schedule, label_of
+from lance_core.testing.stores import world_of
 from lance_core.testing.world import BEGINNING, Killed, World
 
 
 def _run(works: dict[str, Callable[[World], object]], *deviations: Deviation) -> tuple[World, ScheduledRun]:
-    world = World()
+    world = world_of()
     with installed(world):
         run = Engine(world, {name: lambda work=work: work(world) for name, work in works.items()}, deviations).run()  # type: ignore[misc]
     return world, run
@@ -139,7 +140,7 @@ class _ToyTheatre(Theatre):
 
     def __init__(self) -> None:
         self.scenario = Scenario("toy", "", lambda: Stage((), {}))
-        self.world = World()
+        self.world = world_of()
         self.stage = Stage((), {"a": self._actor("a"), "b": self._actor("b")})
         self.outcomes: set[tuple[tuple[str, bytes], ...]] = set()
 

@@ -13,7 +13,7 @@ from lance_core.testing.report import described
 from lance_core.testing.scenario import KINDS, LITTER, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import Schedule
-from lance_core.testing.simulate import STORES
+from lance_core.testing.stores import STORES
 from lance_core.testing.walk import shrink, walk
 
 SEEDS = Path(__file__).with_name("seeds")
