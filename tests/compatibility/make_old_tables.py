@@ -1,6 +1,7 @@
 """Make small tables with old releases of the official library: the fixtures of `test_old_tables.py`.
 
     python3.10 make_old_tables.py all OUT [RELEASE ...] one throw-away environment per release, then its tables, packed
+    python3.10 make_old_tables.py changed OUT [RELEASE ...] those of `test_changed_indices.py`, likewise (releases from 0.9)
     python make_old_tables.py worker RELEASE OUT        what runs inside such an environment (Python 3.8 and later)
 
 Each release makes every table it is able to make; a step that a release lacks is skipped and named in `made.json`, beside
@@ -262,6 +263,30 @@ def make_scalar_indices(maker, data, options, optimised):
     return make
 
 
+def make_changed_indices(maker, data, options, stable, compacted):
+    """Rows deleted before indices are built and after, some updated, perhaps all moved: places and bitmaps must follow."""
+
+    def make(path, steps):
+        name = "enable_stable_row_ids" if maker.numbers() >= (0, 35) else "enable_move_stable_row_ids"
+        maker.write(path, data(0, 300), max_rows_per_file=150, **({name: True} if stable else {}), **options)
+        maker.lance.dataset(path).delete("id % 3 = 1 AND id < 120 OR id IN (7, 148, 299)")
+        built = 0
+        for column, kind in SCALARS.values():
+            before = len(steps.skipped)
+            steps.attempt(kind, lambda c=column, k=kind: maker.lance.dataset(path).create_scalar_index(c, k))
+            built += len(steps.skipped) == before
+        if not built:
+            raise ValueError("; ".join(steps.skipped))
+        maker.lance.dataset(path).delete("id % 50 = 17")
+        steps.attempt("update", lambda: maker.lance.dataset(path).update({"number": "number + 1"}, where="id % 40 = 8"))
+        if compacted:
+            steps.attempt("compact", lambda: maker.lance.dataset(path).optimize.compact_files())
+        maker.write(path, data(300, 40), mode="append", **options)
+        steps.attempt("optimize", lambda: maker.lance.dataset(path).optimize.optimize_indices())
+
+    return make
+
+
 def make_vector_index(maker, data, options, kind, metric, optimised=False):
     def make(path, steps):
         maker.write(path, data(0, 300), max_rows_per_file=200, **options)
@@ -296,6 +321,17 @@ def work(release, out):
     maker.table("ivf-pq-cosine", make_vector_index(maker, indexed, options, "IVF_PQ", "cosine"))
     maker.table("ivf-pq-dot", make_vector_index(maker, indexed, options, "IVF_PQ", "dot"))
     maker.table("ivf-pq-optimised", make_vector_index(maker, indexed, options, "IVF_PQ", "L2", True))
+    with open(os.path.join(out, "made.json"), "w") as file:
+        json.dump({"release": release, "made": maker.made, "skipped": maker.skipped}, file, indent=1, sort_keys=True)
+
+
+def work_changed(release, out):
+    """Tables whose rows were deleted, updated and moved around their indices."""
+    maker = Maker(release, out)
+    for stable in (False, True):
+        for compacted in (False, True):
+            name = "changed" + ("-stable" if stable else "") + ("-compacted" if compacted else "")
+            maker.table(name, make_changed_indices(maker, indexed, {}, stable, compacted))
     with open(os.path.join(out, "made.json"), "w") as file:
         json.dump({"release": release, "made": maker.made, "skipped": maker.skipped}, file, indent=1, sort_keys=True)
 
@@ -363,7 +399,7 @@ def run_worker(folder, release, arguments):
     )
 
 
-def make_all(out, releases):
+def make_all(out, releases, worker="worker"):
     """Make and pack the tables of releases."""
     folder = os.environ.get("OLD_RELEASES", os.path.join(tempfile.gettempdir(), "old-releases"))
     os.makedirs(folder, exist_ok=True)
@@ -371,8 +407,8 @@ def make_all(out, releases):
     for release in releases or RELEASES:
         try:
             with tempfile.TemporaryDirectory() as made:
-                run_worker(folder, release, ["worker", release, made])
-                if release in MIGRATED:
+                run_worker(folder, release, [worker, release, made])
+                if release in MIGRATED and worker == "worker":
                     with tempfile.TemporaryDirectory() as older:
                         run_worker(folder, MIGRATED[release], ["worker", MIGRATED[release], older])
                         run_worker(folder, release, ["go-on", release, made, older])
@@ -388,7 +424,11 @@ def make_all(out, releases):
 if __name__ == "__main__":
     if sys.argv[1] == "worker":
         work(sys.argv[2], sys.argv[3])
+    elif sys.argv[1] == "worker-changed":
+        work_changed(sys.argv[2], sys.argv[3])
     elif sys.argv[1] == "go-on":
         go_on(sys.argv[2], sys.argv[3], sys.argv[4])
+    elif sys.argv[1] == "changed":
+        make_all(sys.argv[2], sys.argv[3:] or RELEASES[RELEASES.index("0.9.19") :], "worker-changed")
     else:
         make_all(sys.argv[2], sys.argv[3:])

@@ -18,7 +18,7 @@ def wrong(release: str, root: Path) -> list[str]:
     """Tables that the official library reads whole and that we call damaged."""
     found = []
     for name in unpack(release, root):
-        if name.startswith("stable") and "0.20" <= release < "0.31":
+        if name.startswith("stable") and (0, 20) <= tuple(map(int, release.split("."))) < (0, 32):
             continue  # compaction of these releases lost row ids: 58 ids for 72 rows
         try:
             lance.dataset(root / name).to_table()
@@ -26,6 +26,22 @@ def wrong(release: str, root: Path) -> list[str]:
             continue
         found += [f"{release}/{name}: {line}" for line in find_damages(lance_core.dataset(str(root / name)).snapshot)]
     return found
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("0.9.19", "ivf-pq-cosine"),  # codes of what was scaled after the centroid had been subtracted
+        ("0.23.2", "indices"),  # n-grams as texts
+        ("0.34.0", "indices"),  # zone_size instead of zone_length
+        ("0.36.0", "ivf-hnsw-flat"),  # three rows of a graph of 141 are out of reach
+    ],
+)
+def test_indices_of_other_layouts_are_whole(release: str, name: str, tmp_path: Path) -> None:
+    unpack(release, tmp_path)
+    dataset = lance_core.dataset(str(tmp_path / name))
+    assert list(find_damages(dataset.snapshot)) == []
+    assert dataset.check_indices() >= 1
 
 
 @pytest.mark.parametrize("release", SOME)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,16 +31,20 @@ from lance_core.dataset.indexing.verify import (
 )
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plan_scan
+from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, FilterError
 from lance_core.expr import Expr, ast
+from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
 from lance_core.index.base import Answer, IndexKind, OpenIndex
 from lance_core.index.over_json import is_searched, may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details
+from lance_core.index.scalar.btree import BTree
+from lance_core.index.scalar.zones import Zoned
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.index import MISSING
 from lance_core.rowids.selection import AddressSet, address_set
@@ -148,6 +152,8 @@ class _Search:
     snapshot: Snapshot
     segments: Mapping[str, Sequence[Segment]]
     trust: IndexPolicy
+    unplaced: set[int] = field(default_factory=set)
+    """Fragments that some segment covers and does not answer for."""
 
     def ask(self, part: Expr) -> _Found | None:
         """What indices know about a test, however it is put together."""
@@ -174,12 +180,13 @@ class _Search:
                 if segment.kind is kind and kind.can_answer(part):
                     by_name.setdefault(segment.index.name, []).append(segment)
         for name, segments in by_name.items():
-            found = [(segment, answer) for segment in segments if (answer := self._answer(segment, part)) is not None]
+            found = [answered for segment in segments if (answered := self._answer(segment, part)) is not None]
             if found:
                 return _merged(name, column, found)
         return None
 
-    def _answer(self, segment: Segment, part: Expr) -> Answer | None:
+    def _answer(self, segment: Segment, part: Expr) -> tuple[Segment, Answer] | None:
+        """What a segment finds, and for which fragments."""
         index = segment.index
         try:
             if not may_open(self.snapshot, index, segment.coverage, self.trust):
@@ -188,6 +195,7 @@ class _Search:
             answer = opened.search(part)
             if answer is None:
                 return None
+            segment = self._held(segment, opened)
             is_known = ensure_verified(self.snapshot, index, segment.coverage, opened, self.trust)
             rows = answer.rows
             if not is_known:
@@ -198,12 +206,38 @@ class _Search:
                 rows = moves.rows(rows)
             rows = rows.restricted(segment.coverage)
             self._check(rows)
-            return Answer(rows, answer.is_exact and (is_known or recheck_rows(self.snapshot, part, rows)))
+            is_exact = answer.is_exact and (is_known or recheck_rows(self.snapshot, part, rows))
+            return segment, Answer(rows, is_exact)
         except FilterError:
             return None
         except UNREADABLE as error:
             warn_skipped(self.snapshot, index, error, self.trust)
             return None
+
+    def _held(self, segment: Segment, opened: OpenIndex) -> Segment:
+        """The segment without fragments whose rows it does not hold, whatever its bitmap says."""
+        if not isinstance(opened, (Zoned, BTree)):
+            return segment
+        fragments = FragmentList.of(self.snapshot.manifest.fragments).pick(segment.coverage)
+        if isinstance(opened, BTree):
+            live = sum(fragment.num_rows for fragment in fragments.values())
+            if opened.num_rows < live:
+                raise CorruptFileError(f"it holds {opened.num_rows} rows, the fragments that it covers have {live}")
+            return segment
+        missing = {number for number, fragment in fragments.items() if not self._reaches(opened, fragment)}
+        if missing:
+            self.unplaced |= missing
+            told = "index %s (%s) is not used for %d fragments: its zones end before their rows, or may have counted others"
+            _LOG.info(told, segment.index.name, segment.index.uuid, len(missing))
+        return replace(segment, coverage=segment.coverage - missing)
+
+    def _reaches(self, opened: Zoned, fragment: Fragment) -> bool:
+        """Whether the zones of a fragment are where they say, up to its last row."""
+        end = opened.ends.get(fragment.id, 0)
+        if end >= fragment.physical_rows or not opened.are_offsets:
+            return end == fragment.physical_rows
+        deleted = reader_of(self.snapshot, fragment).deleted
+        return int((deleted >= end).sum()) == fragment.physical_rows - end
 
     def _check_fragments(self, rows: AddressSet, index: IndexMetadata) -> None:
         """No row is in a fragment that there never was; row ids have no fragments."""
@@ -288,7 +322,7 @@ def serve(
         return Served(plan)
     plans: dict[tuple[bool, ...], ScanPlan] = {}
     tasks: list[FragmentTask] = []
-    covered = frozenset[int].intersection(*(found.coverage for found in known))
+    covered = frozenset[int].intersection(*(found.coverage for found in known)) | search.unplaced
     for task in plan.tasks:
         if not fast or task.fragment.id in covered:
             tasks.extend(_with_rows(snapshot, plan, task, parts, plans))

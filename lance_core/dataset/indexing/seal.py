@@ -94,10 +94,10 @@ def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]
     except UnsupportedFeatureError:
         raise
     except LanceError as error:
+        cure = error.cure or "Rebuild the index."
+        told = str(error).removesuffix(cure).rstrip()
         raise CorruptFileError(
-            f"index {index.name!r} ({index.uuid}) of {snapshot.uri}: {error}",
-            uri=snapshot.uri,
-            cure="Rebuild the index.",
+            f"index {index.name!r} ({index.uuid}) of {snapshot.uri}: {told}", uri=snapshot.uri, cure=cure
         ) from error
     return folder
 

@@ -30,7 +30,7 @@ from lance_core.index.base import Answer, IndexFolder, IndexKind, read_all
 from lance_core.index.scalar.predicates import made_of
 from lance_core.index.scalar.verify import NullCheck, Zones, in_pieces, null_mask, require
 from lance_core.index.scalar.xxh64 import hash_rows
-from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
+from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, Zoned, null_rows, zone_rows, zones_of
 from lance_core.kernels.bloom import hash_texts, lacks_block_bits, set_block_bits
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
@@ -116,13 +116,14 @@ def hashes_of(values: Any) -> Hashes:
     return found
 
 
-class BloomFilter:
+class BloomFilter(Zoned):
     """An open bloom filter index."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         opened = folder.open(FILE)
         rows = read_all(opened, [item.name for item in _SCHEMA])
         self._places = rows
+        self._note_ends(opened, rows)
         self._type = value_type
         self._filters = Filters.of(rows.column("bloom_filter_data"), what=opened.path)
         self._has_null = numpy_of(rows.column("has_null"), may_copy=True)

@@ -117,16 +117,16 @@ class BTree:
         self._page_rows = number_of(lookup, "batch_size", PAGE_ROWS)
         self._pages = read_all(lookup, ["min", "max", "null_count", "page_idx"])
         self._data = folder.open(DATA)
-        self._num_rows = self._data.num_rows
+        self.num_rows = self._data.num_rows
         self._path = path
         self._type = value_type
         self._folder = folder
         require(not any(self._pages.column(place).null_count for place in (2, 3)), "a page has no number")
         numbers = numpy_of(self._pages.column(3))
-        num_pages = -(-self._num_rows // self._page_rows)
+        num_pages = -(-self.num_rows // self._page_rows)
         if len(numbers) != num_pages or (num_pages and int(numbers.max()) >= num_pages):
             raise CorruptFileError(
-                f"{folder.path}: {len(numbers)} pages are listed, {self._num_rows} rows need {num_pages}",
+                f"{folder.path}: {len(numbers)} pages are listed, {self.num_rows} rows need {num_pages}",
                 cure="Rebuild the index.",
             )
 
@@ -147,13 +147,13 @@ class BTree:
                 key = (*self._folder.key, "page", number)
                 yield shared_cache().get_or_make(key, partial(self._page, number))
             return
-        ranges = [(int(n) * self._page_rows, min((int(n) + 1) * self._page_rows, self._num_rows)) for n in numbers]
+        ranges = [(int(n) * self._page_rows, min((int(n) + 1) * self._page_rows, self.num_rows)) for n in numbers]
         for batch in self._data.read(ranges=ranges, batch_size=1 << 18):
             yield _columns(batch)
 
     def _page(self, number: int) -> tuple[tuple[Any, Any], int]:
         start = number * self._page_rows
-        end = min(start + self._page_rows, self._num_rows)
+        end = min(start + self._page_rows, self.num_rows)
         batches = [*self._data.read(ranges=[(start, end)], batch_size=end - start)]
         table = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
         values, ids = _columns(table)
@@ -180,7 +180,7 @@ class BTree:
         # Whole pages, so that each is in one batch.
         most = min(STEP, _READ_BYTES // (values.nbytes // max(1, len(values)) + 1))
         step = max(1, most // self._page_rows) * self._page_rows
-        for batch in self._data.read(batch_size=min(step, max(1, self._num_rows))):
+        for batch in self._data.read(batch_size=min(step, max(1, self.num_rows))):
             stored, stored_ids = _columns(batch)
             require(stored.type == self._type or len(stored) == 0, "its values have another type than the column")
             pages.note(stored)
@@ -190,7 +190,7 @@ class BTree:
                 found, stored = found[is_here], stored.filter(arrow_of(is_here))
             once.note(found)
             require_same_values(stored, values.take(arrow_of(found)))
-        require(pages.num_rows == self._num_rows, "the file declares a number of rows that it does not have")
+        require(pages.num_rows == self.num_rows, "the file declares a number of rows that it does not have")
         once.require_all()
         pages.require_bounds()
 

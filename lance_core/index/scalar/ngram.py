@@ -4,6 +4,7 @@
 
     "Hello, Bob!"  ->  hel ell llo bob        token = base-37 number of the three, 0-9 are 1-10, a-z are 11-36
     ngram_postings.lance     tokens u32 (0: rows that are null), posting_list (64-bit roaring treemap)
+                             releases 0.23 and 0.24: tokens string, one to three letters (null: rows that are null)
 
 Texts are lower-cased, letters with marks lose them. Answers `contains(column, text)`; what it picks is tested again.
 (Spec: FORMAT E.3.)
@@ -50,6 +51,7 @@ _SCHEMA = fields_schema(
         pa.field("posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
     ]
 )
+_TOKEN = re.compile("[0-9a-z]{3}")
 _NUM_TOKENS = 37**3
 _PART_BYTES = 1 << 20
 _DIGITS = np.array(
@@ -69,6 +71,15 @@ def tokens_of(words: Iterable[str]) -> set[int]:
         digits = [ord(char) - 47 if char <= "9" else ord(char) - 86 for char in word]
         found.update((a * 37 + b) * 37 + c for a, b, c in zip(digits, digits[1:], digits[2:], strict=False))
     return found
+
+
+def _number(token: int | str | None, place: int) -> int:
+    """The number of a token; shorter ones of old releases, which are not looked up, have one above all others."""
+    if token is None:
+        return NULL_TOKEN
+    if isinstance(token, int):
+        return token
+    return next(iter(tokens_of([token]))) if _TOKEN.fullmatch(token) else _NUM_TOKENS + place
 
 
 def train(
@@ -149,9 +160,9 @@ class NGram:
         ids = [item.id for item in schema.top_level]
         self._lists = schema.project({ids[1]})
         self._rows_of: dict[int, int] = {}
-        for batch in self._file.read(schema.project({ids[0]})):
-            for token in batch.column(0).to_pylist():
-                self._rows_of[NULL_TOKEN if token is None else token] = len(self._rows_of)
+        tokens = [token for batch in self._file.read(schema.project({ids[0]})) for token in batch.column(0).to_pylist()]
+        for place, token in enumerate(tokens):
+            self._rows_of[_number(token, place)] = place
 
     def search(self, part: Expr) -> Answer | None:
         """The rows that have all three-letter pieces of the text; None when the text has none."""

@@ -2,7 +2,7 @@
 
 ::
 
-    zonemap.lance     min, max, null_count, nan_count, fragment_id, zone_start, zone_length
+    zonemap.lance     min, max, null_count, nan_count, fragment_id, zone_start, zone_length (0.34, 0.35: zone_size)
     global buffer 1 = rows that are null (row address map); metadata rows_per_zone = "8192", null_bitmap = "1"
 
 It says where rows may be, so what it picks is tested again; only which rows are null it knows exactly. (Spec: FORMAT E.3.)
@@ -36,10 +36,21 @@ from lance_core.index.scalar.verify import (
     require,
     require_bounds_of_all,
 )
-from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, null_rows, zone_rows, zones_of
+from lance_core.index.scalar.zones import (
+    PLACE,
+    PLACES,
+    ROWS_PER_ZONE,
+    Zone,
+    Zoned,
+    null_rows,
+    zone_rows,
+    zones_of,
+)
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
 FILE = "zonemap.lance"
+_SUMMARY = ("min", "max", "null_count", "nan_count")
+_OLD_LENGTH, _OLD_ROWS_PER_ZONE = "zone_size", "zonemap_size"
 pc: Any = compute  # the stubs know only some of what the kernels take
 
 
@@ -109,15 +120,17 @@ def _is_nan(values: Any) -> Any:
     return true_of(pc.is_nan(values))
 
 
-class ZoneMap:
+class ZoneMap(Zoned):
     """An open zone map: all of it is in memory."""
 
     def __init__(self, folder: IndexFolder, value_type: pa.DataType, path: tuple[str, ...]) -> None:
         opened = folder.open(FILE)
         self._type = value_type
-        names = ["min", "max", "null_count", "nan_count", "fragment_id", "zone_start", "zone_length"]
-        self._zones = read_all(opened, names)
-        self.rows_per_zone = number_of(opened, "rows_per_zone", ROWS_PER_ZONE)
+        is_old = any(item.name == _OLD_LENGTH for item in opened.schema.top_level)
+        names = [*_SUMMARY, *PLACES[:-1], _OLD_LENGTH if is_old else PLACES[-1]]
+        self._zones = read_all(opened, names).rename_columns([*_SUMMARY, *PLACES])
+        self.rows_per_zone = number_of(opened, _OLD_ROWS_PER_ZONE if is_old else "rows_per_zone", ROWS_PER_ZONE)
+        self._note_ends(opened, self._zones)
         # Of some types the official library writes no bounds: such a zone may hold anything.
         nulls, lengths = (numpy_of(self._zones.column(name)) for name in ("null_count", "zone_length"))
         self._untold = numpy_of(self._zones.column("max").is_null(), may_copy=True) & (nulls < lengths)

@@ -5,12 +5,13 @@
     fragment_id 3, zone_start 8192, zone_length 100     offsets 8192 to 8292 of fragment 3
 
 A zone holds up to a number of live rows; its length is measured in offsets, so deleted rows between them count too.
+Releases 0.34 to 0.39 counted live rows instead: their zones of a fragment with deleted rows are not where they say.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import CorruptFileError
+from lance_core.file.open_file import OpenFile
 from lance_core.format.address import OFFSET_BITS
 from lance_core.index.base import ID, VALUE
 from lance_core.rowids.bitmap import BitMap
@@ -30,6 +32,24 @@ PLACE = (
     pa.field("zone_start", pa.uint64(), nullable=False),
     pa.field("zone_length", pa.uint64(), nullable=False),
 )
+PLACES = tuple(item.name for item in PLACE)
+
+
+class Zoned:
+    """An open index of zones. `ends`: where the zones of each fragment end. `are_offsets`: they are where they say; if not,
+    the writer may have counted live rows, and those of a fragment are where they say only if they end where it does."""
+
+    ends: Mapping[int, int]
+    are_offsets: bool
+
+    def _note_ends(self, opened: OpenFile, places: pa.RecordBatch) -> None:
+        # Files of releases that may have counted otherwise have no set of the rows that are null.
+        self.are_offsets = "null_bitmap" in opened.schema.metadata
+        owners, starts, lengths = (numpy_of(places.column(name)).astype(np.uint64) for name in PLACES)
+        ends: dict[int, int] = {}
+        for owner, end in zip(owners.tolist(), (starts + lengths).tolist(), strict=True):
+            ends[owner] = max(end, ends.get(owner, 0))
+        self.ends = ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +108,7 @@ def _zone(parts: list[tuple[Any, Any]]) -> Zone:
 
 def zone_rows(places: pa.RecordBatch, picked: Any) -> AddressSet:
     """All rows of the zones where `picked` (bool per zone) is true. Raises CorruptFileError for impossible places."""
-    owners, starts, lengths = (numpy_of(places.column(name)) for name in ("fragment_id", "zone_start", "zone_length"))
+    owners, starts, lengths = (numpy_of(places.column(name)) for name in PLACES)
     limit = 1 << OFFSET_BITS
     if len(owners) and (int(owners.max()) >= limit or int(starts.max()) >= limit or int(lengths.max()) > limit):
         raise CorruptFileError("a zone is outside the range of row addresses", cure="Rebuild the index.")

@@ -106,9 +106,23 @@ def _product(quantizer: ProductQuantizer, columns: Columns, reference: Reference
     """Codes whose sub-vectors are as near as the nearest, or almost."""
     have = columns[PRODUCT_COLUMN]
     rows = _residuals(reference) if quantizer.is_residual else reference.rows
-    want = encode(rows, quantizer.codebook)
     if quantizer.bits == 4:
         have = np.stack([have & 15, have >> 4], axis=2).reshape(len(have), -1)
+    found = _product_error(quantizer, have, rows, reference)
+    others = np.flatnonzero(~(found <= 1))
+    if len(others) and reference.metric == "dot":
+        found[others] = _largest_products(quantizer.codebook.transpose(0, 2, 1), have[others], rows[others])
+    if len(others) and reference.metric == "cosine" and quantizer.is_residual:
+        # Release 0.9 subtracted the centroid from the row as it was given, and scaled what was left.
+        few = replace(reference, given=reference.given[others], rows=reference.rows[others], owners=reference.owners[others])
+        left = unit(few.given.astype(np.float32) - few.centroids[few.owners])
+        found[others] = np.fmin(found[others], _product_error(quantizer, have[others], left, few))
+    return found
+
+
+def _product_error(quantizer: ProductQuantizer, have: npt.NDArray[np.uint8], rows: Floats, reference: Reference) -> Floats:
+    """How much farther the chosen sub-vectors are from those of the rows than the nearest, in units of what is allowed."""
+    want = encode(rows, quantizer.codebook)
     found = np.zeros(len(have), np.float32)
     which, part = np.nonzero(have != want)
     if len(which) == 0:
@@ -119,9 +133,6 @@ def _product(quantizer: ProductQuantizer, columns: Columns, reference: Reference
     lengths = _squares(reference)[which] / quantizer.parts
     allowed = (2e-2 if reference.is_rounded else 1e-3) * nearest + (1e-4 if reference.is_rounded else 1e-6) * lengths
     np.maximum.at(found, which, (chosen - nearest) / (allowed + np.float32(1e-38)))
-    others = np.flatnonzero(~(found <= 1)) if reference.metric == "dot" else which[:0]
-    if len(others):
-        found[others] = _largest_products(book, have[others], rows[others])
     return found
 
 

@@ -29,8 +29,9 @@ from lance_core.index.vector.quantizers.scalar import ScalarQuantizer
 MEASURED = 2e8
 """So many numbers of rows at the ends of edges are checked in one segment."""
 _STEP = 1 << 20
-_LOST_SHARE = 0.01
-"""So many rows may be out of reach from the entry. (The official library's graphs have none.)"""
+_LOST_SHARE, _LOST_ROWS, _FEW_SHARE = 0.01, 8, 0.05
+"""So many rows may be out of reach from the entry: a share, or a few. (The official library's threads lose a link now and
+then while a graph is small: up to 3 rows of 141 in 120 graphs of its releases.)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,8 @@ def _require_reach(graph: Graph) -> None:
         fresh &= ~seen
         seen |= fresh
         front = np.flatnonzero(fresh)
-    require(num - int(seen.sum()) <= _LOST_SHARE * num, "some rows of a graph cannot be reached")
+    allowed = max(_LOST_SHARE * num, min(_LOST_ROWS, _FEW_SHARE * num))
+    require(num - int(seen.sum()) <= allowed, "some rows of a graph cannot be reached")
 
 
 def _require_lengths(graph: Graph, ends: Ends, sources: npt.NDArray[np.int64], stride: int) -> None:
