@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
@@ -24,16 +23,17 @@ from lance_core.arrow_numpy import arrow_of
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
-from lance_core.expr.coerce import plain
-from lance_core.expr.json_path import MISSING, Path, parse_path, select
+from lance_core.expr.json_path import parse_path
 from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details, JsonDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, OpenIndex, gather
+from lance_core.index.json_values import extract, extracted
+from lance_core.index.memory import memory_bytes
+from lance_core.scratch import scratch_folder
 from lance_core.wire.index import decode_details, encode_details
 
 _COLUMN = "value"
 _STEP = 1 << 16
-_DECODER: Any = json.JSONDecoder()  # the stubs do not know its scanner
 _GETTERS: tuple[tuple[str, pa.DataType], ...] = (
     ("json_get_int", pa.int64()),
     ("json_get_float", pa.float64()),
@@ -67,13 +67,12 @@ def json_kind(kinds: Sequence[IndexKind]) -> IndexKind:
     ) -> tuple[IndexFile, ...]:
         target = _target(targets, target_index_type)
         options = _options(target, target_index_parameters)
-        documents, ids = gather(batches, value_type)
-        values = extract(documents, path)
-        if not target.accepts(values.type):
-            raise InputError(f"{target.name} does not support {values.type}, the type of the values at {path!r}")
-        schema = pa.schema([pa.field(VALUE, values.type), pa.field(ID, pa.uint64())])
-        batch = pa.RecordBatch.from_arrays([values, arrow_of(ids)], schema=schema)
-        return target.train(folder, [batch], values.type, **options)
+        limit = options.get("memory_limit")
+        with scratch_folder("the values of an index over JSON") as place:
+            found = extracted(batches, value_type, path, place=place, limit=memory_bytes(limit))
+            if not target.accepts(found.type):
+                raise InputError(f"{target.name} does not support {found.type}, the type of the values at {path!r}")
+            return target.train(folder, found.batches(), found.type, **options)
 
     def describe(_type: pa.DataType, parameters: Mapping[str, Any]) -> Details:
         target = _target(targets, parameters.get("target_index_type", "BTREE"))
@@ -179,46 +178,6 @@ class JsonIndex:
     def statistics(self) -> dict[str, Any]:
         """The path, and what the index under it tells."""
         return {"path": self._path, "target": self._target.title, **self._open.statistics()}
-
-
-def extract(documents: Any, path: str) -> Any:
-    """What is at a path in each document, as int64, float64, bool or string. Raises InputError for mixed or other values."""
-    values = _found(plain(documents).to_pylist(), parse_path(path))
-    kinds = {*map(type, values)} - {type(None)}
-    if kinds == {int}:
-        with suppress(OverflowError, pa.ArrowInvalid):
-            return pa.array(values, pa.int64())
-    if kinds and kinds <= {int, float}:
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    if kinds <= {str}:
-        return pa.array(values, pa.string())
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InputError(
-        f"the values at {path!r} have the types {names}; expected only numbers, only strings or only booleans",
-        cure="Index a path whose values have one type.",
-    )
-
-
-def _found(texts: list[str | None], steps: Path) -> list[Any]:
-    """What is at a path in each text; None where there is nothing."""
-    found: list[Any] = []
-    for text in texts:
-        value: Any = None
-        if text is not None:
-            try:
-                value, end = _DECODER.scan_once(text, 0)
-            except StopIteration:
-                end = -1
-            if end != len(text):
-                value = json.loads(text)
-        if len(steps) == 1 and type(steps[0]) is str:
-            value = value.get(steps[0]) if type(value) is dict else None
-        elif value is not None:
-            value = select(value, steps)
-        found.append(None if value is MISSING else value)
-    return found
 
 
 def _value_type(folder: IndexFolder, target: IndexKind) -> pa.DataType:

@@ -16,7 +16,7 @@ import lance_core
 from lance_core.errors import InputError
 from lance_core.index.base import ID, VALUE
 from lance_core.index.memory import MEMORY_VARIABLE, MIN_MEMORY, memory_bytes
-from lance_core.index.scalar.external_sort import in_order
+from lance_core.index.scalar.external_sort import _Run, in_order
 
 ROWS = 6000
 rng = np.random.default_rng(5)
@@ -80,6 +80,33 @@ def test_what_is_sorted_at_once_is_bounded(name: str) -> None:
     sizes = [part[0].nbytes + part[1].nbytes for part in in_order(batches(values), values.type, limit=limit)]
     assert len(sizes) > 5
     assert max(sizes) < 4 * limit // 8
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says which mapped pages are in memory")
+def test_pages_of_runs_are_given_back_when_they_have_been_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, forget = [], _Run.forget
+
+    def watched(run: _Run) -> None:
+        before = mapped_bytes()
+        forget(run)
+        seen.append((before, mapped_bytes()))
+
+    monkeypatch.setattr(_Run, "forget", watched)
+    parts = [*in_order(batches(CASES["int64"]), pa.int64(), limit=200_000)]
+    assert len(seen) >= len(parts) > 1
+    assert max(before for before, _ in seen) > 0 == min(after for _, after in seen[-2:])
+
+
+def mapped_bytes() -> int:
+    """Bytes of temporary files that are mapped and in memory."""
+    found, ours = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "lance-scratch" in line:
+            ours = True
+        elif line.startswith("Rss:") and ours:
+            found += int(line.split()[1]) << 10
+            ours = False
+    return found
 
 
 def test_an_index_built_in_little_memory_answers_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from lance.indices import IndexConfig as OfficialConfig
 
 from lance_core.dataset.handle.open import dataset
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
+from lance_core.index.base import ID, VALUE
+from lance_core.index.json_values import _read, extracted
 from lance_core.indices import IndexConfig
 from lance_core.io.cache import shared_cache
 from lance_core.jobs.run import run_job
@@ -171,3 +173,39 @@ def test_refusals_and_damage(tmp_path: Path) -> None:
         assert dataset(uri).to_table(["x"], filter=where).equals(expected)
     with pytest.raises(CorruptFileError, match="cannot be searched"):
         dataset(uri).to_table(["x"], filter=where, strict_index=True)
+
+
+def batches_of(*groups: list[str | None]) -> list[pa.RecordBatch]:
+    first, made = 0, []
+    for texts in groups:
+        ids = pa.array(range(first, first + len(texts)), pa.uint64())
+        made.append(pa.RecordBatch.from_arrays([pa.array(texts, pa.json_()), ids], names=[VALUE, ID]))
+        first += len(texts)
+    return made
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 0])
+def test_the_type_of_values_is_that_of_all_batches(tmp_path: Path, limit: int) -> None:
+    groups = batches_of(['{"a": 3}', None], ["{}"], [], ['{"a": 0.5}', '{"a": 4}'], ['{"a": 9}'])
+    found = extracted(groups, pa.json_(), "a", place=tmp_path, limit=limit)
+    assert bool([*tmp_path.iterdir()]) is (limit == 0)
+    table = pa.Table.from_batches(found.batches())
+    assert found.type == pa.float64()
+    assert table.column(VALUE).to_pylist() == [3.0, None, None, 0.5, 4.0, 9.0]
+    assert table.column(ID).to_pylist() == [*range(6)]
+    whole = extracted(batches_of(['{"a": 1}', "{}"], ['{"a": 2}']), pa.json_(), "a", place=tmp_path, limit=limit)
+    assert [batch.column(VALUE).to_pylist() for batch in whole.batches()] == [[1, None], [2]]
+    assert extracted(batches_of(["{}"]), pa.json_(), "a", place=tmp_path, limit=limit).type == pa.string()
+    with pytest.raises(InputError, match="have the types int, str;"):
+        extracted(batches_of(['{"a": 1}'], ['{"a": "x"}']), pa.json_(), "a", place=tmp_path, limit=limit)
+
+
+def test_an_index_whose_values_were_spilled_answers_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = make(tmp_path / "t")
+    monkeypatch.setattr("lance_core.index.json_values._SHARE", 1 << 40)
+    written: list[Path] = []
+    monkeypatch.setattr("lance_core.index.json_values._read", lambda file: written.append(file) or _read(file))
+    dataset(uri).create_scalar_index("j", IndexConfig("json", {"path": "a", "target_index_type": "btree"}))
+    assert written
+    assert not any(file.exists() for file in written)
+    check(uri, "json_get_int(j,'a') > 4")

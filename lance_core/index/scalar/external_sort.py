@@ -12,6 +12,7 @@ What fits is sorted in memory and never reaches the disk. Equal values keep the 
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,15 +69,22 @@ class _Run:
 
     values: Any
     ids: Any
+    mapped: mmap.mmap
 
     @classmethod
     def write(cls, path: Path, values: Any, ids: Any) -> _Run:
         batch = pa.RecordBatch.from_arrays([values, arrow_of(ids)], [VALUE, ID])
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        with pa.memory_map(str(path)) as source:
-            found = pa.ipc.open_file(source).get_batch(0)
-        return cls(found.column(0), numpy_of(found.column(1)))
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        found = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).get_batch(0)
+        return cls(found.column(0), numpy_of(found.column(1)), mapped)
+
+    def forget(self) -> None:
+        """Give back the memory of pages that were read; they are read again where they are wanted again."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.mapped.madvise(mmap.MADV_DONTNEED)
 
     def part(self, start: int, end: int) -> Part:
         return self.values.slice(start, end - start), self.ids[start:end]
@@ -93,6 +101,8 @@ def _merged(runs: list[_Run], most: int) -> Iterator[Part]:
         for run, left, right in zip(runs, lefts, rights, strict=True):
             yield from _handed_on(run, left, right)
         starts = rights
+        for run in runs:
+            run.forget()
     yield from _joined(runs, starts, [len(run.values) for run in runs])
 
 
@@ -107,6 +117,8 @@ def _borders(runs: list[_Run], most: int) -> Iterator[Any]:
         samples.append(run.values.take(arrow_of(np.arange(run.values.null_count, len(run.values), step))))
     joined = pa.concat_arrays(samples)
     ordered = joined.take(arrow_of(order_of(joined)))
+    for run in runs:
+        run.forget()
     last = None
     for number in range(1, num_ranges):
         border = ordered.slice(number * len(ordered) // num_ranges, 1)
