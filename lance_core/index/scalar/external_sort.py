@@ -13,6 +13,7 @@ What fits is sorted in memory and never reaches the disk. Equal values keep the 
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ class _Run:
 
     def forget(self) -> None:
         """Give back the memory of pages that were read; they are read again where they are wanted again."""
-        if hasattr(mmap, "MADV_DONTNEED"):
+        if sys.platform != "win32":
             self.mapped.madvise(mmap.MADV_DONTNEED)
 
     def part(self, start: int, end: int) -> Part:
