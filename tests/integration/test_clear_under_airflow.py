@@ -39,7 +39,7 @@ def _outcomes(result: dict[str, Any]) -> list[str]:
     return sorted(result["identities"].values())
 
 
-def _trigger(stack: AirflowStack, dag: str, run_id: str, **conf: str) -> None:
+def _trigger(stack: AirflowStack, dag: str, run_id: str, **conf: Any) -> None:
     stack.trigger(dag, run_id=run_id, conf=conf)
 
 
@@ -128,3 +128,34 @@ def test_two_commit_tasks_in_the_default_pool(stack: AirflowStack, place: Path) 
         assert _ids(folder / "same_day.lance") in (_rows(1), _rows(2)), "the day of one of them"
         commits = {task["task_id"]: task for task in stack.tasks("lance_two_commits", run_id) if "commit" in task["task_id"]}
         assert {task["pool"] for task in commits.values()} == {"default_pool"}
+
+
+OUTCOMES: dict[str, tuple[list[str], str, str, list[int] | None]] = {
+    "one-skipped": (["part-1", "missing", "part-2"], "success", "success", _rows(1, 2)),
+    "one-failed": (["part-1", "broken"], "failed", "upstream_failed", None),
+    "skipped-and-failed": (["part-1", "missing", "broken"], "failed", "upstream_failed", None),
+    "all-skipped": (["missing", "missing too"], "success", "skipped", None),
+    "none": ([], "success", "skipped", None),
+}
+"""What the mapped tasks read, how run and commit end, and the table's rows."""
+
+
+@pytest.mark.slow
+def test_a_commit_behind_mapped_tasks_that_skip_and_fail(stack: AirflowStack, place: Path) -> None:
+    dag = "lance_mapped_outcomes"
+    stack.wait_for_dag(dag)
+    stack.unpause(dag)
+    for run_id, (names, *_) in OUTCOMES.items():
+        folder = _make_parts(place / f"outcomes-{run_id}")
+        (folder / "broken.parquet").write_bytes(b"no Parquet")
+        _trigger(stack, dag, run_id, place=str(folder), names=names)
+    ended = _wait(stack, dag, *OUTCOMES)
+    for run_id, (_, run_state, commit_state, rows) in OUTCOMES.items():
+        (commit,) = (task for task in stack.tasks(dag, run_id) if task["task_id"] == "day.commit")
+        assert (ended[run_id], commit["state"]) == (run_state, commit_state), run_id
+        table = place / f"outcomes-{run_id}" / "outcomes.lance"
+        if rows is None:
+            assert not (table / "_versions").exists(), f"{run_id}: something was published"
+        else:
+            assert _ids(table) == rows
+            assert "ERROR" not in stack.task_log(dag, run_id, "day.commit"), "a log of a good commit has no red line"

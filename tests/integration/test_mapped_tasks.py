@@ -68,6 +68,7 @@ def test_a_hundred_and_four_tasks_become_one_version(stack: AirflowStack, place:
     result = stack.xcom(DAG, run_id, "change.commit")
     assert result["num_versions"] in (1, 2)
     assert Counter(result["identities"].values()) == {"landed": DAYS + 4}
+    assert "ERROR" not in stack.task_log(DAG, run_id, "change.commit"), "a log of a good commit has no red line"
     table = lance.dataset(uri)
     table.validate()
     assert table.version == before.version + result["num_versions"]

@@ -15,6 +15,7 @@ from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from airflow_lance.operators.transaction import LanceTransaction
 
 PLACE = "{{ dag_run.conf['place'] }}"
 START = datetime(2013, 1, 1, tzinfo=timezone.utc)
@@ -59,3 +60,15 @@ with DAG("lance_left_staged", schedule=None, start_date=START):
 
     left = LanceAppendOperator(task_id="append", **shared("left", "1"))
     left >> is_wanted() >> LanceCommitOperator(task_id="commit", staged=left.output)
+
+with DAG("lance_mapped_outcomes", schedule=None, start_date=START):
+
+    @task
+    def paths(place: str, **context: Any) -> list[str]:
+        """The names in the run's configuration: parts, files that are missing, and files that are no Parquet."""
+        return [f"{place}/{name}.parquet" for name in context["dag_run"].conf["names"]]
+
+    with LanceTransaction("day"):
+        LanceAppendOperator.partial(
+            task_id="append", uri=f"{PLACE}/outcomes.lance", on_missing="skip", execution="local", retries=0
+        ).expand(source=paths(PLACE))
