@@ -66,6 +66,7 @@ class Attempt:
     asked: Mapping[str, Any] = field(default_factory=dict)
     incarnation: str = ""
     base: str = ""
+    later_only: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
@@ -86,6 +87,7 @@ class StagedTransaction:
     `refreshed`: it was brought up to a newer version, so the attempt wrote files that its transaction does not name.
     `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
+    `later_only`: the identity can only have landed, or land, in a version after `read_version` (see `staged.begin_attempt`).
     """
 
     uri: str
@@ -104,6 +106,7 @@ class StagedTransaction:
     refreshed: bool = False
     incarnation: str = ""
     base: str = ""
+    later_only: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom. It has former names beside the current ones, because workers may not be

@@ -15,7 +15,7 @@ from lance_core.commit.log import look, loop
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
 from lance_core.commit.registry import attempts, fences, folding, landings, segments
 from lance_core.commit.service import commit_staged
-from lance_core.commit.staging import drain, remove
+from lance_core.commit.staging import drain, remove, staged
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
@@ -149,6 +149,10 @@ def _a_predecessor_vouches(patch: Patch) -> None:
     patch.setattr(landings, "_is_stray", lambda store, version, *more: version != 2 and stray(store, version, *more))
 
 
+def _the_ledger_is_not_asked_behind_the_read_version(patch: Patch) -> None:
+    patch.setattr(staged, "has_no_record", lambda store, identity: True)
+
+
 BUGS = {
     "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
     "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
@@ -163,6 +167,7 @@ BUGS = {
     "records go before their segment counts": Bug(_records_go_before_their_segment_counts, "folded-ledger", 300),
     "a predecessor that a tag keeps vouches": Bug(_a_predecessor_vouches, "tagged-number", 600),
     "folds do not race for a number": Bug(_folds_do_not_race_for_a_number, "folded-ledger", 2000),
+    "the ledger is asked before the version is read": Bug(_the_ledger_is_not_asked_behind_the_read_version, "zombie", 600),
     "the fence goes first": Bug(_fence_is_lifted_before_the_files_go, "abort-meets-commit", 2000),
 }
 _SLOW = frozenset({"a vanished manifest refers to nothing", "the ledger comes last", "the fence goes first"})

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from lance_core.commit import naming
 from lance_core.commit.identities import carries
@@ -67,15 +67,20 @@ def find_landed_many(
     own_commit: str | None = None,
     unknown: dict[str, CommitStateUnknownError] | None = None,
     listed: Callable[[Listing], None] = lambda _: None,
+    later_only: Collection[str] = (),
 ) -> dict[str, int | None]:
     """`find_landed` for many identities, each with the version it was staged on; the log is read once.
 
     With `unknown`, those whose outcome is unknown are put there instead of being raised. `listed` gets the versions that
-    there are.
+    there are. `later_only` names those that cannot have landed in the version they were staged on, or before: where every
+    version since is there, the log alone decides about them, and the ledger is not asked.
     """
     first = begin(store, lambda: list_once(store))
-    known = dict(zip(since, own_landings(store, [*since]), strict=True))
+    asked = [identity for identity in since if identity not in later_only]
+    known = dict(zip(asked, own_landings(store, asked), strict=True))
     listing = first()
+    late = [identity for identity in since if identity in later_only and not listing.is_complete_since(since[identity])]
+    known.update(zip(late, own_landings(store, late), strict=True))
     if any(item is not None and item.version > max(listing.numbers, default=0) for item in known.values()):
         listing = list_once(store)  # a record of a version younger than the listing would look void
     present = listing.numbers
@@ -83,9 +88,8 @@ def find_landed_many(
     damaged: dict[str, CorruptFileError] = {}
     known.update(folded_of(store, [identity for identity, item in known.items() if item is None], damaged=damaged))
     void = void_landings(store, [item for item in known.values() if item is not None], present)
-    found: dict[str, int | None] = {
-        identity: None if landing is None or identity in void else landing.version for identity, landing in known.items()
-    }
+    found: dict[str, int | None] = dict.fromkeys(since)
+    found.update({name: item.version for name, item in known.items() if item is not None and name not in void})
     for identity, error in damaged.items():
         doubt = CommitStateUnknownError(str(error), uri=store.uri)
         if unknown is None:

@@ -114,6 +114,14 @@ def landings_of(
     return [found[identity] for identity in identities]
 
 
+def has_no_record(store: Store, identity: str) -> bool:
+    """Whether the ledger certainly has nothing about an identity: no record, no folded one, none that is damaged."""
+    try:
+        return read_record(store, naming.ledger_path(identity)) is None and not folded_records(store, [identity])
+    except CorruptFileError:
+        return False
+
+
 def own_landings(store: Store, identities: Sequence[str]) -> list[Landing | None]:
     """The landings that have a record of their own."""
     return each(store, identities, _own_landing)

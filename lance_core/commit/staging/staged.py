@@ -16,6 +16,7 @@ its fence only, never from a record that is not there: that may just as well mea
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ from typing import Any
 from lance_core.commit import naming
 from lance_core.commit.bulk import missing
 from lance_core.commit.identities import creates, creation_properties, identity_properties
+from lance_core.commit.log.beside import begin
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.log.transactions import read_transaction_file, write_transaction
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
@@ -38,6 +40,7 @@ from lance_core.commit.registry.attempts import (
     is_given_up,
     is_withdrawn,
     list_staged,
+    read_finished,
     read_started,
     spec_digest,
     staged_transaction_path,
@@ -45,11 +48,12 @@ from lance_core.commit.registry.attempts import (
     write_started,
 )
 from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.ledger import landing_of
+from lance_core.commit.registry.ledger import has_no_record, landing_of
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.remove import ITSELF, remove_attempt
 from lance_core.errors import (
     CommitStateUnknownError,
+    CorruptFileError,
     IncompatibleConflictError,
     InputError,
     RetryableConflictError,
@@ -75,6 +79,8 @@ __all__ = [
     "replace_staged",
 ]
 
+log = logging.getLogger(__name__)
+
 DEFAULT_LEASE_SECONDS = 24 * 3600.0
 
 
@@ -95,9 +101,14 @@ def begin_attempt(
     `lease_seconds` (renew with `renew_lease`) garbage collection leaves the attempt's files alone. A staged transaction of
     this identity for another spec, or whose files are gone, is aborted first (see `abort_attempt` for what it raises when
     that one may have landed).
+
+    The attempt is `later_only` if, after `read_version` had been read, nothing was found to be staged, and **then** the
+    ledger was silent. A landing in a version up to that one would have been put on record before what was staged for it
+    was removed; and what is staged later lands later. So the commit of such an attempt asks only the versions since.
     """
     who = asked or Asked()
-    _make_room(store, naming.checked_identity(identity), spec=spec, asked=who)
+    is_free = _make_room(store, naming.checked_identity(identity), spec=spec, asked=who)
+    unknown = begin(store, lambda: is_free and has_no_record(store, identity))
     attempt = Attempt(
         identity=identity,
         attempt=naming.new_attempt(),
@@ -110,6 +121,7 @@ def begin_attempt(
         asked=who.to_dict(),
         incarnation=incarnation_of(store) if read_version else "",
         base=base if read_version else "",
+        later_only=unknown(),
     )
     write_started(store, attempt, renewed=attempt.started)
     return attempt
@@ -156,6 +168,7 @@ def finish_attempt(
         digest=attempt.digest,
         incarnation=attempt.incarnation,
         base=attempt.base,
+        later_only=attempt.later_only,
     )
     write_transaction(store, transaction, path=path)
     record = {
@@ -205,6 +218,7 @@ def replace_staged(
         transaction_path=path,
         refreshed=True,
         base="",
+        later_only=False,
     )
     write_record(store, finished_path(ref.identity), {"format": FORMAT, **staged.to_dict()})
     if path != ref.transaction_path:
@@ -282,11 +296,18 @@ def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> Stag
     return winner
 
 
-def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: Asked) -> None:
-    """What is staged for another spec, or has lost files, gives way; another task's work under this identity does not."""
-    staged = find_finished(store, identity)
+def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: Asked) -> bool:
+    """What is staged for another spec, or has lost files, gives way; another task's work under this identity does not.
+
+    Whether there was nothing.
+    """
+    try:
+        staged = read_finished(store, identity)
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return False
     if staged is None or find_staged(store, identity, spec=spec) is not None:
-        return
+        return staged is None
     started = read_started(store, identity, staged.attempt)
     before = Asked.from_dict({} if started is None else started.asked)
     if before.task_id and asked.task_id and before.task != asked.task:
@@ -303,6 +324,7 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
             raise
         # No table yet, and a commit was about to create it with this attempt: its files stay until somebody has created it.
         drop_finished(store, identity, staged.attempt)
+    return False
 
 
 def _num_new_fragments(transaction: Transaction) -> int:

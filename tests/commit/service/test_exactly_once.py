@@ -15,6 +15,7 @@ import lance
 import pytest
 
 from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest
+from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry import landings
@@ -26,7 +27,7 @@ from lance_core.commit.registry.ledger import record_landed, recorded_version
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.staged import begin_attempt, find_staged
+from lance_core.commit.staging.staged import begin_attempt, find_staged, replace_staged
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -460,3 +461,57 @@ def expire_claims(store: Store) -> None:
 
     for claim in list_claims(store):
         write_record(store, claim.path, asdict(replace(claim, since=0.0)))
+
+
+def test_only_an_attempt_that_saw_a_silent_ledger_skips_it_later() -> None:
+    store = memory()
+    create(store)
+    identity = str(uuid.uuid4())
+    first = stage(store, [7], identity=identity)
+    assert first.later_only
+    commit_staged(store, [first])
+    assert not stage(store, [7], identity=identity, read_version=2).later_only  # it is in the ledger
+    damaged = str(uuid.uuid4())
+    store.put(f"_lance_core/ledger/{damaged}.json", b"{")
+    assert not stage(store, [8], identity=damaged).later_only
+
+
+def test_an_attempt_that_began_before_the_landing_of_another_is_found_in_the_log() -> None:
+    """Try 1 begins and sleeps; try 2 is staged, lands and is cleared; try 1 finishes, for nothing is staged any more."""
+    store = memory()
+    create(store)
+    identity = str(uuid.uuid4())
+    sleeping = begin_attempt(store, identity=identity, spec={"kind": "append"}, read_version=1)
+    assert sleeping.later_only
+    commit_staged(store, [stage(store, [7], identity=identity)])
+    append(store, [9])
+    late = finish(store, sleeping, [7])
+    assert commit_staged(store, [late]).identities == {identity: "already_landed"}
+    assert live_rows(store) == [1, 2, 3, 7, 9]
+
+
+@pytest.mark.parametrize("gone", [[2], [1, 2], [2, 3]])
+def test_the_ledger_is_asked_where_the_log_since_the_read_version_has_a_gap(gone: list[int]) -> None:
+    store = memory()
+    create(store)
+    identity = str(uuid.uuid4())
+    sleeping = begin_attempt(store, identity=identity, spec={"kind": "append"}, read_version=1)
+    commit_staged(store, [stage(store, [7], identity=identity)])
+    append(store, [9])
+    append(store, [10])
+    late = finish(store, sleeping, [7])
+    for entry in list_versions(store):
+        if entry.version in gone:
+            store.delete(entry.path)
+    assert late.later_only
+    assert commit_staged(store, [late]).identities == {identity: "already_landed"}
+    assert live_rows(store) == [1, 2, 3, 7, 9, 10]
+
+
+def test_work_that_is_brought_up_to_a_newer_version_asks_the_ledger_again() -> None:
+    store = memory()
+    create(store)
+    ref = stage(store, [7])
+    transaction = read_transaction_file(store, ref.transaction_path)
+    assert transaction is not None
+    assert not replace_staged(store, ref, transaction, rows=1, bytes=1, fragments=1).later_only
