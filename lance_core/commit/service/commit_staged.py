@@ -55,6 +55,7 @@ from lance_core.commit.service.preconditions import (
     require_same_table,
 )
 from lance_core.commit.service.tally import Tally
+from lance_core.commit.service.turns import Turns, blame_members
 from lance_core.commit.staging.drain import Loaded, load_staged, require_whole
 from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import (
@@ -73,9 +74,6 @@ from lance_core.table.transaction import Transaction
 log = logging.getLogger(__name__)
 
 _MAX_ROUNDS = 40
-_MAX_RE_EXECUTIONS = 15
-"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
-is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
 
 
 def commit_staged(
@@ -120,7 +118,7 @@ def commit_staged(
     try:
         service.may_re_execute = may_re_execute
         service.concerns, service.partial, service.known = concerns, partial, known or {}
-        service.withdraw = withdraw or partial_of(_give_up, store)
+        service.withdraw = withdraw or service.withdraw
         result = service.run(check, re_execute)
     except StoreError:
         raise  # the claim stays: something may have been written, or a put may still land
@@ -149,9 +147,9 @@ class _Service:
         self._max_retries = max_retries
         self._tally = Tally()
         self._repeated: set[str] = set()
-        self._held: set[str] = set()
+        self._turns = Turns()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
-        self.withdraw: Withdraw = partial_of(_give_up, store)
+        self.withdraw: Withdraw = lambda ref, own: give_up_for_another(store, ref, own_commit=own)
         self.concerns: Concerns | None = None
         self.partial = False
         self.claimed: Callable[[], None] = lambda: None
@@ -183,8 +181,7 @@ class _Service:
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
-        first = [ref for uuid, ref in self._pending.items() if uuid not in self._held]
-        wanted = first or [*self._pending.values()]
+        wanted = self._turns.ready(self._pending)
         found = load_staged(self._store, wanted, known=self.known)
         for ref, item in zip(wanted, found, strict=True):
             if isinstance(item, LanceError):
@@ -217,7 +214,10 @@ class _Service:
                 self._part(fold, error, re_execute)
                 return
             except RetryableConflictError as error:
-                self._execute_again(fold.members, re_execute, error)
+                if fold.merges_rows and error.other_version is not None:
+                    return  # the next round says which members it concerns
+                found = blame_members(self._store, fold, error)
+                self._execute_again([fold.members[number] for number in found], re_execute, error)
                 return
             except NotWholeError as error:
                 for uuid, refusal in error.refusals.items():
@@ -309,8 +309,14 @@ class _Service:
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
         unknown: dict[str, CommitStateUnknownError] = {}
-        own, keep = self.claim.commit, self._keep_listing
-        found = find_landed_many(self._store, since, own_commit=own, unknown=unknown, listed=keep)
+        found = find_landed_many(
+            self._store,
+            since,
+            own_commit=self.claim.commit,
+            unknown=unknown,
+            listed=self._keep_listing,
+            later_only={uuid for uuid, ref in self._pending.items() if ref.later_only},
+        )
         for uuid, error in unknown.items():
             self._refuse(uuid, error)
         for uuid, version in found.items():
@@ -351,29 +357,35 @@ class _Service:
             self._tally.landed.append(ref)
 
     def _execute_again(self, members: Sequence[Loaded], re_execute: ReExecute | None, error: RetryableConflictError) -> None:
-        tries = self._tally.tries
-        if re_execute is None or any(tries.get(item.ref.identity, 0) >= _MAX_RE_EXECUTIONS for item in members):
+        stuck = [item for item in members if re_execute is None or not self._may_try_again(item.ref)]
+        if stuck and not self.partial:
             raise error
-        if not all(self.may_re_execute(item.ref) for item in members):
-            raise error
-        log.info("%s; staging again: %s", error, ", ".join(item.ref.identity for item in members))
+        for item in stuck:
+            self._refuse(item.ref.identity, error)
         for item in members:
+            if re_execute is None or item in stuck:
+                continue
+            log.info("%s; staging again: %s", error, item.ref.identity)
             self.withdraw(item.ref, self.claim.commit)
-            self._tally.withdrawn.append(item.ref)
-            tries[item.ref.identity] = tries.get(item.ref.identity, 0) + 1
+            self._tally.try_again(item.ref)
             self._pending[item.ref.identity] = re_execute(item.ref)
             self._renew_claim(())
-            self._tally.re_executed += 1
+
+    def _may_try_again(self, ref: StagedTransaction) -> bool:
+        return self._tally.may_try_again(ref.identity) and self.may_re_execute(ref)
 
     def _part(self, fold: Fold, error: MemberConflictError, re_execute: ReExecute | None) -> None:
-        """One member of a fold meets a concurrent commit, or another member, in a row."""
-        blamed = fold.members[error.member]
-        if blamed.ref.identity in self._repeated and len(fold.members) > 1:
-            # Staged on the newest version and still in conflict: with a member that has not landed. That one goes first.
-            self._held.add(blamed.ref.identity)
-            return
-        self._execute_again([blamed], re_execute, error)
-        self._repeated.add(blamed.ref.identity)
+        """Members of a fold met a concurrent commit, or another member, in a row."""
+        again = [fold.members[number] for number in error.outdated]
+        for number, other in error.behind.items():
+            item = fold.members[number]
+            if item.ref.identity in self._repeated:
+                # Staged on the newest version and still in conflict: with a member that has not landed. That one goes first.
+                self._turns.wait(item.ref.identity, behind=fold.members[other].ref.identity, pending=self._pending)
+            else:
+                again.append(item)
+        self._execute_again(again, re_execute, error)
+        self._repeated.update(item.ref.identity for item in again)
 
     def _drain(self) -> None:
         path = "" if self._in_doubt or self._tally.refused else self.claim.path
@@ -386,7 +398,3 @@ class _Service:
         if not self._in_doubt:
             quietly(self.claimed)
             quietly(partial_of(drop_claim, self._store, self.claim))
-
-
-def _give_up(store: Store, ref: StagedTransaction, own_commit: str) -> None:
-    give_up_for_another(store, ref, own_commit=own_commit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lance_core.commit.service.merge_rows import MemberConflictError
 from lance_core.commit.staging.drain import Loaded
@@ -73,8 +73,11 @@ def of_another_table(store: Store, item: Loaded, incarnation: str) -> Incompatib
     )
 
 
-def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, version: int) -> MemberConflictError:
-    """A version of others brought rows that a staged transaction should have known."""
+def outdated(
+    store: Store, members: Sequence[Loaded], numbers: Sequence[int], theirs: Transaction, version: int
+) -> MemberConflictError:
+    """A version of others brought rows that staged transactions should have known: members at these positions."""
+    item = members[numbers[0]]
     error = MemberConflictError(
         f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on version {item.ref.read_version}, "
         f"but {theirs.operation.name} of version {version} has since added rows that it would have to change",
@@ -83,7 +86,7 @@ def outdated(store: Store, item: Loaded, number: int, theirs: Transaction, versi
         other_version=version,
         cure="Clear its staging task, or commit with re_execute=True.",
     )
-    error.member = number
+    error.outdated = tuple(numbers)
     return error
 
 

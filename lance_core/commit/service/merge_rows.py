@@ -8,13 +8,14 @@
     Append   new
 
 None of them saw another, so they may land in any order, provided no row is updated by one and taken by another: that is a
-RetryableConflictError which names the later of the two.
+RetryableConflictError which names the later ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -36,9 +37,22 @@ Rebase = Callable[[Transaction], Rebased]
 
 
 class MemberConflictError(RetryableConflictError):
-    """One member of a fold has to be planned again; the others are fine. `member` is the position in the fold."""
+    """Some members of a fold have to be planned again; the others are fine. Members are told by their positions.
 
-    member: int = 0
+    `outdated` met a version of others. `behind` met another member of the fold, which is named by its position as well.
+    """
+
+    outdated: tuple[int, ...] = ()
+    behind: Mapping[int, int] = MappingProxyType({})
+
+
+def blame(
+    error: RetryableConflictError, outdated: Sequence[int], behind: Mapping[int, int] | None = None
+) -> MemberConflictError:
+    """The same conflict, with the members that it concerns."""
+    found = MemberConflictError(str(error), uri=error.uri, version=error.version, other_version=error.other_version)
+    found.outdated, found.behind = tuple(outdated), dict(behind or {})
+    return found
 
 
 def merge_rows(
@@ -46,31 +60,33 @@ def merge_rows(
 ) -> Rebased:
     """One transaction on `newest` that does what all members do, and the deletion files written for it.
 
-    Raises MemberConflictError for a member that meets a concurrent commit, or an earlier member, in a row.
+    Raises MemberConflictError for all members that meet a concurrent commit, or an earlier member, in a row.
     """
     merge = _Merge(store, newest, attempt)
-    for number, item in enumerate(members):
-        try:
-            merge.add(item, rebase)
-        except PartlyLandedError:
-            merge.undo()
-            raise
-        except RetryableConflictError as error:
-            merge.undo()
-            raise _blame(error, number) from error
-        except BaseException:
-            merge.undo()
-            raise
+    try:
+        merge.add_all(members, rebase)
+    except BaseException:
+        merge.undo()
+        raise
     properties = {name: text for item in members for name, text in published(item.transaction.properties).items()}
     transaction = Transaction(newest.version, uuid, merge.operation(), properties=properties)
     return Rebased(transaction, tuple(merge.files))
 
 
+class _MeetsError(RetryableConflictError):
+    """One member meets another, which is `other`, in a row."""
+
+    def __init__(self, other: int, message: str, *, uri: str, cure: str) -> None:
+        super().__init__(message, uri=uri, cure=cure)
+        self.other = other
+
+
 @dataclass
 class _Touched:
     """What the members do to one fragment: rows taken, whether any of them was updated, the files that a member wrote
-    again, and the only toucher's entry."""
+    again, and the only toucher's entry; and the last of them, by its position."""
 
+    member: int
     base: Fragment
     rows: Offsets
     updated: bool
@@ -95,21 +111,49 @@ class _Merge:
         self._gathered = _Gathered()
         self.files: list[str] = []
 
-    def add(self, item: Loaded, rebase: Rebase) -> None:
-        operation = item.transaction.operation
-        if isinstance(operation, Append):
-            rebase(item.transaction)
-            self._gathered.new.extend(operation.fragments)
-            return
+    def add_all(self, members: Sequence[Loaded], rebase: Rebase) -> None:
+        """What all members do. Every member is looked at before any is complained about."""
+        fitted, errors = [], dict[int, RetryableConflictError]()
+        for number, item in enumerate(members):
+            try:
+                fitted.append(self._fitted(item, rebase))
+            except PartlyLandedError:
+                raise
+            except RetryableConflictError as error:
+                errors[number] = error
+        if errors:
+            first = errors[min(errors)]
+            raise blame(first, [*errors]) from first
+        behind: dict[int, int] = {}
+        for number, operation in enumerate(fitted):
+            try:
+                self._add(number, operation)
+            except _MeetsError as error:
+                errors[number], behind[number] = error, error.other
+        if errors:
+            first = errors[min(errors)]
+            raise blame(first, (), behind) from first
+
+    def _fitted(self, item: Loaded, rebase: Rebase) -> Append | Delete | Update:
         fitted = rebase(item.transaction)
         self.files.extend(fitted.files)
+        operation = item.transaction.operation
+        if isinstance(operation, Append):
+            return operation
         operation = fitted.transaction.operation
         assert isinstance(operation, (Delete, Update))
-        is_update = isinstance(operation, Update)
-        for fragment in operation.updated_fragments:
-            self._take(fragment.id, fragment, is_update=is_update)
-        for number in operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids:
-            self._take(number, None, is_update=is_update)
+        return operation
+
+    def _add(self, number: int, operation: Append | Delete | Update) -> None:
+        if isinstance(operation, Append):
+            self._gathered.new.extend(operation.fragments)
+            return
+        is_update, taken = isinstance(operation, Update), {item.id: item for item in operation.updated_fragments}
+        removed = operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
+        changes = dict[int, _Touched]()
+        for fragment_id in (*taken, *removed):
+            changes[fragment_id] = self._taken(number, fragment_id, taken.get(fragment_id), is_update=is_update)
+        self._touched.update(changes)
         if isinstance(operation, Update):
             self._gathered.updates.append(operation)
             self._gathered.new.extend(operation.new_fragments)
@@ -135,7 +179,7 @@ class _Merge:
         for path in self.files:
             self._store.delete(path)
 
-    def _take(self, number: int, after: Fragment | None, *, is_update: bool) -> None:
+    def _taken(self, member: int, number: int, after: Fragment | None, *, is_update: bool) -> _Touched:
         base = self._fragments.get(number)
         if base is None:
             raise CorruptFileError(
@@ -148,10 +192,10 @@ class _Merge:
         files = base.files if after is None else after.files
         known = self._touched.get(number)
         if known is None:
-            self._touched[number] = _Touched(base, rows, is_update, files, after)
-            return
+            return _Touched(member, base, rows, is_update, files, after)
         if base.files not in (files, known.files):
-            raise RetryableConflictError(
+            raise _MeetsError(
+                known.member,
                 f"{self._store.uri}: files of fragment {number} are replaced by two staged transactions of the same commit",
                 uri=self._store.uri,
                 cure="Plan one of them again after the other has been committed.",
@@ -159,13 +203,14 @@ class _Merge:
         files = known.files if files == base.files else files
         both = np.intersect1d(known.rows, rows, assume_unique=True)
         if len(both) and (is_update or known.updated):
-            raise RetryableConflictError(
+            raise _MeetsError(
+                known.member,
                 f"{self._store.uri}: row {both[0]} of fragment {number} is updated by one staged transaction and changed by "
                 "another of the same commit",
                 uri=self._store.uri,
                 cure="Plan one of them again after the other has been committed.",
             )
-        self._touched[number] = _Touched(base, np.union1d(known.rows, rows), known.updated or is_update, files, None)
+        return _Touched(member, base, np.union1d(known.rows, rows), known.updated or is_update, files, None)
 
     def _result(self) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
         updated, removed = [], []
@@ -189,12 +234,6 @@ class _Merge:
 
     def _read(self, fragment: Fragment) -> Offsets:
         return read_deletions(deletion_store(self._store, self._newest, fragment), fragment)
-
-
-def _blame(error: RetryableConflictError, number: int) -> MemberConflictError:
-    blamed = MemberConflictError(str(error), uri=error.uri, version=error.version, other_version=error.other_version)
-    blamed.member = number
-    return blamed
 
 
 def _distinct(values: Iterable[int]) -> tuple[int, ...]:

@@ -91,21 +91,23 @@ def find_too_early(
         return None
     theirs = Transaction(0, "", Append(tuple(newest.fragments)))
     for fold in folds:
-        for number, item in enumerate(fold.members):
-            if not item.ref.creates:
-                continue
-            if concerns(item, theirs, open_version(store, newest.version)):
-                return fold, outdated(store, item, number, theirs, newest.version)
+        created = [number for number, item in enumerate(fold.members) if item.ref.creates]
+        opened = open_version(store, newest.version) if created else None
+        found = [number for number in created if opened is not None and concerns(fold.members[number], theirs, opened)]
+        if found:
+            return fold, outdated(store, fold.members, found, theirs, newest.version)
     return None
 
 
 def judge_members(
     store: Store, members: Sequence[Loaded], concerns: Concerns, theirs: Transaction, opened: OpenVersion
 ) -> None:
-    """MemberConflictError for the first member that should have known the rows of a version of others."""
-    for number, item in enumerate(members):
-        if opened.manifest.version > item.ref.read_version and concerns(item, theirs, opened):
-            raise outdated(store, item, number, theirs, opened.manifest.version)
+    """MemberConflictError for the members that should have known the rows of a version of others."""
+    version = opened.manifest.version
+    later = [number for number, item in enumerate(members) if version > item.ref.read_version]
+    found = [number for number in later if concerns(members[number], theirs, opened)]
+    if found:
+        raise outdated(store, members, found, theirs, version)
 
 
 def lost_creation(fold: Fold, store: Store) -> bool:

@@ -8,6 +8,10 @@ from lance_core.commit.model import CommitResult, StagedTransaction
 from lance_core.errors import LanceError
 from lance_core.table.transaction import Transaction
 
+_MAX_RE_EXECUTIONS = 15
+"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
+is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
+
 
 @dataclass
 class Tally:
@@ -23,6 +27,16 @@ class Tally:
     withdrawn: list[StagedTransaction] = field(default_factory=list)
     tries: dict[str, int] = field(default_factory=dict)
     refused: dict[str, LanceError] = field(default_factory=dict)
+
+    def may_try_again(self, identity: str) -> bool:
+        """Whether a member has not been staged again too often."""
+        return self.tries.get(identity, 0) < _MAX_RE_EXECUTIONS
+
+    def try_again(self, ref: StagedTransaction) -> None:
+        """A member is about to be staged again: its former attempt was given up."""
+        self.withdrawn.append(ref)
+        self.tries[ref.identity] = self.tries.get(ref.identity, 0) + 1
+        self.re_executed += 1
 
     def result(self) -> CommitResult:
         """The result for the caller."""

@@ -12,7 +12,7 @@ from lance_core.io.abilities import DeletesMany
 from lance_core.io.memory import MemoryStore
 
 
-@pytest.mark.parametrize(("count", "requests"), [(1, 14), (30, 14 + 29 * 5)])
+@pytest.mark.parametrize(("count", "requests"), [(1, 12), (30, 12 + 29 * 4)])
 def test_requests_of_a_commit(count: int, requests: int) -> None:
     with object_server() as server:
         lane = Lane(server)

@@ -161,6 +161,67 @@ def test_a_member_that_lost_its_row_to_others_is_planned_again(store: LocalStore
     assert_no_orphans(store)
 
 
+def test_all_members_that_met_another_version_are_planned_again_in_one_round(store: LocalStore) -> None:
+    staged = [stage_rows(store, {0: [number]}) for number in range(6)] + [stage_rows(store, {1: [0]})]
+    lance.dataset(store.uri).update({"a": "a + 100"}, where="a < 6 and a != 2")
+    asked, rounds = list[str](), list[int]()
+
+    def again(ref: StagedTransaction) -> StagedTransaction:
+        asked.append(ref.identity)
+        return stage_rows(store, {1: [len(asked)]}, read_version=3, identity=ref.identity)
+
+    result = commit_staged(store, staged, re_execute=again, check=lambda items, newest: rounds.append(len(items)))
+    assert asked == [ref.identity for number, ref in enumerate(staged[:6]) if number != 2]
+    assert rounds == [7, 7]
+    assert (result.num_versions, result.re_executed) == (1, 5)
+    assert_no_orphans(store)
+
+
+def test_members_that_meet_each_other_stand_in_line(store: LocalStore) -> None:
+    """Twelve updates of row 3 and twelve of row 14: each is planned again at most twice; both lines advance."""
+    staged = [stage_rows(store, {group: [3]}, moved_to=[1000 * group + number]) for number in range(12) for group in (0, 1)]
+    values_of = {ref.identity: (number % 2, number // 2) for number, ref in enumerate(staged)}
+
+    def again(ref: StagedTransaction) -> StagedTransaction:
+        group, number = values_of[ref.identity]
+        newest = load_manifest(store)
+        before = {1000 * group + item for item in range(12)}
+        for fragment in newest.fragments:
+            if fragment.id in (0, 1):
+                continue
+            rows = lance.dataset(store.uri).get_fragment(fragment.id).to_table(columns=["a"], with_row_address=True)
+            for value, address in zip(*(rows.column(name).to_pylist() for name in ("a", "_rowaddr")), strict=True):
+                if value in before:
+                    place = {fragment.id: [address & 0xFFFFFFFF]}
+                    return stage_rows(
+                        store, place, moved_to=[1000 * group + number], read_version=newest.version, identity=ref.identity
+                    )
+        return stage_rows(
+            store, {group: [3]}, moved_to=[1000 * group + number], read_version=newest.version, identity=ref.identity
+        )
+
+    result = commit_staged(store, staged, re_execute=again)
+    assert result.num_versions == 12
+    assert result.re_executed <= 2 * len(staged)
+    assert len(values(store)) == 20
+    assert_no_orphans(store)
+
+
+def test_in_a_partial_commit_only_the_members_that_cannot_be_planned_again_are_left_out(store: LocalStore) -> None:
+    staged = [stage_rows(store, {0: [number]}) for number in range(3)]
+    lance.dataset(store.uri).delete("a = 0 or a = 1")
+
+    def again(ref: StagedTransaction) -> StagedTransaction:
+        return stage_rows(store, {1: [1]}, read_version=3, identity=ref.identity)
+
+    result = commit_staged(
+        store, staged, re_execute=again, may_re_execute=lambda ref: ref.identity != staged[0].identity, partial=True
+    )
+    assert set(result.refused) == {staged[0].identity}
+    assert set(result.identities) == {staged[1].identity, staged[2].identity}
+    assert result.num_versions == 1
+
+
 def test_random_commits_equal_a_model(store: LocalStore) -> None:
     """Rounds of random disjoint deletes, updates and appends, some behind a foreign commit, against a set of numbers."""
     rng = np.random.default_rng(7)
