@@ -216,8 +216,8 @@ class _Service:
             except RetryableConflictError as error:
                 if fold.merges_rows and error.other_version is not None:
                     return  # the next round says which members it concerns
-                found = blame_members(self._store, fold, error)
-                self._execute_again([fold.members[number] for number in found], re_execute, error)
+                blamed = blame_members(self._store, fold, error)
+                self._execute_again([fold.members[number] for number in blamed], re_execute, error)
                 return
             except NotWholeError as error:
                 for uuid, refusal in error.refusals.items():
