@@ -37,7 +37,7 @@ Rebase = Callable[[Transaction], Rebased]
 
 
 class MemberConflictError(RetryableConflictError):
-    """Some members of a fold have to be planned again; the others are fine. Members are told by their positions.
+    """Some members of a fold have to be planned again; the others are fine. Positions name the members.
 
     `outdated` met a version of others. `behind` met another member of the fold, which is named by its position as well.
     """
@@ -112,7 +112,7 @@ class _Merge:
         self.files: list[str] = []
 
     def add_all(self, members: Sequence[Loaded], rebase: Rebase) -> None:
-        """What all members do. Every member is looked at before any is complained about."""
+        """What all members do. Every member is checked before any is complained about."""
         fitted, errors = [], dict[int, RetryableConflictError]()
         for number, item in enumerate(members):
             try:
