@@ -109,6 +109,7 @@ def commit_in_detail(
     also_judge: AlsoJudge | None = None,
     opened: OpenVersion | None = None,
     newest: OpenVersion | None = None,
+    open_at: OpenAt = open_or_none,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
     `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when a file
@@ -122,7 +123,7 @@ def commit_in_detail(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
     loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened or newest, on_doubt
-    loop.newest = newest
+    loop.newest, loop.open_at = newest, open_at
     try:
         return loop.run(max_retries)
     except CommitStateUnknownError:

@@ -20,8 +20,8 @@ from lance_core.commit import naming
 from lance_core.commit.identities import carries
 from lance_core.commit.log.beside import begin
 from lance_core.commit.log.lineage import is_ancestor
-from lance_core.commit.log.manifests import Listing, list_once, load_manifest, version_numbers
-from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.log.manifests import Listing, OpenAt, list_once, load_manifest, open_or_none, version_numbers
+from lance_core.commit.log.transactions import load_transaction, transaction_of
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import referenced_files
@@ -68,12 +68,14 @@ def find_landed_many(
     unknown: dict[str, CommitStateUnknownError] | None = None,
     listed: Callable[[Listing], None] = lambda _: None,
     later_only: Collection[str] = (),
+    open_at: OpenAt = open_or_none,
 ) -> dict[str, int | None]:
     """`find_landed` for many identities, each with the version it was staged on; the log is read once.
 
     With `unknown`, those whose outcome is unknown are put there instead of being raised. `listed` gets the versions that
     there are. `later_only` names those that cannot have landed in the version they were staged on, or before: where every
-    version since is there, the log alone decides about them, and the ledger is not asked.
+    version since is there, the log alone decides about them, and the ledger is not asked. `open_at` opens a version, for a
+    caller that asks for the same ones again.
     """
     first = begin(store, lambda: list_once(store))
     asked = [identity for identity in since if identity not in later_only]
@@ -97,7 +99,7 @@ def find_landed_many(
         unknown[identity] = doubt
     silent = {name: since[name] for name, version in found.items() if version is None and name not in damaged}
     if silent and present:
-        found.update(_look_in_log(store, silent, present, own_commit=own_commit, doubts=unknown))
+        found.update(_look_in_log(store, silent, present, own_commit=own_commit, doubts=unknown, open_at=open_at))
     return found
 
 
@@ -151,6 +153,7 @@ def _look_in_log(
     *,
     own_commit: str | None,
     doubts: dict[str, CommitStateUnknownError] | None,
+    open_at: OpenAt,
 ) -> dict[str, int | None]:
     known = set(present)
     wanted = range(min(silent.values()) + 1, present[-1] + 1)
@@ -160,7 +163,8 @@ def _look_in_log(
     found: dict[str, int | None] = dict.fromkeys(silent)
     unknown = [version for version in wanted if version not in known]
     numbers = [version for version in wanted if version in known]
-    for version, transaction in zip(numbers, each(store, numbers, _load), strict=True):
+    for version, opened in zip(numbers, each(store, numbers, open_at), strict=True):
+        transaction = None if opened is None else transaction_of(store, opened)
         if transaction is None:
             unknown.append(version)
             continue

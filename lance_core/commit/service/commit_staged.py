@@ -148,6 +148,7 @@ class _Service:
         self._tally = Tally()
         self._repeated: set[str] = set()
         self._turns = Turns()
+        self._versions = KnownVersions()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
         self.withdraw: Withdraw = lambda ref, own: give_up_for_another(store, ref, own_commit=own)
         self.concerns: Concerns | None = None
@@ -239,7 +240,7 @@ class _Service:
         if not fold.merges_rows:
             return self._publish(fold, fold.transaction)
         newest, uuid, commit = self._opened or open_version(self._store), fold.transaction.uuid, self.claim.commit
-        by_uuid, known = {item.ref.identity: item for item in fold.members}, KnownVersions()
+        by_uuid, known = {item.ref.identity: item for item in fold.members}, self._versions
 
         def onto_newest(transaction: Transaction) -> Rebased:
             judge = self._judge_for([by_uuid[transaction.uuid]])
@@ -274,6 +275,7 @@ class _Service:
                 before_put=lambda: self._require_whole(fold),
                 on_doubt=lambda: setattr(self, "_in_doubt", True),
                 also_judge=self._judge_for(fold.members),
+                open_at=self._versions,
             )
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
@@ -309,13 +311,10 @@ class _Service:
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
         unknown: dict[str, CommitStateUnknownError] = {}
+        own, later = self.claim.commit, {uuid for uuid, ref in self._pending.items() if ref.later_only}
+        keep, versions = self._keep_listing, self._versions
         found = find_landed_many(
-            self._store,
-            since,
-            own_commit=self.claim.commit,
-            unknown=unknown,
-            listed=self._keep_listing,
-            later_only={uuid for uuid, ref in self._pending.items() if ref.later_only},
+            self._store, since, own_commit=own, unknown=unknown, listed=keep, later_only=later, open_at=versions
         )
         for uuid, error in unknown.items():
             self._refuse(uuid, error)
