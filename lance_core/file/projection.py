@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from lance_core.file.error_location import located
 from lance_core.file.metadata import Tail
 from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
 from lance_core.file.to_user_types import finish
+from lance_core.file.v2.alike_columns import AlikeColumns, alike_columns
 from lance_core.format.schema import Schema
 from lance_core.io.fetcher import drive
 from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
@@ -172,19 +174,28 @@ class FileProjection:
 
     def _load(self, window: RowSelection) -> pa.Table:
         """One window's rows."""
-        jobs = [reader.jobs(window) for reader in self._readers]
-        flat = [(self._path, self._from_tail(job)) for group in jobs for job in group]
-        results = drive(self._store, flat) if flat else []
+        groups = self._alike if window.covers(self.num_rows) else ()
+        grouped = {number for group in groups for number in group.numbers}
+        jobs = [[] if number in grouped else reader.jobs(window) for number, reader in enumerate(self._readers)]
+        flat: list[Fetch[object]] = [*(group.fetch() for group in groups), *(job for found in jobs for job in found)]
+        results = drive(self._store, [(self._path, self._from_tail(job)) for job in flat]) if flat else []
+        made = _by_number(groups, results)
         num_rows = window.num_rows
         columns = []
-        position = 0
-        for reader, group, field in zip(self._readers, jobs, self.arrow_schema, strict=True):
-            chunks = self._finished(reader, results[position : position + len(group)], field, window)
-            position += len(group)
+        position = len(groups)
+        for number, (reader, own, field) in enumerate(zip(self._readers, jobs, self.arrow_schema, strict=True)):
+            found = [made[number]] if number in made else results[position : position + len(own)]
+            chunks = self._finished(reader, found, field, window)
+            position += len(own)
             columns.append(_chunked(chunks, field, num_rows, self._path))
         if not columns:
             return pa.Table.from_batches([no_columns(num_rows)])
         return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+
+    @cached_property
+    def _alike(self) -> Sequence[AlikeColumns]:
+        """Columns that are read together by a window of all rows."""
+        return alike_columns(self._readers, self.num_rows)
 
     def _finished(
         self, reader: Reader, results: Sequence[object], field: pa.Field[Any], window: RowSelection
@@ -198,6 +209,14 @@ class FileProjection:
 
     def _from_tail(self, fetch: Fetch[object]) -> Fetch[object]:
         return fetch if self._tail is None else _served(self._tail, fetch)
+
+
+def _by_number(groups: Sequence[AlikeColumns], results: Sequence[object]) -> dict[int, object]:
+    """The arrays of columns that were read together, by the numbers of their readers."""
+    found: dict[int, object] = {}
+    for group, arrays in zip(groups, results, strict=False):
+        found.update(zip(group.numbers, cast("list[object]", arrays), strict=True))
+    return found
 
 
 def _served(tail: Tail, fetch: Fetch[object]) -> Fetch[object]:
