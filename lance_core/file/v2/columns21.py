@@ -32,8 +32,12 @@ from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.list_scan import groups, scan_lists
 from lance_core.pages.read.lists import PageRows, are_alike, can_join, read_lists
+from lance_core.pages.read.picked_rows import are_pickable, read_picked
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
+
+_FEW = 64
+"""One row among this many values of its pages is one of few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,17 @@ class ColumnReader:
         known = [table for table in tables if isinstance(table, ChunkTable)]
         return known if len(known) == len(parts) and can_join(known) else None
 
+    def known_picks(self, parts: Sequence[tuple[int, RowSelection]]) -> list[ChunkTable] | None:
+        """The chunk tables of the pages of a flat column, if all are known and few rows of all pages can be read as one."""
+        if not self._pages_are_pickable:
+            return None
+        tables = [self.cache.get((*self.key, self.index, number)) for number, _ in parts]
+        known = [table for table in tables if isinstance(table, ChunkTable)]
+        if len(known) < len(parts):
+            return None
+        is_few = _FEW * sum(rows.num_rows for _, rows in parts) <= sum(int(table.values[-1]) for table in known)
+        return known if is_few else None
+
     def fetch_whole(self, numbers: Sequence[int]) -> Fetch[list[Leaf]]:
         """Every row of some neighbouring pages, which are alike."""
         with located(self.path, column=self.name, page=span(numbers)):
@@ -105,6 +120,21 @@ class ColumnReader:
     @cached_property
     def _pages_are_alike(self) -> bool:
         return are_alike([page.layout for page in self.column.pages])
+
+    @cached_property
+    def _pages_are_pickable(self) -> bool:
+        return are_pickable([page.layout for page in self.column.pages])
+
+    def fetch_picked(self, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]) -> Fetch[Leaf]:
+        """Some rows of several pages, with `known_picks`."""
+        joined = []
+        for (number, rows), table in zip(parts, tables, strict=True):
+            page = self.column.pages[number]
+            with located(self.path, column=self.name, page=number):
+                rows.check(page.num_rows)
+            joined.append(PageRows(page, table, rows))
+        with located(self.path, column=self.name, page=span(number for number, _ in parts)):
+            return (yield from read_picked(cast("MiniBlockLayout", joined[0].page.layout), joined, CODECS))
 
     def fetch_together(self, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]) -> Fetch[Leaf]:
         """Some rows of several pages, with `known_together`."""
@@ -162,7 +192,7 @@ class FieldReader:
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
         """One reader per page; all may run at once."""
         if isinstance(self.node, LeafNode):
-            return [self._flat(column, *part) for column in self.columns for part in column.parts(window)]
+            return [job for column in self.columns for job in self._flat_jobs(column, [*column.parts(window)])]
         jobs: list[Fetch[object]] = []
         for column in self.columns:
             parts = list(column.parts(window))
@@ -189,6 +219,17 @@ class FieldReader:
             return column.index, [leaf]
         leaves_found = yield from column.fetch_whole(numbers)
         return column.index, leaves_found
+
+    def _flat_jobs(self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]]) -> list[Fetch[object]]:
+        tables = column.known_picks(parts) if len(parts) > 1 else None
+        return [self._flat(column, *part) for part in parts] if tables is None else [self._picked(column, parts, tables)]
+
+    def _picked(
+        self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
+    ) -> Fetch[object]:
+        leaf = yield from column.fetch_picked(parts, tables)
+        with located(self.path, column=column.name, page=span(number for number, _ in parts)):
+            return leaf_array(leaf, cast("LeafNode", self.node))
 
     def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
         leaf = yield from column.fetch(number, rows)

@@ -102,7 +102,7 @@ def _runs(chunks: Ints) -> tuple[Ints, Ints]:
 
 def _decode_all(layout: MiniBlockLayout, page: Page, table: ChunkTable, data: Bytes, codecs: Codecs) -> Leaf:
     parts = read_headers(layout, data, table.bounds[:-1], table.bounds[1:])
-    leaf = _decode(layout, table, parts, np.diff(table.values), codecs)
+    leaf = decode_chunks(layout, table.dictionary, parts, np.diff(table.values), codecs)
     return whole_leaf(leaf.values, leaf.rep, leaf.def_, layout.layers, page.num_rows)
 
 
@@ -119,10 +119,14 @@ def _decode_some(
     """`positions`: where each of the chunks begins in `data`."""
     counts = table.values[chunks + 1] - table.values[chunks]
     parts = read_headers(layout, data, positions, positions + (table.bounds[chunks + 1] - table.bounds[chunks]))
-    picked = _decode_picks(layout, table, chunks, parts, counts, rows, codecs)
-    if picked is not None:
-        return picked
-    leaf = _decode(layout, table, parts, counts, codecs)
+    if parts.rep is None:
+        numbers = rows.to_indices()
+        owners = np.searchsorted(table.values[chunks], numbers, "right") - 1
+        picks = Picks(owners, numbers - table.values[chunks[owners]])
+        picked = decode_picks(layout, table.dictionary, parts, counts, picks, codecs)
+        if picked is not None:
+            return picked
+    leaf = decode_chunks(layout, table.dictionary, parts, counts, codecs)
     check_slots(leaf)
     if leaf.rep is None:
         starts = _entries(table, chunks, counts, rows.starts)
@@ -132,11 +136,13 @@ def _decode_some(
     return select_rows(whole_leaf(leaf.values, leaf.rep, leaf.def_, layout.layers, page.num_rows), rows)
 
 
-def _decode(layout: MiniBlockLayout, table: ChunkTable, parts: ChunkParts, counts: Ints, codecs: Codecs) -> Leaf:
+def decode_chunks(
+    layout: MiniBlockLayout, dictionary: Block | None, parts: ChunkParts, counts: Ints, codecs: Codecs
+) -> Leaf:
     """Levels and values of some chunks. Nothing is checked yet that needs all rows."""
     values: Block = codecs.decode(layout.value_compression, parts.buffers, counts)
-    if table.dictionary is not None:
-        values = with_dictionary(values, table.dictionary)
+    if dictionary is not None:
+        values = with_dictionary(values, dictionary)
     has_levels = parts.rep is not None or parts.def_ is not None
     num_levels = parts.num_levels if has_levels else counts
     if parts.rep is None and (num_levels != counts).any():
@@ -148,23 +154,19 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, parts: ChunkParts, count
     return Leaf(values, rep, def_, layout.layers, 0)
 
 
-def _decode_picks(
+def decode_picks(
     layout: MiniBlockLayout,
-    table: ChunkTable,
-    chunks: Ints,
+    dictionary: Block | None,
     parts: ChunkParts,
     counts: Ints,
-    rows: RowSelection,
+    picks: Picks,
     codecs: Codecs,
 ) -> Leaf | None:
-    """Few rows of many chunks, each decoded alone; None where all values of the chunks must be, or may as well be."""
-    if parts.rep is not None or rows.num_rows * _FEW > int(counts.sum()):
+    """Few rows of many chunks without lists, each decoded alone; None where all values must be, or may as well be."""
+    if len(picks) * _FEW > int(counts.sum()):
         return None
     if (parts.def_ is not None and (parts.num_levels != counts).any()) or (parts.num_levels > counts).any():
         raise CorruptFileError("a chunk has unequal numbers of levels and values, but the page has no lists")
-    numbers = rows.to_indices()
-    owners = np.searchsorted(table.values[chunks], numbers, "right") - 1
-    picks = Picks(owners, numbers - table.values[chunks[owners]])
     values = codecs.decode_picks(layout.value_compression, parts.buffers, counts, picks)
     if values is None:
         return None
@@ -176,9 +178,9 @@ def _decode_picks(
         def_ = as_levels(levels)
     elif parts.def_ is not None:
         return None
-    if table.dictionary is not None:
-        values = with_dictionary(values, table.dictionary)
-    leaf = Leaf(values, None, def_, layout.layers, rows.num_rows)
+    if dictionary is not None:
+        values = with_dictionary(values, dictionary)
+    leaf = Leaf(values, None, def_, layout.layers, len(picks))
     check_slots(leaf)
     return leaf
 

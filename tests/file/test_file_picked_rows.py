@@ -1,0 +1,104 @@
+"""Few rows of many pages of a flat column are read together, and are what the pages give one by one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_core.arrow import schema_from_arrow
+from lance_core.errors import CorruptFileError
+from lance_core.file.open import ContainerFile, open_file
+from lance_core.file.v2 import columns21
+from lance_core.file.writer import FileWriter
+from lance_core.format.schema import Schema
+from lance_core.format.version import parse_storage_version
+from lance_core.io.memory import MemoryStore
+from lance_core.pages.read.lists import PageRows
+
+_ROWS = 60_000
+
+
+def _table() -> pa.Table:
+    rng = np.random.default_rng(8)
+    mask = rng.random(_ROWS) < 0.1
+    return pa.table(
+        {
+            "long": pa.array(rng.integers(0, 1 << 60, _ROWS)),
+            "small": pa.array(rng.integers(0, 100, _ROWS), pa.int32()),
+            "maybe": pa.array(rng.integers(0, 10**6, _ROWS), mask=mask),
+            "real": pa.array(rng.normal(size=_ROWS), mask=mask),
+            "flag": pa.array(rng.random(_ROWS) < 0.5, mask=mask),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=4 * _ROWS).astype(np.float32)), 4),
+            "text": pa.array([f"{value:x}" for value in rng.integers(0, 1 << 60, _ROWS)], mask=mask),
+            "kind": pa.array(["red", "green", "blue"]).take(pa.array(rng.integers(0, 3, _ROWS))),
+            "runs": pa.array(np.repeat(rng.integers(0, 9, _ROWS // 100), 100)),
+        }
+    )
+
+
+def _open(table: pa.Table, version: str) -> tuple[ContainerFile, Schema, MemoryStore]:
+    parsed = parse_storage_version(version)
+    schema = schema_from_arrow(table.schema, version=parsed)
+    store = MemoryStore(f"picked-{uuid.uuid4()}")
+    writer = FileWriter(store, "data/x.lance", schema, version=parsed, max_page_bytes=40_000)
+    for batch in table.to_batches(max_chunksize=8192):
+        writer.write(batch)
+    writer.finish()
+    opened = open_file(store, "data/x.lance")
+    assert isinstance(opened, ContainerFile)
+    return opened, schema, store
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of pages of each joint read."""
+    found: list[int] = []
+    real = columns21.read_picked
+
+    def spy(layout: Any, parts: Sequence[PageRows], codecs: Any) -> Any:
+        found.append(len(parts))
+        return real(layout, parts, codecs)
+
+    monkeypatch.setattr(columns21, "read_picked", spy)
+    return found
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_rows_of_many_pages(version: str, calls: list[int]) -> None:
+    table = _table()
+    opened, schema, _ = _open(table, version)
+    rng = np.random.default_rng(9)
+    for count in (2, 10, 100, 500, 10, 2):
+        rows = rng.choice(_ROWS, count, replace=False).tolist()
+        taken = opened.take(schema, rows)
+        assert pa.Table.from_batches([taken]).equals(table.take(rows).combine_chunks()), count
+    assert len(calls) >= 10
+    assert max(calls) > 5
+
+
+def test_rows_that_share_chunks_and_borders(calls: list[int]) -> None:
+    table = _table().select(["long", "maybe"])
+    opened, schema, _ = _open(table, "2.1")
+    starts = [int(page.priority) for page in opened.columns([0])[0].pages]
+    rows = sorted({row for start in starts for row in (start - 1, start, start + 1) if 0 <= row < _ROWS} | {_ROWS - 1})
+    for _ in range(2):
+        assert pa.Table.from_batches([opened.take(schema, rows)]).equals(table.take(rows).combine_chunks())
+    assert calls
+
+
+def test_damage_names_the_column(calls: list[int]) -> None:
+    opened, schema, store = _open(_table().select(["small", "maybe", "vector"]), "2.1")
+    rows = [5, 20_000, 40_000]
+    opened.take(schema, rows)
+    page = opened.columns([0])[0].pages[0]
+    data = bytearray(store.get("data/x.lance"))
+    data[page.buffers[1].start : page.buffers[1].start + 4] = b"\xff" * 4
+    store.put("data/x.lance", bytes(data))
+    with pytest.raises(CorruptFileError, match="column 'small', page 0-"):
+        opened.take(schema, rows)
+    assert calls
