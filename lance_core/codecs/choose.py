@@ -16,6 +16,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from lance_core.arrays import Bools, Ints
 from lance_core.codecs import bitpack, byte_stream_split, fixed_size_list, flat, fsst, general, packed, rle, variable
 from lance_core.codecs.blocks import Block, FixedBlock, ListBlock, Pieces, StructBlock, VariableBlock
 from lance_core.codecs.choose_dictionary import choose_dictionary
@@ -34,6 +35,7 @@ __all__ = [
     "EncodedLevels",
     "EncodedValues",
     "EncodingOptions",
+    "are_flat",
     "choose_block",
     "choose_chunks",
     "choose_dictionary",
@@ -118,6 +120,20 @@ def _fixed_chunks(block: FixedBlock, options: EncodingOptions) -> EncodedChunks:
     if may_pack and statistics.packed_size < min(best, _PACK_SHARE * statistics.plain_size):
         return bitpack.encode_chunks(block, widths=statistics.widths)
     return squeezed or _flat_chunks(block, options)
+
+
+def are_flat(bits: int, count: int, num_runs: Ints, widths: Ints, options: EncodingOptions) -> Bools:
+    """Whether values of each of many blocks stay plain, as `choose_chunks` decides without a wish for a compressor.
+
+    `num_runs`: runs of each block; `widths`: bits of each 1,024 of its values, shape (blocks, parts).
+    """
+    plain, size = count * bits // 8, bits // 8
+    packed_size = (widths * (bitpack.BLOCK // 8) + size).sum(axis=1)
+    runs = (num_runs + count // rle.MAX_RUN + 1) * (size + 1)
+    by_runs = (num_runs < options.rle_threshold * count) & (runs < np.minimum(plain, packed_size))
+    by_bits = (packed_size < min(plain, _PACK_SHARE * plain)) & (options.max_chunk_values >= bitpack.BLOCK)
+    kept: Bools = ~by_runs & ~by_bits
+    return kept
 
 
 def _flat_chunks(block: FixedBlock, options: EncodingOptions) -> EncodedChunks:

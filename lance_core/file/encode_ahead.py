@@ -25,10 +25,11 @@ from lance_core.pages.encoded import EncodedPage
 _SMALL = 64 << 10
 """So few bytes are encoded directly instead of passed to a thread."""
 
-Encode = Callable[[int, Sequence[Any]], list[EncodedPage]]
+Rows = Sequence[tuple[int, Sequence[Any]]]
+Encode = Callable[[Rows], list[list[EncodedPage]]]
 Write = Callable[[int, Sequence[EncodedPage], int], None]
 
-_TASK_BYTES = 512 << 10
+_TASK_BYTES = 1 << 20
 """Rows of less than this together are not worth a thread's attention."""
 
 
@@ -60,9 +61,6 @@ class EncodeAhead:
 
     def add(self, column: int, slices: Sequence[Any]) -> None:
         """Encode some rows of a column; write what is ready. Raises what the encoding of earlier rows raised."""
-        if in_work_pool():
-            self._write(column, self._encode(column, slices), _num_rows(slices))
-            return
         self._next.append((column, slices))
         self._next_bytes += sum(item.num_bytes for item in slices)
         if self._next_bytes >= _TASK_BYTES:
@@ -87,18 +85,15 @@ class EncodeAhead:
     def _submit(self) -> None:
         rows, num_bytes = self._next, self._next_bytes
         self._next, self._next_bytes = [], 0
-        if num_bytes < _SMALL and not self._waiting:
-            for column, slices in rows:
-                self._write(column, self._encode(column, slices), _num_rows(slices))
+        if in_work_pool() or (num_bytes < _SMALL and not self._waiting):
+            for (column, slices), pages in zip(rows, self._encode(rows), strict=True):
+                self._write(column, pages, _num_rows(slices))
             return
         while self._waiting and (self._waiting[0].pages.done() or self._num_bytes + num_bytes > self._max_bytes):
             self._write_oldest()
         self._num_bytes += num_bytes
         columns = [(column, _num_rows(slices)) for column, slices in rows]
-        self._waiting.append(_Waiting(columns, num_bytes, work_pool().submit(self._encode_all, rows)))
-
-    def _encode_all(self, rows: Sequence[tuple[int, Sequence[Any]]]) -> list[list[EncodedPage]]:
-        return [self._encode(column, slices) for column, slices in rows]
+        self._waiting.append(_Waiting(columns, num_bytes, work_pool().submit(self._encode, rows)))
 
     def _write_oldest(self) -> None:
         oldest = self._waiting.popleft()

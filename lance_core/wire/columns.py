@@ -94,31 +94,49 @@ def _decode_column_encoding(message: file2_pb2.ColumnMetadata) -> object:
 
 def encode_column(column: FileColumn, *, planar: bool = False) -> bytes:
     """The ColumnMetadata block of a column; `planar`: in the words of 2.3."""
-    message = file2_pb2.ColumnMetadata()
-    for page in column.pages:
-        added = message.pages.add(length=page.num_rows, priority=page.priority)
-        added.buffer_offsets.extend(item.start for item in page.buffers)
-        added.buffer_sizes.extend(item.size for item in page.buffers)
-        _encode_layout(added.encoding, page.layout, planar=planar)
-    message.buffer_offsets.extend(item.start for item in column.buffers)
-    message.buffer_sizes.extend(item.size for item in column.buffers)
+    return encode_columns([column], planar=planar)[0]
+
+
+def encode_columns(columns: Sequence[FileColumn], *, planar: bool = False) -> list[bytes]:
+    """The blocks of many columns; a layout that several pages share is encoded once."""
+    plain = _column_encoding(None)
+    known: dict[int, bytes] = {}
+    blocks = []
+    for column in columns:
+        message = file2_pb2.ColumnMetadata()
+        for page in column.pages:
+            added = message.pages.add(length=page.num_rows, priority=page.priority)
+            added.buffer_offsets.extend([item.start for item in page.buffers])
+            added.buffer_sizes.extend([item.size for item in page.buffers])
+            # The columns keep their layouts alive, so that an id is not used again.
+            layout = known.get(id(page.layout))
+            if layout is None:
+                layout = known[id(page.layout)] = _encode_layout(page.layout, planar=planar)
+            added.encoding.direct.encoding = layout
+        message.buffer_offsets.extend([item.start for item in column.buffers])
+        message.buffer_sizes.extend([item.size for item in column.buffers])
+        encoding = plain if column.encoding is None else _column_encoding(column.encoding)
+        message.encoding.direct.encoding = encoding
+        blocks.append(bytes(message.SerializeToString()))
+    return blocks
+
+
+def _column_encoding(encoding: object) -> bytes:
     described = encodings_v2_0_pb2.ColumnEncoding()
-    if isinstance(column.encoding, BlobColumnEncoding):
+    if isinstance(encoding, BlobColumnEncoding):
         described.blob.inner.values.SetInParent()
     else:
         described.values.SetInParent()
-    _wrap(message.encoding, _COLUMN_ENCODING, described.SerializeToString())
-    return bytes(message.SerializeToString())
+    return _wrapped(_COLUMN_ENCODING, described.SerializeToString())
 
 
-def _encode_layout(target: file2_pb2.Encoding, layout: object, *, planar: bool) -> None:
+def _encode_layout(layout: object, *, planar: bool) -> bytes:
     if planar and isinstance(layout, (MiniBlockLayout, ConstantLayout, FullZipLayout, SparseLayout)):
-        _wrap(target, _PLANAR_LAYOUT, encodings23.encode_planar_layout(layout))
-    elif isinstance(layout, _NEW_LAYOUTS):
-        _wrap(target, _PAGE_LAYOUT, encodings21.encode_page_layout(layout))
-    else:
-        _wrap(target, _ARRAY_ENCODING, encodings20.encode_array_encoding(layout))
+        return _wrapped(_PLANAR_LAYOUT, encodings23.encode_planar_layout(layout))
+    if isinstance(layout, _NEW_LAYOUTS):
+        return _wrapped(_PAGE_LAYOUT, encodings21.encode_page_layout(layout))
+    return _wrapped(_ARRAY_ENCODING, encodings20.encode_array_encoding(layout))
 
 
-def _wrap(target: file2_pb2.Encoding, type_name: str, value: bytes) -> None:
-    target.direct.encoding = Any(type_url=f"/{type_name}", value=value).SerializeToString()
+def _wrapped(type_name: str, value: bytes) -> bytes:
+    return bytes(Any(type_url=f"/{type_name}", value=value).SerializeToString())

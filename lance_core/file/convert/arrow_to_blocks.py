@@ -79,10 +79,13 @@ def _bytes(buffer: pa.Buffer | None) -> Bytes:
 
 
 def _fixed(array: pa.Array[Any]) -> FixedBlock:
-    bits = array.type.bit_width
-    width = bits // 8
-    data = _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
-    return FixedBlock(bits, data, len(array))
+    return FixedBlock(array.type.bit_width, fixed_bytes(array), len(array))
+
+
+def fixed_bytes(array: pa.Array[Any]) -> Bytes:
+    """The bytes of values of whole bytes, those under nulls among them."""
+    width = array.type.bit_width // 8
+    return _bytes(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
 
 
 def _bitmap(array: pa.Array[Any]) -> Bytes:

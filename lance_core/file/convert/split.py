@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LeafSlice:
     """Some rows of one leaf: nesting steps from the outermost inwards, and the values with their nulls."""
 
@@ -34,7 +35,7 @@ class LeafSlice:
     values: pa.Array[Any]
     num_rows: int
 
-    @property
+    @cached_property
     def num_bytes(self) -> int:
         """Bytes held for these rows, about."""
         nesting = sum(_step_bytes(step) for step in self.steps[:-1])

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.file.footer import Footer, encode_footer
 from lance_core.format.layout import FileColumn
 from lance_core.format.version import FileVersion
 from lance_core.io.store import StoreWriter
-from lance_core.wire.columns import encode_column
+from lance_core.wire.columns import encode_columns
 
 ALIGNMENT = 64
 _FILLER = b"H" * ALIGNMENT
@@ -47,11 +48,10 @@ class ContainerWriter:
         """Write descriptor, metadata, tables and footer; returns the file's size. The caller closes the file."""
         buffers = [self.add_buffer(descriptor), *self._global_buffers]
         metadata_start = self.position
-        blocks = []
-        for column in columns:
-            block = encode_column(column, planar=version is FileVersion.V2_3)
-            blocks.append(ByteRange(self.position, self.position + len(block)))
-            self._write(block)
+        encoded = encode_columns(columns, planar=version is FileVersion.V2_3)
+        ends = [*accumulate(map(len, encoded), initial=self.position)]
+        blocks = [ByteRange(start, end) for start, end in pairwise(ends)]
+        self._write(b"".join(encoded))
         column_table = self.position
         self._write(_table(blocks))
         buffer_table = self.position

@@ -102,6 +102,10 @@ class ArrayEncoder:
         """The page of some rows of one column."""
         return [_encode(self._options[column], slices)]
 
+    def encode_together(self, rows: Sequence[tuple[int, Sequence[ValueSlice]]]) -> list[list[EncodedPage]]:
+        """The pages of some rows of several columns."""
+        return [self.encode(column, slices) for column, slices in rows]
+
     def column_encoding(self, column: int) -> object:
         """Blob columns say so."""
         return BlobColumnEncoding() if self._blobs[column] else None

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrow.kinds import as_struct
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
+from lance_core.file.convert.arrow_to_blocks import fixed_bytes
 from lance_core.file.convert.split import LeafSlice, join_slices, leaf_of, split
 from lance_core.file.convert.tree import (
     LeafNode,
@@ -33,6 +35,7 @@ from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.pages.encoded import EncodedPage
+from lance_core.pages.write.alike_flat import MAX_PAGE_BYTES, Rows, can_encode, encode_flat
 from lance_core.pages.write.encode import encode_pages
 
 
@@ -52,6 +55,7 @@ class LeafEncoder:
         self._inner = [inner if version is FileVersion.V2_3 else 1 for _, _, inner in scales]
         settings = [found for node in self._nodes for found in _settings(node, {})]
         self._options = [EncodingOptions.parse(found, version) for found in settings]
+        self._widths = [_plain_width(node) for node in self._nodes for _ in leaves(node)]
 
     @property
     def num_columns(self) -> int:
@@ -87,9 +91,56 @@ class LeafEncoder:
         pages = [_with_inner_items(page, self._inner[column]) for page in encoded]
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
 
+    def encode_together(self, rows: Sequence[tuple[int, Sequence[LeafSlice]]]) -> list[list[EncodedPage]]:
+        """The pages of some rows of several columns, as `encode` makes them; short plain columns are encoded as one."""
+        made: dict[int, EncodedPage] = {}
+        alike: dict[tuple[int, int], list[int]] = {}
+        for number, (column, slices) in enumerate(rows):
+            count = sum(item.num_rows for item in slices)
+            width = self._widths[column]
+            is_short = 0 < width * count <= 8 * MAX_PAGE_BYTES and not any(
+                item.steps[0].validity is not None for item in slices
+            )
+            if is_short and can_encode(width, self._options[column]):
+                alike.setdefault((width, count), []).append(number)
+        for (width, count), numbers in alike.items():
+            for options, members in self._by_options(rows, numbers).items():
+                if len(members) > 1:
+                    values = _stacked([rows[number][1] for number in members], width, count)
+                    pages = zip(members, encode_flat(values, options), strict=True)
+                    made.update((number, page) for number, page in pages if page is not None)
+        return [[made[number]] if number in made else self.encode(*item) for number, item in enumerate(rows)]
+
+    def _by_options(
+        self, rows: Sequence[tuple[int, Sequence[LeafSlice]]], numbers: Sequence[int]
+    ) -> dict[EncodingOptions, list[int]]:
+        found: dict[EncodingOptions, list[int]] = {}
+        for number in numbers:
+            found.setdefault(self._options[rows[number][0]], []).append(number)
+        return found
+
     def column_encoding(self, column: int) -> object:
         """Nothing: pages describe themselves."""
         return None
+
+
+def _plain_width(node: Node) -> int:
+    """Bits of the values of a top-level column of numbers, 0 for any other."""
+    if not isinstance(node, LeafNode) or is_old_blob(node.field) or not pa.types.is_primitive(node.type):
+        return 0
+    return 0 if pa.types.is_boolean(node.type) else node.type.bit_width
+
+
+def _stacked(columns: Sequence[Sequence[LeafSlice]], width: int, count: int) -> Rows:
+    """The values of each column in a row."""
+    stacked = np.empty((len(columns), count), f"<u{width // 8}")
+    for row, slices in zip(stacked.view(np.uint8), columns, strict=True):
+        start = 0
+        for item in slices:
+            data = fixed_bytes(item.values)
+            row[start : start + len(data)] = data
+            start += len(data)
+    return stacked
 
 
 def _settings(node: Node, outer: Mapping[str, bytes]) -> Iterator[Mapping[str, bytes]]:

@@ -56,6 +56,10 @@ class Encoder(Protocol):
         """Pages of some rows of a column."""
         ...
 
+    def encode_together(self, rows: Sequence[tuple[int, Sequence[Any]]]) -> list[list[EncodedPage]]:
+        """The same of several columns."""
+        ...
+
     def column_encoding(self, column: int) -> object:
         """What the column says of itself beside its pages; usually None."""
         ...
@@ -118,7 +122,7 @@ class PagedBody:
         refused = [(number, refusal_of_values(node, version)) for number, node in enumerate(nodes)]
         self._only_nulls = {number: refusal for number, refusal in refused if refusal is not None}
         self._blob_nodes = {number: node for number, node in enumerate(nodes) if self._blobs.has_blobs(node)}
-        self._ahead = EncodeAhead(self._encoder.encode, self._write_pages, page_bytes=max_page_bytes)
+        self._ahead = EncodeAhead(self._encoder.encode_together, self._write_pages, page_bytes=max_page_bytes)
 
     @property
     def position(self) -> int:

@@ -103,8 +103,10 @@ class LocalWriter:
         """Append bytes."""
         if self._file is None:
             raise StoreError(f"{self._path!r} is already closed", operation="write")
-        with typed(self._path):
+        try:
             self._file.write(data)
+        except OSError as error:
+            raise as_store_error(error, self._path) from error
 
     def close(self, *, durable: bool = True) -> None:
         """fsync, rename, fsync of the folder. Closing twice is harmless."""
