@@ -61,8 +61,13 @@ def cast_type(name: str, parameters: tuple[int, ...] = ()) -> pa.DataType:
 
 def cast_to(value: Value, name: str, parameters: tuple[int, ...], *, safe: bool) -> Value:
     """`CAST(value AS name)`; with `safe` what does not convert becomes null. Raises FilterError otherwise."""
-    target = cast_type(name, parameters)
-    subject = plain(value)
+    return cast_as(value, cast_type(name, parameters), safe=safe)
+
+
+def cast_as(value: Value, target: pa.DataType, *, safe: bool) -> Value:
+    """The same, to a type."""
+    is_half_text = pa.types.is_float16(value.type) and family_of(target) == "text"
+    subject = value if is_half_text else plain(value)
     if not safe:
         return _convert(subject, target)
     if is_scalar(subject):

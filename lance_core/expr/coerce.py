@@ -83,6 +83,8 @@ def cast(value: Value, target: pa.DataType, *, safe: bool = True) -> Value:
     """Arrow's cast for arrays and scalars alike. Raises Arrow's errors."""
     if value.type == target:
         return value
+    if pa.types.is_floating(value.type) and family_of(target) == "text":
+        return _float_texts(value, target)
     if isinstance(value, pa.Scalar):
         return (
             pc.cast(pa.array([value.as_py()], value.type), target, safe=safe)[0]
@@ -90,6 +92,42 @@ def cast(value: Value, target: pa.DataType, *, safe: bool = True) -> Value:
             else constant(None, target)
         )
     return pc.cast(value, target, safe=safe)
+
+
+def _float_texts(value: Value, target: pa.DataType) -> Value:
+    """Floats as the official library writes them: 1.0, 1e16, NaN; halves as 1 and without an exponent."""
+    if isinstance(value, pa.Scalar):
+        return constant(float_text(value.as_py(), value.type), target)
+    return pa.array([float_text(item, value.type) for item in value.to_pylist()], target)
+
+
+def float_text(value: float | None, kind: pa.DataType) -> str | None:
+    """The shortest text that means a number of a type; None: null."""
+    if value is None:
+        return None
+    if pa.types.is_float16(kind) or not math.isfinite(value):
+        return plain_text(np.float32(value))
+    is_double = pa.types.is_float64(kind)
+    sign, digits, power = Decimal(repr(value) if is_double else str(np.float32(value))).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    point, minus = len(text) + int(power), "-" * sign
+    most, least = (16, -5) if is_double else (13, -6)
+    if value == 0:
+        return minus + "0.0"
+    if len(text) <= point <= most:
+        return f"{minus}{text.ljust(point, '0')}.0"
+    if 0 < point <= most:
+        return f"{minus}{text[:point]}.{text[point:]}"
+    if least < point <= 0:
+        return f"{minus}0.{'0' * -point}{text}"
+    return f"{minus}{text[0]}{'.' * (len(text) > 1)}{text[1:]}e{point - 1}"
+
+
+def plain_text(value: float | np.float32) -> str:
+    """A number without an exponent, and without a point where it needs none."""
+    if math.isnan(value):
+        return "NaN"
+    return str(np.format_float_positional(value, unique=True, trim="-")) if math.isfinite(value) else str(float(value))
 
 
 def plain(value: Value) -> Value:

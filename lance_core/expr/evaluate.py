@@ -10,20 +10,22 @@ Null means "not known", and a scan does not select it. One small function per ki
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow_numpy import array_of, constant, no_rows, no_values
+from lance_core.arrow_numpy import array_of, arrow_of, constant, no_rows, no_values
 from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, negate
 from lance_core.expr.ast import Expr
-from lance_core.expr.casts import cast_to, type_name
+from lance_core.expr.casts import cast_as, cast_to, type_name
 from lance_core.expr.coerce import Value, instant_scalar, plain, repeat, unify
 from lance_core.expr.compare import compare, distinct, is_in
 from lance_core.expr.functions import call, require_text
@@ -181,12 +183,60 @@ def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:
 
 
 def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
-    if expr.name == "arrow_typeof" and not all(isinstance(item, ast.Column) for item in expr.arguments):
-        # Values may be wider here than the official library computes them.
-        raise FilterError("arrow_typeof takes a column")
-    if expr.name == "arrow_typeof" and len(expr.arguments) == 1:
-        return constant(type_name(_value(expr.arguments[0], batch).type))
+    if expr.name in _OF_COLUMNS:
+        return _of_column(expr, batch)
+    if expr.name in _OF_ROWS and not expr.arguments:
+        return _OF_ROWS[expr.name](batch.num_rows)
+    if expr.name in _CASTS and len(expr.arguments) == 2:
+        kind = _value(expr.arguments[1], batch).type
+        return cast_as(_value(expr.arguments[0], batch), kind, safe=_CASTS[expr.name])
     return call(expr.name, [_value(item, batch) for item in expr.arguments])
+
+
+def _of_column(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    """What a function tells of the field of a column."""
+    column = expr.arguments[0] if expr.arguments else None
+    key = expr.arguments[1] if len(expr.arguments) == 2 and expr.name == "arrow_metadata" else None
+    if key is None and expr.name == "arrow_metadata" and len(expr.arguments) == 1 and not isinstance(column, ast.Column):
+        return constant([], _METADATA)
+    if not isinstance(column, ast.Column) or len(expr.arguments) > (1 if key is None else 2):
+        # Values may be wider here than the official library computes them.
+        raise FilterError(f"{expr.name} takes a column")
+    if key is not None and not (isinstance(key, ast.Literal) and isinstance(key.value, str)):
+        raise FilterError("the second argument of arrow_metadata must be a constant text")
+    kind = _column(column, batch).type
+    if expr.name == "arrow_typeof":
+        return constant(type_name(kind))
+    field = batch.schema.field(column.path[0])
+    for name in column.path[1:]:
+        field = field.type.field(name)
+    metadata = {name.decode(): text.decode() for name, text in sorted((field.metadata or {}).items())}
+    if expr.name == "arrow_field":
+        told = {"name": field.name, "data_type": type_name(kind), "nullable": field.nullable}
+        return constant({**told, "metadata": [*metadata.items()]}, _FIELD)
+    if isinstance(key, ast.Literal):
+        return constant(metadata.get(str(key.value)), pa.string())
+    return constant([*metadata.items()], _METADATA)
+
+
+_METADATA = pa.map_(pa.string(), pa.string())
+_FIELD = pa.struct(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("data_type", pa.string(), nullable=False),
+        pa.field("nullable", pa.bool_(), nullable=False),
+        pa.field("metadata", _METADATA, nullable=False),
+    ]
+)
+_OF_COLUMNS = frozenset({"arrow_typeof", "arrow_field", "arrow_metadata"})
+_CASTS: Mapping[str, bool] = MappingProxyType({"cast_to_type": False, "try_cast_to_type": True})
+_OF_ROWS: Mapping[str, Callable[[int], Value]] = MappingProxyType(
+    {
+        "random": lambda count: arrow_of(np.random.default_rng().random(count)),
+        "uuid": lambda count: array_of([str(uuid.uuid4()) for _ in range(count)], pa.string()),
+    }
+)
+"""Functions that give another value in each row."""
 
 
 def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -34,7 +33,7 @@ from lance_core.expr.json_values import (
     to_text,
 )
 from lance_core.expr.list_functions import LIST_FUNCTIONS
-from lance_core.expr.lists import array_contains, array_has_all, array_has_any, cardinality, element, length_of
+from lance_core.expr.lists import array_contains, array_has_all, array_has_any, cardinality, element, length_of, map_of
 from lance_core.expr.number_functions import NUMBER_FUNCTIONS
 from lance_core.expr.patterns import for_each, match_groups, match_regex
 from lance_core.expr.regex_functions import REGEX_FUNCTIONS
@@ -260,8 +259,10 @@ def _structs(names: Sequence[str], values: Sequence[Value]) -> Value:
     return pc.make_struct(*values, field_names=[*names])
 
 
-def _now() -> Value:
-    return constant(dt.datetime.now(dt.timezone.utc), pa.timestamp("us", "UTC"))
+def _make_map(*parts: Value) -> Value:
+    if len(parts) % 2:
+        raise FilterError(f"make_map takes a value for each key, got {len(parts)} arguments")
+    return map_of(call("make_array", parts[::2]), call("make_array", parts[1::2]))
 
 
 _MANY = 255
@@ -341,7 +342,8 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         **LIST_FUNCTIONS,
         **REGEX_FUNCTIONS,
         **TIME_FUNCTIONS,
-        "current_timestamp": (0, 0, _now),
-        "now": (0, 0, _now),
+        "map": (2, 2, map_of),
+        "make_map": (2, _MANY, _make_map),
+        "version": (0, 0, lambda: constant("lance_core", pa.string())),
     }
 )

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, plain_text, unify
 from lance_core.expr.lists import element
 from lance_core.expr.text_functions import MAX_TEXT
 
@@ -177,7 +177,9 @@ def _as_text(items: Items, by: str | None, null: str | None = None) -> str | Non
 def _text(item: Any) -> str:
     if isinstance(item, bool):
         return "true" if item else "false"
-    if isinstance(item, (int, float, str)):
+    if isinstance(item, float):
+        return str(plain_text(item))
+    if isinstance(item, (int, str)):
         return str(item)
     raise FilterError(f"array_to_string of {type(item).__name__}", cure="CAST the items to strings.")
 

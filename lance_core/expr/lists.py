@@ -1,4 +1,4 @@
-"""List functions: membership, length, elements.
+"""List functions: membership, length, elements; maps of two lists.
 
 ::
 
@@ -117,3 +117,28 @@ def element(lists: Value, index: Value) -> Value:
     inside = (offsets >= 0) & (offsets < lengths)
     indices = arrow_of(np.where(inside, starts + offsets, 0), pa.int64(), mask=~inside)
     return pc.list_flatten(rows).take(indices)
+
+
+def map_of(keys: Value, values: Value) -> Value:
+    """`map(keys, values)`: a map of the two lists of each row. Raises FilterError: a null key, one twice, other lengths."""
+    for value, what in ((keys, "the keys of map"), (values, "the values of map")):
+        _require_list(value, what)
+    kind = pa.map_(keys.type.value_type, values.type.value_type)
+    if is_scalar(keys) and is_scalar(values):
+        return constant(_entries(keys.as_py(), values.as_py()), kind)
+    count = len(values) if is_scalar(keys) else len(keys)
+    given = ((repeat(value, count) if is_scalar(value) else value).to_pylist() for value in (keys, values))
+    rows = zip(*given, strict=True)
+    return pa.array([_entries(*row) for row in rows], kind)
+
+
+def _entries(keys: list[Any] | None, values: list[Any] | None) -> list[tuple[Any, Any]] | None:
+    if keys is None or values is None:
+        return None
+    if len(keys) != len(values):
+        raise FilterError(f"map has {len(keys)} keys and {len(values)} values in a row")
+    if any(key is None for key in keys):
+        raise FilterError("a key of a map is null")
+    if any(key in keys[:place] for place, key in enumerate(keys)):
+        raise FilterError("a key of a map is there twice")
+    return [*zip(keys, values, strict=True)]

@@ -214,12 +214,15 @@ def _names(node: Any) -> list[str] | None:
     return None
 
 
+_WITHOUT_BRACKETS = frozenset({"current_date", "current_time", "current_timestamp"})
+
+
 def _column(translator: _Translator, node: Any) -> Expr:
     names = _names(node)
     if names is None:
         raise FilterError(f"{node.sql()!r} is not supported in a filter", cure=_SUPPORTED)
-    if len(names) == 1 and names[0].lower() == "current_date" and not node.this.args.get("quoted"):
-        return ast.Call("current_date", ())  # as the official library has it; a column of this name takes backticks
+    if len(names) == 1 and names[0].lower() in _WITHOUT_BRACKETS and not node.this.args.get("quoted"):
+        return ast.Call(names[0].lower(), ())  # as the official library has it; a column of this name takes backticks
     return translator.column(names)
 
 

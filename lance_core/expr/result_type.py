@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_core.arrow_numpy import constant
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
+from lance_core.expr.coerce import family_of
 from lance_core.expr.evaluate import evaluate_value, type_of
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -28,6 +29,8 @@ _INT32 = frozenset({"length", "char_length", "character_length", "octet_length",
 _FINE_PARTS = (ast.Literal("epoch"), ast.Literal("nanosecond"))
 _UINT64 = frozenset({"array_length", "list_length", "cardinality"})
 _TEXTS = frozenset({"concat", "concat_ws"})
+_NULL_AT_TIMES = frozenset({"random", "uuid", "try_cast_to_type"})
+"""Nullable whatever they give, as the official library says."""
 
 
 def field_of(name: str, expr: Expr, schema: pa.Schema) -> pa.Field[Any]:
@@ -45,6 +48,8 @@ def stored_type(expr: Expr, schema: pa.Schema) -> pa.DataType:
 
 def is_nullable(expr: Expr, schema: pa.Schema) -> bool:
     """Whether a column computed by an expression may hold nulls."""
+    if isinstance(expr, ast.Call) and expr.name in _NULL_AT_TIMES:
+        return True
     if not ast.columns_of(expr):
         one_row: pa.RecordBatch = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["none"])
         return bool(evaluate_value(expr, one_row).null_count)
@@ -122,7 +127,7 @@ def _integer_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 def _text_of(parts: list[Expr], schema: pa.Schema) -> pa.DataType | None:
     types = [stored_type(part, schema) for part in parts]
     wide = any(each == pa.large_string() for each in types)
-    narrow = all(each == pa.string() or pa.types.is_null(each) for each in types)
+    narrow = not any(family_of(each) == "text" and each != pa.string() for each in types)
     return pa.large_string() if wide else pa.string() if narrow else None
 
 
@@ -186,6 +191,10 @@ def _call_nullable(expr: ast.Call, schema: pa.Schema) -> bool:
         return all(is_nullable(item, schema) for item in expr.arguments)
     if expr.name == "nvl2":
         return any(is_nullable(item, schema) for item in expr.arguments[1:])
+    if expr.name == "cast_to_type":
+        return is_nullable(expr.arguments[0], schema)
+    if expr.name in ("map", "make_map", "arrow_field"):
+        return any(is_nullable(item, schema) for item in expr.arguments)
     return True
 
 

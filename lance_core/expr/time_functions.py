@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -203,7 +204,12 @@ def _today() -> Value:
     return constant(dt.datetime.now(dt.timezone.utc).date(), pa.date32())
 
 
+def _now() -> Value:
+    return constant(time.time_ns(), pa.timestamp("ns"))
+
+
 _TODAY: Row = (0, 0, _today)
+_NOW: Row = (0, 0, _now)
 _CHAR: Row = (2, 2, _to_char)
 TIME_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
     {
@@ -223,6 +229,8 @@ TIME_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
         "date_bin": (2, 3, _date_bin),
         "current_date": _TODAY,
         "today": _TODAY,
+        "current_timestamp": _NOW,
+        "now": _NOW,
         "current_time": (0, 0, lambda: constant(dt.datetime.now(dt.timezone.utc).time(), pa.time64("ns"))),
     }
 )
