@@ -194,7 +194,7 @@ def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
 
 
 def _of_column(expr: ast.Call, batch: pa.RecordBatch) -> Value:
-    """What a function tells of the field of a column."""
+    """Type, field or metadata of a column, for the functions that return them."""
     column = expr.arguments[0] if expr.arguments else None
     key = expr.arguments[1] if len(expr.arguments) == 2 and expr.name == "arrow_metadata" else None
     if key is None and expr.name == "arrow_metadata" and len(expr.arguments) == 1 and not isinstance(column, ast.Column):

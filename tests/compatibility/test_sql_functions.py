@@ -35,9 +35,7 @@ ROWS = pa.table(
         "told": pa.array([1, 2, 3, None, 5], pa.int64()),
     }
 )
-ROWS = ROWS.cast(
-    pa.schema([field.with_metadata({"unit": "m"}) if field.name == "told" else field for field in ROWS.schema])
-)
+ROWS = ROWS.cast(pa.schema([field.with_metadata({"unit": "m"}) if field.name == "told" else field for field in ROWS.schema]))
 EXPRESSIONS = r"""
 acosh(f); asinh(f); atanh(f); cot(f); pi() + f; find_in_set(s,'abcab,b'); find_in_set('b',s); overlay(s, 'ZZ', 2)
 overlay(s,'ZZ',2,1); decode(encode(s,'hex'),'hex'); decode(encode(s,'base64'),'base64'); regexp_count(s,'a')

@@ -13,8 +13,8 @@ import lance_core
 from tests.compatibility.old_tables import releases, unpack
 
 WORDS = ("alpha", "beta fox", "17", "jumps over", "the", "Gamma 2", "nothing")
-ALL = [name for name in releases() if (0, 20) <= tuple(map(int, name.split("."))) < (9,)]
-SAMPLED = {"0.20.0", "0.27.2", "0.28.0", "4.0.2"}
+ALL = [name for name in releases() if (0, 17) <= tuple(map(int, name.split("."))) < (9,)]
+SAMPLED = {"0.17.0", "0.20.0", "0.27.2", "0.28.0", "4.0.2"}
 
 
 def answers(dataset: Any, query: Any, **options: Any) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""The kind and metric of a vector index of an old release, which are in its files instead of the manifest.
+"""The kind of an index of an old release, and the metric of one of vectors, which are in its files instead of the manifest.
 
 ::
 
@@ -6,6 +6,7 @@
     0.10 to 0.13   IVF_HNSW_SQ              files of version 0.1 (there, too)
     0.17 to 6.1    index.idx, auxiliary.idx in today's layout; metadata `lance:index` says kind and metric
     since 7.0      the manifest says it     nothing to do
+    0.9 to 0.19    indices of values        the names of the files tell the kind
 
 `with_details` completes an entry; an entry that is complete stays as it is.
 """
@@ -31,6 +32,7 @@ from lance_core.wire.index import encode_details
 
 _METRICS = ("l2", "cosine", "dot", "hamming")
 _QUANTIZERS = ("flat", "pq", "sq", "rq")
+_KINDS = {"tokens.lance": "Inverted", "page_lookup.lance": "BTree", "bitmap_page_lookup.lance": "Bitmap"}
 _NOTE_BYTES = 512
 
 
@@ -44,19 +46,34 @@ def lacks_details(snapshot: Snapshot, index: IndexMetadata) -> bool:
 
 
 def with_details(snapshot: Snapshot, index: IndexMetadata) -> IndexMetadata:
-    """The entry of a vector index with its details, from its files where the manifest has none."""
-    if not lacks_details(snapshot, index):
+    """The entry of an index with its details, from its files where the manifest has none."""
+    is_of_vectors = lacks_details(snapshot, index)
+    if not is_of_vectors and (index.details is not None or index.name in SYSTEM_INDICES):
         return index
     folder = folder_of(snapshot, index)
     key = (*folder.key, "old details")
     found: tuple[IndexDetails | None, bool] | None = shared_cache().get(key)
     if found is None:
-        found = _details_in(folder)
+        found = _details_in(folder) if is_of_vectors else (_details_by_name(snapshot, index, folder), True)
         shared_cache().put(key, found, _NOTE_BYTES)
     details, is_readable = found
-    if details is None:
-        return index
+    if details is None or not is_of_vectors:
+        return replace(index, details=details)
     return replace(index, details=details, index_version=max(index.index_version or 0, 1) if is_readable else 0)
+
+
+def _details_by_name(snapshot: Snapshot, index: IndexMetadata, folder: IndexFolder) -> IndexDetails | None:
+    field = snapshot.manifest.schema.by_id.get(index.fields[0]) if len(index.fields) == 1 else None
+    try:
+        names = {entry.path.rsplit("/", 1)[1] for entry in folder.store.list(f"{folder.path}/")}
+    except (LanceError, OSError):
+        return None
+    kind = next((_KINDS[name] for name in _KINDS if name in names), None)
+    if field is None or kind is None:
+        return None
+    if kind == "Bitmap" and field.logical_type.startswith(("list", "large_list")):
+        kind = "LabelList"
+    return IndexDetails(f"/lance.table.{kind}IndexDetails", b"")
 
 
 def _details_in(folder: IndexFolder) -> tuple[IndexDetails | None, bool]:

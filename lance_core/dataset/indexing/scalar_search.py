@@ -20,6 +20,7 @@ import numpy as np
 
 from lance_core.arrow.to_arrow import value_type_of
 from lance_core.dataset.indexing.fragment_reuse import moves_of
+from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.verify import (
     UNREADABLE,
     ensure_verified,
@@ -97,7 +98,8 @@ def usable_segments(snapshot: Snapshot) -> dict[str, list[Segment]]:
     live = frozenset(FragmentList.of(manifest.fragments).ids)
     deferred = any(index.name == FRAGMENT_REUSE for index in manifest.indices) and moves_of(snapshot) is None
     found: dict[str, list[Segment]] = {}
-    for index in manifest.indices:
+    for entry in manifest.indices:
+        index = with_details(snapshot, entry) if entry.details is None else entry
         reason, kind = _unusable(index, deferred=deferred, stable=manifest.uses_stable_row_ids)
         if index.name in SYSTEM_INDICES or kind is None or reason:
             if reason and not _is_of_vectors(index):

@@ -26,7 +26,7 @@ from lance_core.expr.ast import Expr
 from lance_core.expr.split import bound_of
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, read_all
+from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
 from lance_core.index.scalar.predicates import made_of
 from lance_core.index.scalar.verify import NullCheck, Zones, in_pieces, null_mask, require
 from lance_core.index.scalar.xxh64 import hash_rows
@@ -36,6 +36,7 @@ from lance_core.rowids.selection import AddressSet, address_set, decode_address_
 
 FILE = "bloomfilter.lance"
 NUM_BYTES = 32768
+_PROBABILITY = b"0.00057"
 _BLOCK_BYTES = 32
 _WORK_PER_TEXT = 16
 _SALTS = np.array(
@@ -57,7 +58,7 @@ def train(folder: IndexFolder, batches: Iterable[pa.RecordBatch], value_type: pa
     zones = (_row(zone, nulls) for zone in zones_of(batches, ROWS_PER_ZONE))
     # The set of nulls is known last but is written first, so the filters wait in memory: 32 KiB per 8,192 rows.
     rows = [*zones]
-    metadata = {"bloomfilter_item": b"8192", "bloomfilter_probability": b"0.00057", "null_bitmap": b"1"}
+    metadata = {"bloomfilter_item": b"8192", "bloomfilter_probability": _PROBABILITY, "null_bitmap": b"1"}
     buffer = encode_address_set(address_set(null_rows(nulls)))
     return (folder.write(FILE, rows, _SCHEMA, metadata=metadata, buffers=[buffer]),)
 
@@ -124,6 +125,10 @@ class BloomFilter(Zoned):
         rows = read_all(opened, [item.name for item in _SCHEMA])
         self._places = rows
         self._note_ends(opened, rows)
+        self._made_for = {
+            "number_of_items": number_of(opened, "bloomfilter_item", ROWS_PER_ZONE),
+            "probability": float(opened.schema.metadata.get("bloomfilter_probability", _PROBABILITY)),
+        }
         self._type = value_type
         self._filters = Filters.of(rows.column("bloom_filter_data"), what=opened.path)
         self._has_null = numpy_of(rows.column("has_null"), may_copy=True)
@@ -184,8 +189,8 @@ class BloomFilter(Zoned):
         told.require_same()
 
     def statistics(self) -> dict[str, Any]:
-        """The number of zones."""
-        return {"num_blocks": len(self._filters.firsts)}
+        """The number of zones, and what each filter was made for."""
+        return {"type": "BloomFilter", "num_blocks": len(self._filters.firsts), **self._made_for}
 
 
 @dataclass(frozen=True, eq=False)

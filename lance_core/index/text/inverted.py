@@ -27,7 +27,7 @@ from lance_core.index.text.build import train
 from lance_core.index.text.file_names import METADATA
 from lance_core.index.text.fingerprints import TextMarks, Told, told
 from lance_core.index.text.old_lists import TOKENS, FirstPartition
-from lance_core.index.text.params import OPTIONS, params_of_details, params_of_json, parse_params
+from lance_core.index.text.params import OPTIONS, TextParams, params_of_details, params_of_json, parse_params
 from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.verify import require_documents, require_options
@@ -52,10 +52,8 @@ def _open_metadata(folder: IndexFolder) -> OpenFile | None:
 def _first_params(folder: IndexFolder) -> bytes:
     """The options of an index of a release up to 0.27, as JSON."""
     opened = folder.open(TOKENS)
-    found = opened.schema.metadata.get("tokenizer")
-    if found is None:
-        raise UnsupportedFeatureError(f"{opened.path} does not state how its texts were cut", cure="Rebuild the index.")
-    return found
+    # Releases before 0.19 do not state them; the official library asks with the defaults.
+    return opened.schema.metadata.get("tokenizer") or TextParams().to_json()
 
 
 class Inverted:
@@ -140,6 +138,11 @@ class Inverted:
 
     def statistics(self) -> dict[str, Any]:
         """Counts and options."""
+        if self._is_old:
+            stored = params_of_json(self._stored_params, what=self._folder.path)
+            options = {**json.loads(stored.to_json()), "lance_tokenizer": None}
+            sizes = [len(part.sizes) for part in self.partitions]
+            return {"params": options, "num_docs": self.num_documents, "num_tokens": sum(sizes)}
         return {
             "params": json.loads(self.params.to_json()),
             "num_docs": self.num_documents,
