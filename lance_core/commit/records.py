@@ -83,9 +83,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def write_record(store: Store, path: str, record: Record) -> None:
+def write_record(store: Store, path: str, record: Record, *, durable: bool = True) -> None:
     """Write or replace a record."""
-    store.put(path, encode_record(record))
+    store.put(path, encode_record(record), durable=durable)
 
 
 def add_record(store: Store, path: str, record: Record, *, durable: bool = True) -> Record | None:

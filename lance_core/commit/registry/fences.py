@@ -141,7 +141,9 @@ def list_further(store: Store) -> list[tuple[tuple[str, str], str]]:
 
 def remember_withdrawal(store: Store, identity: str, attempt: str) -> None:
     """Keep in mind that an attempt was withdrawn, beyond its records."""
-    write_record(store, _memory_path(identity, attempt), {"format": FORMAT, "attempt": attempt, "since": time.time()})
+    memory = {"format": FORMAT, "attempt": attempt, "since": time.time()}
+    # It only helps to find files: when this machine dies, so does the zombie that might write them.
+    write_record(store, _memory_path(identity, attempt), memory, durable=False)
 
 
 def is_remembered(store: Store, identity: str, attempt: str) -> bool:

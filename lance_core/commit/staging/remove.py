@@ -130,6 +130,7 @@ def remove_attempts(
     if not keys:
         return Removal(left=tuple(spared))
     work = _Removing(store, by=by, landed_too=landed_too, own_commit=own_commit, dry_run=dry_run)
+    work.is_marked = unfinished_only
     work.fence(keys)
     work.look(certain=certain)
     open_ends = work.in_doubt()
@@ -180,6 +181,7 @@ class _Removing:
         self._dry_run = dry_run
         self._known: dict[Key, _Known] = {}
         self._claims = list_claims(store)
+        self.is_marked = False
 
     def fence(self, keys: Sequence[Key]) -> None:
         """Raise the flags, then read what is recorded."""
@@ -192,7 +194,7 @@ class _Removing:
             fence, is_new = read_fence(store, *key) or Fence(WITHDRAW), False
         else:
             fence, is_new = fence_for_withdrawal(store, *key, by=self._by)
-            if fence.withdraws:
+            if fence.withdraws and not self.is_marked:
                 _mark(store, *key)
         identity, attempt = key
         staged = registry.find_finished(store, identity)
@@ -331,7 +333,8 @@ def files_in_use(store: Store, owners: Owners, *, since: int, transactions: bool
 def _mark(store: Store, identity: str, attempt: str) -> None:
     """Releases before this one look for the mark, not for the fence."""
     path = registry.record_path(identity, attempt, registry.WITHDRAWN)
-    write_record(store, path, {"format": FORMAT, "attempt": attempt, "since": time.time()})
+    # Not forced to the disk, as a fence: when this machine dies, whoever it protects from dies as well.
+    write_record(store, path, {"format": FORMAT, "attempt": attempt, "since": time.time()}, durable=False)
 
 
 def _take_back(store: Store, identity: str, attempt: str) -> None:
