@@ -35,7 +35,7 @@ from lance_core.expr.json_values import (
 from lance_core.expr.list_functions import LIST_FUNCTIONS
 from lance_core.expr.lists import array_contains, array_has_all, array_has_any, cardinality, element, length_of, map_of
 from lance_core.expr.number_functions import NUMBER_FUNCTIONS
-from lance_core.expr.patterns import for_each, match_groups, match_regex
+from lance_core.expr.patterns import contains, for_each, match_groups, match_regex
 from lance_core.expr.regex_functions import REGEX_FUNCTIONS
 from lance_core.expr.text_functions import TEXT_FUNCTIONS
 from lance_core.expr.time_functions import TIME_FUNCTIONS
@@ -282,7 +282,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "concat_ws": (2, _MANY, _concat_ws),
         "starts_with": (2, 2, _search(pc.starts_with, "starts_with")),
         "ends_with": (2, 2, _search(pc.ends_with, "ends_with")),
-        "contains": (2, 2, _search(pc.match_substring, "contains")),
+        "contains": (2, 2, _search(contains, "contains")),
         "regexp_match": (2, 3, _regex_groups),
         "regexp_like": (2, 3, _regex),
         "array_has": (2, 2, array_contains),

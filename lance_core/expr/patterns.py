@@ -16,10 +16,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow_numpy import constant
+from lance_core.arrays import Ints
+from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, is_scalar
 
@@ -51,6 +53,43 @@ def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -
         return pc.match_substring_regex(values, expression)
 
     return _for_each_pattern(item, pattern, match)
+
+
+def contains(values: Value, *, pattern: str) -> Value:
+    """Whether each text holds another. All texts are searched at once where few of them do."""
+    types = pa.types
+    if (
+        not pattern
+        or not isinstance(values, pa.Array)
+        or not (types.is_string(values.type) or types.is_large_string(values.type))
+    ):
+        return pc.match_substring(values, pattern=pattern)
+    dtype = np.dtype(np.int64 if types.is_large_string(values.type) else np.int32)
+    _, where, data = values.buffers()
+    if data is None or where is None or not len(values):
+        return pc.match_substring(values, pattern=pattern)
+    ends = np.frombuffer(where, dtype, len(values) + 1, values.offset * dtype.itemsize).astype(np.int64)
+    wanted, base = pattern.encode(), int(ends[0])
+    found = _places(data.slice(base, int(ends[-1]) - base).to_pybytes(), wanted, limit=len(values) // 16 + 16)
+    if found is None:
+        return pc.match_substring(values, pattern=pattern)
+    rows = np.searchsorted(ends, found + base, "right") - 1
+    holds = np.zeros(len(values), np.bool_)
+    holds[rows[found + base + len(wanted) <= ends[rows + 1]]] = True
+    missing = numpy_of(values.is_null(), may_copy=True) if values.null_count else None
+    return arrow_of(holds) if missing is None else arrow_of(holds, mask=missing)
+
+
+def _places(data: bytes, wanted: bytes, *, limit: int) -> Ints | None:
+    """Where some bytes begin in others, overlaps among them; None where they are in more places than `limit`."""
+    places: list[int] = []
+    at = data.find(wanted)
+    while at >= 0:
+        if len(places) == limit:
+            return None
+        places.append(at)
+        at = data.find(wanted, at + 1)
+    return np.array(places, np.int64)
 
 
 def _match_pieces(values: Value, pieces: Sequence[bytes]) -> Value:
