@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,7 @@ def contains(values: Value, *, pattern: str) -> Value:
     ):
         return pc.match_substring(values, pattern=pattern)
     dtype = np.dtype(np.int64 if types.is_large_string(values.type) else np.int32)
-    _, where, data = values.buffers()
+    _, where, data = cast("list[Any]", values.buffers())
     if data is None or where is None or not len(values):
         return pc.match_substring(values, pattern=pattern)
     ends = np.frombuffer(where, dtype, len(values) + 1, values.offset * dtype.itemsize).astype(np.int64)

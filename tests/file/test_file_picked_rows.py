@@ -102,3 +102,18 @@ def test_damage_names_the_column(calls: list[int]) -> None:
     with pytest.raises(CorruptFileError, match="column 'small', page 0-"):
         opened.take(schema, rows)
     assert calls
+
+
+def test_few_rows_of_one_page_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table()
+    opened, schema, _ = _open(table, "2.1")
+    rows = [[100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4]]
+    for wanted in rows:
+        opened.take(schema, wanted)
+    joint: list[int] = []
+    real = columns21.together
+    monkeypatch.setattr(columns21, "together", lambda fetches: joint.append(len(fetches)) or real(fetches))
+    for wanted in rows:
+        assert pa.Table.from_batches([opened.take(schema, wanted)]).equals(table.take(wanted).combine_chunks())
+    assert max(joint) == 4
+    assert len(joint) >= 4 * 5
