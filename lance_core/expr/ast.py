@@ -218,6 +218,8 @@ def columns_of(expr: Expr) -> tuple[str, ...]:
     >>> columns_of(Compare(">", Column(("a", "b")), Column(("c",))))
     ('a.b', 'c')
     """
+    if isinstance(expr, Column):
+        return (expr.name,)
     found: set[str] = set()
     for node in walk(expr):
         if isinstance(node, Column):

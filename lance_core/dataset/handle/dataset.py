@@ -269,7 +269,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     @written_out(ScanRows)
     def count_rows(self, filter: Any = None, **options: Unpack[ScanRows]) -> int:
         """Rows, all of them (nothing but the manifest is read) or those a filter selects."""
-        return self.scanner(filter=filter, **options).count_rows()
+        arguments: ScanRows = {"columns": [], **options}  # planning thousands of columns would outlast the count
+        return self.scanner(filter=filter, **arguments).count_rows()
 
     def take(self, indices: Any, columns: Columns = None) -> pa.Table:
         """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError beyond the end."""
