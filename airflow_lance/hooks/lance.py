@@ -5,6 +5,7 @@
     hook = LanceHook("lake")                  # AIRFLOW_CONN_LAKE='{"conn_type": "lance", "host": "/data/lake"}'
     hook.get_uri("flights.lance")             # "/data/lake/flights.lance"
     hook.dataset("flights.lance")             # the table, to read; hook.write(rows, "flights.lance", mode="append")
+    hook.list_tables()                        # ["flights.lance", ...]; hook.table_exists("flights.lance")
     hook.test_connection()                    # lists, and proves that two writers cannot both commit one version
 """
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
 from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection
-from lance_core.errors import AlreadyExistsError, LanceError
+from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError
 
 if TYPE_CHECKING:
     from lance_core.jobs.api import Store
@@ -82,6 +83,22 @@ class LanceHook(BaseHook):
         from lance_core.jobs import api
 
         return api.write_table(rows, self.get_uri(table), mode=mode, options=self.storage_options(table), **options)
+
+    def list_tables(self) -> list[str]:
+        """Names of the tables below the base uri, as the other methods and the operators take them; no table is opened."""
+        from lance_core.maintenance.find import find_tables
+
+        base = self.settings.table_uri(self.settings.base_uri)
+        found = find_tables(base, storage_options=self.storage_options())
+        return [table.uri.removeprefix(f"{base.rstrip('/')}/") for table in found]
+
+    def table_exists(self, table: str) -> bool:
+        """Whether a table has a version."""
+        try:
+            self.dataset(table)
+        except NotFoundError:
+            return False
+        return True
 
     def get_conn(self) -> Store:
         """The store rooted at the base uri."""

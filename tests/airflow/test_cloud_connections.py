@@ -170,3 +170,9 @@ def test_a_hook_reads_and_writes_tables_by_name(connection: Define, tmp_path: An
     hook.write(pa.table({"id": [3]}), "t.lance", mode="append")
     assert hook.dataset("t.lance").to_table()["id"].to_pylist() == [1, 2, 3]
     assert hook.dataset("t.lance", version=1).count_rows() == 2
+    hook.write(pa.table({"id": [1]}), "sales/day.lance")
+    assert hook.list_tables() == ["sales/day.lance", "t.lance"]
+    assert all(map(hook.table_exists, hook.list_tables()))
+    (tmp_path / "folder").mkdir()
+    assert not hook.table_exists("folder")
+    assert not hook.table_exists("nowhere.lance")
