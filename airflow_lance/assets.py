@@ -10,6 +10,7 @@ A DAG that waits for an asset of ours is not woken by some other writer's `s3://
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
 _STORE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$")
 
 
-def asset_uri(table_uri: str) -> str:
+def asset_uri(table_uri: str | os.PathLike[str]) -> str:
     """The asset uri of a table. ValueError for a relative path, which has no location."""
+    if not isinstance(table_uri, str):
+        from airflow_lance.connection import plain_uri
+
+        table_uri = str(plain_uri(table_uri))
     if table_uri.startswith("lance://"):
         return table_uri.rstrip("/")
     match = _STORE.match(table_uri)
@@ -52,7 +57,7 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     return uri._replace(netloc=uri.netloc.lower(), path=path, query="", fragment="")
 
 
-def create_asset(*, uri: str, extra: dict[str, Any] | None = None, **kwargs: Any) -> Asset:
+def create_asset(*, uri: str | os.PathLike[str], extra: dict[str, Any] | None = None, **kwargs: Any) -> Asset:
     """Airflow's factory for `lance://` assets, and ours: `uri` may be a table's own uri."""
     from airflow_lance.compat import Asset
 

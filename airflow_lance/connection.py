@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -79,6 +80,29 @@ class LanceConnection:
                 cure="Set base_uri on the lance connection, or pass the table's full uri.",
             )
         return f"{self.base_uri.rstrip('/')}/{name.strip('/')}"
+
+
+def plain_uri(uri: Any) -> Any:
+    """A table's uri as text, of a text, a `Path` or an `ObjectStoragePath`; what Airflow resolves later is left as it is."""
+    return path_text(uri) if isinstance(uri, os.PathLike) or is_object_path(uri) else uri
+
+
+def path_text(path: Any) -> str:
+    """A path as text: of a text, a `Path`, or an `ObjectStoragePath` without its own connection."""
+    if is_object_path(path):
+        if getattr(path, "conn_id", None):
+            raise InputError(
+                f"{path} refers to the connection {path.conn_id!r}, but jobs do not read connections",
+                cure="Remove the connection from the path, and configure its credentials on the machine that runs the job.",
+            )
+        scheme = str(path.protocol)
+        return str(path.path) if scheme in ("file", "local", "") else f"{scheme}://{str(path.path).lstrip('/')}"
+    return os.fspath(path) if isinstance(path, os.PathLike) else str(path)
+
+
+def is_object_path(value: object) -> bool:
+    """Whether it is Airflow's `ObjectStoragePath` or another universal path, which need not be a PathLike."""
+    return not isinstance(value, str) and hasattr(value, "protocol") and hasattr(value, "path")
 
 
 def is_full_uri(text: str) -> bool:

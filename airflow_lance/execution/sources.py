@@ -18,6 +18,7 @@ from dataclasses import is_dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from airflow_lance.connection import is_object_path, path_text
 from lance_core.errors import InputError
 
 LOCAL_FORMATS = ("arrow", "csv", "json", "orc", "parquet")
@@ -42,7 +43,7 @@ def plain_source(source: Any) -> dict[str, Any]:
         from lance_core.jobs.specs.serde import to_plain
 
         return to_plain(source)  # type: ignore[no-any-return]
-    if isinstance(source, (str, os.PathLike)) or _is_object_path(source):
+    if isinstance(source, (str, os.PathLike)) or is_object_path(source):
         return _of_paths([source])
     if isinstance(source, Sequence) and source and all(_is_path(item) for item in source):
         return _of_paths(source)
@@ -65,23 +66,10 @@ def _of_paths(paths: Sequence[Any]) -> dict[str, Any]:
     return {**known, "paths": texts}
 
 
-def path_text(path: Any) -> str:
-    """A path as text: of a text, a `Path`, or an `ObjectStoragePath` without its own connection."""
-    if _is_object_path(path):
-        if getattr(path, "conn_id", None):
-            raise InputError(
-                f"source: {path} refers to the connection {path.conn_id!r}, but jobs do not read connections",
-                cure="Remove the connection from the path, and configure its credentials on the machine that runs the job.",
-            )
-        scheme = str(path.protocol)
-        return str(path.path) if scheme in ("file", "local", "") else f"{scheme}://{str(path.path).lstrip('/')}"
-    return os.fspath(path) if isinstance(path, os.PathLike) else str(path)
-
-
 def _with_text_paths(source: Mapping[str, Any]) -> dict[str, Any]:
     plain = dict(source)
     paths = plain.get("paths")
-    if isinstance(paths, (str, os.PathLike)) or _is_object_path(paths):
+    if isinstance(paths, (str, os.PathLike)) or is_object_path(paths):
         paths = [paths]
     if isinstance(paths, Sequence):
         plain["paths"] = [path_text(path) if _is_path(path) else path for path in paths]
@@ -92,12 +80,7 @@ def _with_text_paths(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_path(value: object) -> bool:
-    return isinstance(value, (str, os.PathLike)) or _is_object_path(value)
-
-
-def _is_object_path(value: object) -> bool:
-    """Whether it is Airflow's `ObjectStoragePath` or another universal path, which need not be a PathLike."""
-    return not isinstance(value, str) and hasattr(value, "protocol") and hasattr(value, "path")
+    return isinstance(value, (str, os.PathLike)) or is_object_path(value)
 
 
 def _described(value: object) -> str:

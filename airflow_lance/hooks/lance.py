@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
-from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection
+from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection, plain_uri
 from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError
 
 if TYPE_CHECKING:
@@ -55,26 +56,32 @@ class LanceHook(BaseHook):
             mask_secret(secret)
         return settings
 
-    def get_uri(self, table: str) -> str:
+    def get_uri(self, table: str | os.PathLike[str]) -> str:
         """The uri of a table named below the base uri, or by its full uri (which then needs no connection)."""
-        return self._settings_for(table).table_uri(table)
+        name = str(plain_uri(table))
+        return self._settings_for(name).table_uri(name)
 
-    def storage_options(self, table: str = "") -> dict[str, str]:
+    def storage_options(self, table: str | os.PathLike[str] = "") -> dict[str, str]:
         """Options to open the store with, secrets included and masked in logs."""
         return dict(self._settings_for(table).storage_options)
 
-    def spark_conn_id(self, table: str = "") -> str:
+    def spark_conn_id(self, table: str | os.PathLike[str] = "") -> str:
         """The Spark connection that runs jobs unless an operator names another."""
         return self._settings_for(table).spark_conn_id or DEFAULT_SPARK_CONNECTION
 
-    def dataset(self, table: str, *, version: int | str | None = None, **options: Any) -> Any:
+    def dataset(self, table: str | os.PathLike[str], *, version: int | str | None = None, **options: Any) -> Any:
         """A table to read, `lance_core.dataset`: by name below the base uri or by full uri, at a version or a tag."""
         from lance_core.jobs import api
 
         return api.open_table(self.get_uri(table), version=version, options=self.storage_options(table), **options)
 
     def write(
-        self, rows: Any, table: str, *, mode: Literal["create", "append", "overwrite"] = "create", **options: Any
+        self,
+        rows: Any,
+        table: str | os.PathLike[str],
+        *,
+        mode: Literal["create", "append", "overwrite"] = "create",
+        **options: Any,
     ) -> Any:
         """Write rows at once with `lance_core.write_dataset`; the table as it is now.
 
@@ -92,7 +99,7 @@ class LanceHook(BaseHook):
         found = find_tables(base, storage_options=self.storage_options())
         return [table.uri.removeprefix(f"{base.rstrip('/')}/") for table in found]
 
-    def table_exists(self, table: str) -> bool:
+    def table_exists(self, table: str | os.PathLike[str]) -> bool:
         """Whether a table has a version."""
         try:
             self.dataset(table)
@@ -118,11 +125,11 @@ class LanceHook(BaseHook):
         except (LanceError, OSError, ValueError, ImportError) as error:
             return False, f"{type(error).__name__}: {error}"
 
-    def _settings_for(self, table: str) -> LanceConnection:
+    def _settings_for(self, table: str | os.PathLike[str]) -> LanceConnection:
         try:
             return self.settings
         except AirflowNotFoundException:
-            if self.lance_conn_id != self.default_conn_name or not is_full_uri(table):
+            if self.lance_conn_id != self.default_conn_name or not is_full_uri(plain_uri(table)):
                 raise
             return LanceConnection()
 

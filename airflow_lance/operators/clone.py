@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_lance.connection import plain_uri
 from airflow_lance.operators.verb import LanceVerbOperator, given, whole
 
 if TYPE_CHECKING:
@@ -24,13 +26,13 @@ class LanceCloneOperator(LanceVerbOperator):
     def __init__(
         self,
         *,
-        target: str,
+        target: str | os.PathLike[str],
         version: int | str | None = None,
         depth: Literal["shallow", "deep"] = "shallow",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.target = target
+        self.target = plain_uri(target)
         self.version = version
         self.depth = depth
 

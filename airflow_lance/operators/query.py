@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_lance.compat import Context
+from airflow_lance.connection import plain_uri
 from airflow_lance.execution.triggering import pinned_version
 from airflow_lance.operators.verb import LanceVerbOperator, given, whole
 
@@ -46,7 +48,7 @@ class LanceQueryOperator(LanceVerbOperator):
         full_text: str | None = None,
         nearest: Mapping[str, Any] | None = None,
         version: int | str | None = None,
-        target: str | None = None,
+        target: str | os.PathLike[str] | None = None,
         format: Literal["parquet", "csv", "json", "arrow", "lance"] = "parquet",
         max_rows: int = 1000,
         **kwargs: Any,
@@ -58,7 +60,7 @@ class LanceQueryOperator(LanceVerbOperator):
         self.full_text = full_text
         self.nearest = dict(nearest or {})
         self.version = version
-        self.target = target
+        self.target = plain_uri(target)
         self.format = format
         self.max_rows = max_rows
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from airflow_lance.compat import BaseOperator, BaseOperatorLink, Context
+from airflow_lance.connection import plain_uri
 from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.links import LanceChangesLink, LancePageLink
@@ -38,7 +39,7 @@ class LanceTableOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.uri = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+        self.uri = plain_uri(uri)
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
         check_storage_options(self.storage_options, where=self.task_id)

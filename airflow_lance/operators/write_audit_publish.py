@@ -15,10 +15,12 @@ are Airflow's setup and teardown: the branch goes also when a write or a check h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from airflow_lance.compat import TaskGroup
+from airflow_lance.connection import plain_uri
 from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.operators.branch import LanceBranchOperator
@@ -50,7 +52,7 @@ class LanceWriteAuditPublish(TaskGroup):
         self,
         group_id: str,
         *,
-        uri: str,
+        uri: str | os.PathLike[str],
         checks: Sequence[Mapping[str, Any]] = (),
         branch: str | None = None,
         if_moved: Literal["fail", "publish"] = "fail",
@@ -65,9 +67,9 @@ class LanceWriteAuditPublish(TaskGroup):
         super().__init__(group_id=group_id, **kwargs)
         if on_failure not in ("discard", "keep"):
             raise InputError(f"{group_id}: on_failure must be one of discard, keep, got {on_failure!r}")
-        self.uri = uri
+        self.uri = plain_uri(uri)
         self.branch = branch or f"{group_id}/{_RUN}"
-        self.branch_uri = f"{uri.rstrip('/')}/tree/{self.branch}"
+        self.branch_uri = f"{self.uri.rstrip('/')}/tree/{self.branch}"
         self.checks = list(checks)
         self.on_failure = on_failure
         self._shared: dict[str, Any] = {"lance_conn_id": lance_conn_id, "storage_options": storage_options}

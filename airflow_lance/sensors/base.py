@@ -10,12 +10,14 @@ The result is the table's facts as a dict: an XCom with version, rows, fragments
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import AirflowFailException, BaseSensorOperator, Context, deferrable_by_default
+from airflow_lance.connection import plain_uri
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.facts import look
 from airflow_lance.execution.secrets import check_storage_options, mask_all
@@ -45,14 +47,14 @@ class LanceSensor(BaseSensorOperator):
     def __init__(
         self,
         *,
-        uri: str,
+        uri: str | os.PathLike[str],
         lance_conn_id: str = LanceHook.default_conn_name,
         storage_options: Mapping[str, Any] | None = None,
         deferrable: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.uri = uri
+        self.uri = plain_uri(uri)
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
         check_storage_options(self.storage_options, where=self.task_id)

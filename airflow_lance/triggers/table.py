@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_lance.connection import plain_uri
 from airflow_lance.execution.secrets import check_storage_options
 
 
@@ -20,7 +21,7 @@ class TableTrigger:
         self, uri: str, *, lance_conn_id: str, storage_options: Mapping[str, Any] | None, poke_interval: float
     ) -> None:
         """Set what all of them have."""
-        self.uri = uri
+        self.uri = plain_uri(uri)
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
         self.poke_interval = poke_interval
