@@ -12,15 +12,21 @@ import tarfile
 import uuid
 import venv
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import lance
 import pytest
 
+import lance_core
 from lance_core.commit.log.manifests import list_versions, load_manifest
+from lance_core.commit.naming import ledger_path
+from lance_core.commit.records import encode_record, read_record
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.folded import newest_index
+from lance_core.commit.registry.ledger import recorded_identities
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.errors import LanceError
@@ -238,3 +244,23 @@ def test_a_commit_of_this_release_at_its_put(
         _refused(lambda: _commit(uri, identity))
     assert _is_whole(uri)
     assert _ids(uri) == ([*range(10)] if meanwhile == "abort" and "ok" in said[0] else [*range(10), 100])
+
+
+def test_nothing_is_folded_before_a_person_asks_so_the_former_release_finds_what_landed(former: Former, uri: str) -> None:
+    """It knows a record of its own for each identity only: nothing that runs by itself may gather them."""
+    identity = str(uuid.uuid4())
+    former.ask("stage", uri=uri, identity=identity, ids=[100])
+    _commit(uri, identity)
+    store = resolve_store(uri)
+    for landing in [*recorded_identities(store)]:
+        path = ledger_path(landing)
+        store.put(path, encode_record({**(read_record(store, path) or {}), "landed_at": 1.0}))  # old enough for a fold
+    for number in range(3):
+        _commit(uri, _stage(uri, range(200 + number, 201 + number)))
+    lance_core.dataset(uri).cleanup_old_versions(older_than=timedelta(0), retain_versions=1)
+    collect_garbage(store)
+    assert len(list_versions(store)) == 1, "the history is gone, so only the ledger knows"
+    assert newest_index(store) is None
+    assert former.ask("stage", uri=uri, identity=identity, ids=[100])["ok"]["uuid"] == identity
+    assert former.ask("commit", uri=uri, identity=identity)["ok"]["identities"] == {identity: "already_landed"}
+    assert _ids(uri) == [*range(10), 100, 200, 201, 202]
