@@ -23,7 +23,7 @@ from lance_core.wire.pb import table_pb2
 from lance_core.wire.peek import join_messages, peek, peek_each, peek_numbers
 from lance_core.wire.schema import parse_message, unknown_bytes
 from lance_core.wire.shapes import one_of_each_shape
-from lance_core.wire.walk import last_values
+from lance_core.wire.walk import all_messages, last_values, last_varints
 
 _DELETION_TYPES = {0: "array", 1: "bitmap"}
 _DELETION_NUMBERS = {name: number for number, name in _DELETION_TYPES.items()}
@@ -190,8 +190,7 @@ def _id(raw: bytes) -> int:
 
 
 def _file_versions(raw: bytes) -> list[tuple[int, int]]:
-    files = [bytes(value) for number, value in walk_fields(raw) if number == 2 and not isinstance(value, int)]
-    return [(last_values(file, 4, 0)[0], last_values(file, 5, 0)[0]) for file in files]
+    return [last_varints(file, 4, 5) for file in all_messages(raw, 2)]
 
 
 def _num_rows(raw: bytes) -> int:

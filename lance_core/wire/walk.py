@@ -66,3 +66,45 @@ def last_values(data: bytes, number: int, message: int) -> tuple[int, bytes]:
             value = found
         position = stop
     return value, inner
+
+
+def last_varints(data: bytes, first: int, second: int) -> tuple[int, int]:
+    """Varint fields `first` and `second` of a message, 0 where absent; both numbers < 16. One loop, as `last_values`."""
+    one, other = first << 3 | VARINT, second << 3 | VARINT
+    found, another = 0, 0
+    position, total = 0, len(data)
+    while position < total:
+        tag = data[position]
+        if tag >= 0x80 or tag & 7 not in (VARINT, BYTES) or tag < 8:
+            position = field_end(data, position)
+            continue
+        value, stop = _size(data, position + 1)
+        if tag & 7 == BYTES:
+            stop += value
+            if stop > total:
+                raise damaged(position, total)
+        elif tag == one:
+            found = value
+        elif tag == other:
+            another = value
+        position = stop
+    return found, another
+
+
+def all_messages(data: bytes, number: int) -> list[bytes]:
+    """The contents of each length-delimited field `number` of a message; the number is < 16."""
+    wanted = number << 3 | BYTES
+    found = []
+    position, total = 0, len(data)
+    while position < total:
+        tag = data[position]
+        if tag >= 0x80 or tag & 7 != BYTES or tag < 8:
+            position = field_end(data, position)
+            continue
+        size, start = _size(data, position + 1)
+        position = start + size
+        if position > total:
+            raise damaged(start, total)
+        if tag == wanted:
+            found.append(data[start:position])
+    return found

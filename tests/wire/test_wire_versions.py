@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from lance_core.format.fragment import DataFile, DeletionFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store
+from lance_core.rowids.walk import FIXED32, encode_field, encode_varint
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file
 from lance_core.wire.versions import VersionReader
+from lance_core.wire.walk import all_messages, last_varints
 
 
 def _fragment(number: int, rng: random.Random) -> Fragment:
@@ -99,3 +102,31 @@ def test_damage_is_told() -> None:
     with pytest.raises(CorruptFileError):
         VersionReader(_count, width=3).read(data[:-1])
     assert decode_manifest_file(data).manifest.version == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fields_that_are_read_in_one_loop_are_all_that_were_written(seed: int) -> None:
+    rng = random.Random(seed)
+    data, varints, messages = b"", dict[int, int](), defaultdict[int, list[bytes]](list)
+    for _ in range(rng.randrange(30)):
+        number, kind = rng.choice([*range(1, 16), 300]), rng.choice(["varint", "message", "fixed"])
+        if kind == "varint":
+            varints[number] = rng.choice([0, 1, 200, 1 << 40])
+            data += encode_field(number, varints[number])
+        elif kind == "message":
+            messages[number].append(rng.randbytes(rng.choice([0, 3, 300])))
+            data += encode_field(number, messages[number][-1])
+        else:
+            data += encode_varint(number << 3 | FIXED32) + b"1234"
+    for number in range(1, 16):
+        other = number % 15 + 1
+        assert all_messages(data, number) == messages[number]
+        assert last_varints(data, number, other) == (varints.get(number, 0), varints.get(other, 0))
+
+
+@pytest.mark.parametrize("data", [b"\x12\x05abc", b"\x12", b"\x18\xff", b"\x02\x01a", b"\x1b"])
+def test_fields_that_run_past_the_end_are_refused(data: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        all_messages(data, 2)
+    with pytest.raises(CorruptFileError):
+        last_varints(data, 3, 4)
