@@ -69,7 +69,8 @@ class ProgressReport:
         self._count += 1
         name = f"{self._stem}.{self._count}.{rows}.{fragments}.{size}"
         try:
-            self._store.put(name, b"")
+            # Not forced to the disk: when this machine dies, the task dies as well.
+            self._store.put(name, b"", durable=False)
             if self._last is not None:
                 self._store.delete(self._last)
         except (LanceError, OSError):
