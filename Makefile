@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large
+.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -67,6 +67,11 @@ SCHEDULES ?= 20000
 simulate: setup ## the commit protocol on every schedule: SCHEDULES of each scenario and store, then as many by chance
 	PYTHONHASHSEED=0 $(BIN)/python -m lance_core.testing.simulate --store all --schedules $(SCHEDULES) --stop-after 0 --processes 4
 	PYTHONHASHSEED=0 $(BIN)/python -m lance_core.testing.simulate --store all --random $(SCHEDULES) --stop-after 0 --processes 4
+
+FOLDER ?= seen
+SECONDS ?= 36000
+campaign: setup ## simulate for SECONDS and add up in FOLDER the schedules that differ; goes on where it was ended
+	$(BIN)/python -m lance_core.testing.simulate --campaign $(FOLDER) --seconds $(SECONDS) --processes $(JOBS)
 
 model: ## check the model of the commit protocol exhaustively with spin; fails where spin is not installed
 	$(PYTHON) protocol/check.py

@@ -8,12 +8,17 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import lance_core
+from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.folding import fold_ledger
+from lance_core.commit.registry.incarnation import incarnation_of
+from lance_core.commit.registry.ledger import SETTLED_BY_HAND, record_landed
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.errors import LanceError
+from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import (
     AddColumnsSpec,
@@ -162,6 +167,29 @@ def abort_listed(work: IdentityWork) -> Callable[[], object]:
         return [abort_attempt(store, entry.identity, entry.attempt) for entry in entries]
 
     return run
+
+
+def settle(work: IdentityWork, ids: Sequence[int]) -> Callable[[], object]:
+    """A user who repeats a commit, and where nobody can say whether it landed looks at the rows and records the answer."""
+
+    def run() -> object:
+        try:
+            return commit(work)()
+        except CommitStateUnknownError:
+            table = lance_core.dataset(URI)
+        store = resolve_store(URI)
+        if set(ids) <= set(numbers_of(table.to_table(columns=["id"])["id"])):
+            settle_landed(store, work.identity, version=table.version)
+            return None
+        waiting = list_staged(store, identity=work.identity)
+        return [abort_attempt(store, entry.identity, entry.attempt, certain=True) for entry in waiting]
+
+    return run
+
+
+def settle_landed(store: Store, identity: str, *, version: int) -> None:
+    """`lance staged settle`."""
+    record_landed(store, identity, version=version, transaction=SETTLED_BY_HAND, incarnation=incarnation_of(store))
 
 
 def gc(*, hours_ahead: float = 0.0) -> Callable[[], object]:

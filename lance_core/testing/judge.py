@@ -105,6 +105,15 @@ def theirs(world: World, outsiders: Collection[str]) -> frozenset[str]:
     return frozenset(path for actor, path, before in world.undo if actor in outsiders and before is not None)
 
 
+def of_strays(world: World) -> frozenset[str]:
+    """What only strays refer to."""
+    found: set[str] = set()
+    for version, path in manifest_paths(world.store):
+        if path in world.strays:
+            found.update(referenced_files(open_path(world.store, version, path).manifest))
+    return frozenset(found)
+
+
 def orphans(world: World) -> list[str]:
     """Files that no version refers to."""
     needed = frozenset(references(world))

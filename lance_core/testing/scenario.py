@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from lance_core.commit.model import CommitResult
 from lance_core.commit.naming import is_of_attempt
+from lance_core.commit.references import is_referenced
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.staging.abort import abort_attempt
@@ -27,7 +28,7 @@ from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.testing.determinism import installed
 from lance_core.testing.engine import Engine, ScheduleChoice, ScheduledRun
-from lance_core.testing.judge import Judge, broken, landings, orphans, theirs
+from lance_core.testing.judge import Judge, broken, landings, of_strays, orphans, theirs
 from lance_core.testing.model import IdentityWork, Rows, serial_outcomes
 from lance_core.testing.schedule import CRASH, LATE, LOST, Deviation, Schedule
 from lance_core.testing.stores import URI, world_of
@@ -72,11 +73,12 @@ KINDS: Mapping[str, str] = {
 }
 
 
-LATE_FILE, OUTSIDE_FILE, UNSETTLED_FILE = "late", "outside", "unsettled"
+LATE_FILE, OUTSIDE_FILE, UNSETTLED_FILE, STRAY_FILE = "late", "outside", "unsettled", "stray"
 ORPHANS: Mapping[str, str] = {
     LATE_FILE: "its put took effect after its writer had abandoned and removed it",
     OUTSIDE_FILE: "an outside writer has left it behind",
     UNSETTLED_FILE: "it belongs to work of which only a user can say whether it has landed",
+    STRAY_FILE: "a stray manifest refers to it; the next cleanup of versions removes both",
 }
 """Files that may stay after garbage collection, with the reason."""
 
@@ -215,8 +217,10 @@ class Theatre:
         waiting = self._attempts_of(work.identity for work in self.stage.works if landed[work.name] is None)
         left = orphans(self.world)
         waiting |= {item.commit for item in list_claims(self.world.store) if waiting & set(item.attempts.values())}
+        reasons = {path: STRAY_FILE for path in left if is_referenced(path, of_strays(self.world))} if left else {}
+        reasons |= {path: UNSETTLED_FILE for path in left if any(is_of_attempt(path, item) for item in waiting)}
         for path in left:
-            why = alien.get(path) or (UNSETTLED_FILE if any(is_of_attempt(path, item) for item in waiting) else "")
+            why = alien.get(path) or reasons.get(path)
             if why:
                 verdict.orphans[why] += 1
             else:

@@ -60,6 +60,13 @@ SCENARIOS: Mapping[str, Scenario] = {
             prunes=True,
         ),
         Scenario(
+            "settle",
+            "a user settles a commit whose landing no history can show any more",
+            setups.settle,
+            (CRASH, LOST, LATE),
+            prunes=True,
+        ),
+        Scenario(
             "folded-ledger",
             "two folds of the ledger, a commit between them, and old work done again",
             setups.folded_ledger,

@@ -171,6 +171,16 @@ def ledger_and_prune() -> Stage:
     return Stage((work,), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
 
 
+def settle() -> Stage:
+    """A user settles a commit whose landing no history can show any more."""
+    do.begin_table(BASE)
+    work = do.append_work("append", (100,))
+    do.stage(work)
+    outside = do.in_turn(do.outside_append((200,)), outsider.compact, do.outside_prune)
+    actors = {"commit": do.commit(work), "outsider": outside, "user": do.settle(work, (100,))}
+    return Stage((work, _outside((200,), "outsider")), actors, _OUTSIDER)
+
+
 def folded_ledger() -> Stage:
     """Two folds of the ledger, a commit between them, and work that landed in a history that is gone done again."""
     do.begin_table(BASE)

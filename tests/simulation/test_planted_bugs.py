@@ -145,8 +145,8 @@ def _folds_do_not_race_for_a_number(patch: Patch) -> None:
 
 
 def _a_predecessor_vouches(patch: Patch) -> None:
-    stray = landings._is_stray
-    patch.setattr(landings, "_is_stray", lambda store, version, *more: version != 2 and stray(store, version, *more))
+    stray = landings._may_be_stray
+    patch.setattr(landings, "_may_be_stray", lambda store, version, *more: version != 2 and stray(store, version, *more))
 
 
 def _the_ledger_is_not_asked_behind_the_read_version(patch: Patch) -> None:

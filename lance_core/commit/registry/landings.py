@@ -127,7 +127,7 @@ def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[i
     for version, items in by_version.items():
         transaction = _load(store, version)
         others = [item for item in items if transaction is not None and not _made_it(transaction, item)]
-        if others and transaction is not None and _is_stray(store, version, transaction, there):
+        if others and transaction is not None and _may_be_stray(store, version, transaction, there):
             pruned.extend(item for item in others if item.incarnation)  # theirs was pruned, and the number taken again
             continue
         void.update({item.identity: f"version {version} of this table has another transaction" for item in others})
@@ -170,7 +170,7 @@ def _look_in_log(
             continue
         landed = [identity for identity in silent if carries(transaction, identity)]
         # Where the number before is there, a tag may keep it alone: what would count as a landing is judged all the same.
-        if (landed or (version - 1 not in known and version != 1)) and _is_stray(store, version, transaction, known):
+        if (landed or (version - 1 not in known and version != 1)) and _may_be_stray(store, version, transaction, known):
             unknown.append(version)
             continue
         found.update(dict.fromkeys(landed, version))
@@ -200,8 +200,9 @@ def _told_meanwhile(store: Store, identities: Iterable[str]) -> dict[str, int]:
     return {item.identity: item.version for item in landings if item.identity not in void}
 
 
-def _is_stray(store: Store, version: int, transaction: Transaction, known: set[int]) -> bool:
-    """Whether no later version comes from this one: it was put where others had been pruned (see `log.lineage`).
+def _may_be_stray(store: Store, version: int, transaction: Transaction, known: set[int]) -> bool:
+    """Whether no later version comes from this one, or none can be seen to: it was put where others had been pruned (see
+    `log.lineage`). Also where it is gone by now: whoever has put it there may have found so, and removed it.
 
     Whosever it is: one that fills the number of a landing that was pruned would hide the gap.
     """
@@ -210,7 +211,7 @@ def _is_stray(store: Store, version: int, transaction: Transaction, known: set[i
     try:
         return not is_ancestor(store, load_manifest(store, version), transaction)
     except (NotFoundError, CommitStateUnknownError):
-        return False
+        return True
 
 
 def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
