@@ -46,13 +46,19 @@ def test_indices_of_old_releases_are_searched(release: str, tmp_path: Path) -> N
         assert_same_answers(uri, queries)
 
 
-@pytest.mark.parametrize("options", [{"format_version": 1}, {"format_version": 2}])
-def test_phrases_of_version_one(options: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{"format_version": 1}, {"format_version": 2}, {"format_version": 3}])
+def test_phrases_of_each_version(options: dict[str, Any], tmp_path: Path) -> None:
     texts = [f"quick fox {i % 7} jumps {i} fox" + " again and again fox" * (i % 5 * 60) for i in range(300)]
     lance.write_dataset(pa.table({"id": range(300), "s": texts}), tmp_path)
     lance.dataset(tmp_path).create_scalar_index("s", "INVERTED", with_position=True, **options)
     phrases = ('"quick fox"', '"fox 3"', '"jumps 17"', '"again fox"', '"fox again"', "fox 17")
     assert_same_answers(str(tmp_path), phrases, may_be_empty=False)
+    lance.write_dataset(pa.table({"id": range(300, 340), "s": texts[:40]}), tmp_path, mode="append")
+    lance.dataset(tmp_path).delete("id % 11 = 3")
+    assert_same_answers(str(tmp_path), phrases, may_be_empty=False)
+    lance_core.dataset(str(tmp_path)).optimize.optimize_indices()
+    assert_same_answers(str(tmp_path), phrases, may_be_empty=False)
+    lance.dataset(tmp_path).validate()
 
 
 def test_phrases_of_the_first_layout(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import vector_statistics, vector_title
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -130,4 +131,7 @@ def _told(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     if kind is None or (index.index_version or 0) > kind.version:
         return {}
-    return open_segment(snapshot, Segment(index, kind, frozenset()), DEFAULT_POLICY).statistics()
+    try:
+        return open_segment(snapshot, Segment(index, kind, frozenset()), DEFAULT_POLICY).statistics()
+    except UnsupportedFeatureError:
+        return {}  # such as a full-text index with blocks of 256 documents

@@ -34,7 +34,11 @@ from lance_core.index.text.verify import require_documents, require_options
 from lance_core.io.cache import shared_cache
 
 _MOST_PARTITIONS = 1 << 20
-_TAILS: Mapping[tuple[bytes, bytes], bool] = {(b"1", b"fixed32_v1"): True, (b"2", b"varint_delta_v1"): False}
+_TAILS: Mapping[tuple[bytes, bytes], bool] = {
+    (b"1", b"fixed32_v1"): True,
+    (b"2", b"varint_delta_v1"): False,
+    (b"3", b"varint_delta_v1"): False,
+}
 """What is written of the format, and whether last blocks are of numbers of fixed width."""
 
 
@@ -76,7 +80,7 @@ class Inverted:
         )
         has_fixed_tails = _TAILS.get((version, codec))
         if has_fixed_tails is None or metadata_of(opened, "posting_block_size", b"128") != b"128":
-            raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 1 or 2 with blocks of 128")
+            raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 1 to 3 with blocks of 128")
         self._is_old = has_fixed_tails
         self._stored_params = metadata_of(opened, "params")
         self.params = params_of_json(self._stored_params, what=opened.path)
@@ -194,7 +198,7 @@ KIND = IndexKind(
     name="INVERTED",
     title="Inverted",
     details="InvertedIndexDetails",
-    version=2,
+    version=3,
     written_version=2,
     accepts=accepts,
     can_answer=lambda _part: False,
