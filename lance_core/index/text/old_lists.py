@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow.kinds import as_list
 from lance_core.arrow_numpy import numpy_of
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.base import IndexFolder, metadata_of, read_all
 from lance_core.index.text.partition import Posting, TextPartition, Window, ends_of_windows
 from lance_core.index.text.token_map import TokenMap
@@ -45,6 +45,10 @@ class FirstPartition(TextPartition):
         names = ("_rowid", "_frequency", "_position")
         self._lists = schema.project({child.id for name in names[:2] for child in schema.descend(ids[name])})
         self._places = schema.project({child.id for child in schema.descend(ids["_position"])}) if self.has_places else None
+        if "offsets" not in self._file.schema.metadata:
+            raise UnsupportedFeatureError(
+                f"{self._file.path} has the layout of releases up to 0.15", cure="Rebuild the index."
+            )
         self._starts = _offsets(metadata_of(self._file, "offsets"), self._file.num_rows, self._file.path)
         self.sizes = np.diff(self._starts).astype(np.uint32)
         self.tokens = TokenMap(folder.open(TOKENS), "arrow", len(self.sizes))
