@@ -117,3 +117,11 @@ def test_few_rows_of_one_page_are_read_one_by_one(monkeypatch: pytest.MonkeyPatc
         assert pa.Table.from_batches([opened.take(schema, wanted)]).equals(table.take(wanted).combine_chunks())
     assert max(joint) == 4
     assert len(joint) >= 4 * 5
+
+
+def test_long_ranges_are_not_spelled_out_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table().select(["long", "small", "maybe"])
+    opened, schema, _ = _open(table, "2.1")
+    monkeypatch.setattr("lance_core.pages.rows.RowSelection.to_indices", None)
+    batches = [*opened.read(schema, ranges=[(10, _ROWS - 10)], batch_size=30_000)]
+    assert pa.Table.from_batches(batches).equals(table.slice(10, _ROWS - 20).combine_chunks())

@@ -119,7 +119,7 @@ def _decode_some(
     """`positions`: where each of the chunks begins in `data`."""
     counts = table.values[chunks + 1] - table.values[chunks]
     parts = read_headers(layout, data, positions, positions + (table.bounds[chunks + 1] - table.bounds[chunks]))
-    if parts.rep is None:
+    if parts.rep is None and rows.num_rows * _FEW <= int(counts.sum()):
         numbers = rows.to_indices()
         owners = np.searchsorted(table.values[chunks], numbers, "right") - 1
         picks = Picks(owners, numbers - table.values[chunks[owners]])
