@@ -10,7 +10,7 @@ import pytest
 
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.report import described
-from lance_core.testing.scenario import KINDS, LITTER, RunVerdict, Theatre
+from lance_core.testing.scenario import RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.schedule import Schedule
 from lance_core.testing.stores import STORES
@@ -22,8 +22,7 @@ _BY_CHANCE, _LONG_BY_CHANCE = 4, 1000
 
 
 def _refuse(theatre: Theatre, verdict: RunVerdict) -> None:
-    kinds = set(KINDS) - ({LITTER} if theatre.scenario.name in _LITTER_LEFT else set())
-    if verdict.has(kinds):
+    if verdict.problems:
         pytest.fail(described(shrink(theatre, verdict), about=theatre.scenario.about), pytrace=False)
 
 
@@ -38,13 +37,6 @@ def _search(name: str, store: str, *, schedules: int, by_chance: int) -> None:
     assert found.complete or found.num_schedules == schedules
     for verdict in islice(walk(theatre, seed=1), by_chance):
         _refuse(theatre, verdict)
-
-
-_LITTER_LEFT = frozenset(
-    {"abort-meets-commit", "changed-work", "changed-work-by-clock", "rebased-delete", "moved-fold", "pruned-number"}
-)
-"""Where a file may stay that no record names: of a fence version whose publisher died before its put, of a deletion file
-whose put lost its reply, of a first put whose commit died and whose work was planned again."""
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
