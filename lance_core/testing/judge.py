@@ -26,6 +26,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.testing.model import Row, Rows
 from lance_core.testing.world import World
+from lance_core.wire.manifest_file import decode_manifest_file
 
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
@@ -103,6 +104,19 @@ def broken(world: World, *, outsiders: Collection[str] = ()) -> list[str]:
 def theirs(world: World, outsiders: Collection[str]) -> frozenset[str]:
     """What outsiders have changed or removed."""
     return frozenset(path for actor, path, before in world.undo if actor in outsiders and before is not None)
+
+
+def overlooked(world: World, outsiders: Collection[str]) -> frozenset[str]:
+    """What versions refer to whose manifests outsiders have removed: theirs to remove as well."""
+    found: set[str] = set()
+    for actor, path, before in world.undo:
+        if actor in outsiders and before is not None and _is_manifest(path) and path not in world.objects:
+            found.update(referenced_files(decode_manifest_file(before[0]).manifest))
+    return frozenset(found)
+
+
+def _is_manifest(path: str) -> bool:
+    return path.startswith(f"{naming.VERSIONS}/") and ".manifest" in path
 
 
 def of_strays(world: World) -> frozenset[str]:

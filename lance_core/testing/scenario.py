@@ -28,9 +28,9 @@ from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.testing.determinism import installed
 from lance_core.testing.engine import Engine, ScheduleChoice, ScheduledRun
-from lance_core.testing.judge import Judge, broken, landings, of_strays, orphans, theirs
+from lance_core.testing.judge import Judge, broken, landings, of_strays, orphans, overlooked, theirs
 from lance_core.testing.model import IdentityWork, Rows, serial_outcomes
-from lance_core.testing.schedule import CRASH, LATE, LOST, Deviation, Schedule
+from lance_core.testing.schedule import CRASH, LATE, LOST, STALE, Deviation, Schedule
 from lance_core.testing.stores import URI, world_of
 from lance_core.testing.world import Killed
 
@@ -73,10 +73,11 @@ KINDS: Mapping[str, str] = {
 }
 
 
-LATE_FILE, OUTSIDE_FILE, UNSETTLED_FILE, STRAY_FILE = "late", "outside", "unsettled", "stray"
+LATE_FILE, OUTSIDE_FILE, OVERLOOKED_FILE, UNSETTLED_FILE, STRAY_FILE = "late", "outside", "overlooked", "unsettled", "stray"
 ORPHANS: Mapping[str, str] = {
     LATE_FILE: "its put took effect after its writer had abandoned and removed it",
     OUTSIDE_FILE: "an outside writer has left it behind",
+    OVERLOOKED_FILE: "an outside cleanup removed its version, and a stale listing did not show it the file",
     UNSETTLED_FILE: "it belongs to work of which only a user can say whether it has landed",
     STRAY_FILE: "a stray manifest refers to it; the next cleanup of versions removes both",
 }
@@ -144,13 +145,14 @@ class Theatre:
             verdict = RunVerdict(schedule, run)
             # Recovery begins on the minute, so that a pause of a second more or less ends in the same state.
             self.world.now = -(-self.world.now // _MINUTE) * _MINUTE
-            end = self._end_of(run)
+            alien = self._alien(run)
+            end = self._end_of(run, alien)
             later = self._ends.get(end)
             if later is None:
                 later = self._ends[end] = RunVerdict(schedule, run)
                 self._look("after the actors", later)
                 if not later.problems:
-                    self._recover(later)
+                    self._recover(later, alien)
                 later.run = ScheduledRun()  # what led there is not needed any more
             self._judge_actors(verdict)
             verdict.refusals += later.refusals
@@ -159,21 +161,22 @@ class Theatre:
                 verdict.problems += later.problems
         return verdict
 
-    def _end_of(self, run: ScheduledRun) -> int:
+    def _end_of(self, run: ScheduledRun, alien: Mapping[str, str]) -> int:
         """All that recovery and the judge look at."""
         world = self.world
         objects = frozenset((path, data, at // _MINUTE) for path, (data, at) in world.objects.items())
         state = (objects, frozenset(world.register.items()), frozenset(world.strays), world.now)
         ended = frozenset((work.actor, work.actor in run.errors) for work in self.stage.works)
-        return hash(
-            (state, ended, frozenset(_reported(run)), frozenset(self._alien().items()), theirs(world, self.stage.outsiders))
-        )
+        return hash((state, ended, frozenset(_reported(run)), frozenset(alien.items()), theirs(world, self.stage.outsiders)))
 
-    def _alien(self) -> Mapping[str, str]:
+    def _alien(self, run: ScheduledRun) -> Mapping[str, str]:
         """Files that are not ours to collect, with the reason."""
-        undo = self.world.undo
-        late = {path: LATE_FILE for actor, path, _ in undo if _is_late_file(actor, path)}
-        return {path: OUTSIDE_FILE for actor, path, _ in undo if actor in self.stage.outsiders} | late
+        undo, outsiders = self.world.undo, self.stage.outsiders
+        found: dict[str, str] = {}
+        if any(item.do == STALE and item.actor in outsiders for item in run.fired):
+            found |= dict.fromkeys(overlooked(self.world, outsiders), OVERLOOKED_FILE)
+        found |= {path: OUTSIDE_FILE for actor, path, _ in undo if actor in outsiders}
+        return found | {path: LATE_FILE for actor, path, _ in undo if _is_late_file(actor, path)}
 
     def _alone(self, name: str, work: Callable[[], object]) -> object:
         run = Engine(self.world, {name: work}, ()).run()
@@ -196,9 +199,8 @@ class Theatre:
         except LanceError as error:
             verdict.problems.append(Problem(BROKEN, f"{when}, the table cannot be read: {error}"))
 
-    def _recover(self, verdict: RunVerdict) -> None:
+    def _recover(self, verdict: RunVerdict, alien: Mapping[str, str]) -> None:
         landed: dict[str, bool | None] = {}
-        alien = self._alien()
         try:
             self._alone("recovery", lambda: self._finish_all(landed, verdict))
             self.world.now += _LATER_SECONDS
