@@ -129,7 +129,25 @@ def test_list_elements_as_documents_are_skipped(tmp_path: Path, caplog: pytest.L
     with caplog.at_level(logging.INFO, logger="lance_core.index"), warnings.catch_warnings():
         warnings.simplefilter("error")
         found = dataset(uri).to_table(["x"], full_text_query={"query": "fox", "columns": ["l"]})
-    assert sorted(found["x"].to_pylist()) == [0, 4] and "is newer than" in caplog.text
+    assert sorted(found["x"].to_pylist()) == [0, 4] and "elements of lists" in caplog.text
+
+
+def test_a_rewrite_does_not_turn_list_elements_into_rows(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    texts = pa.array([["fox dog", f"w{number % 5}"] for number in range(40)], pa.list_(pa.string()))
+    for part in range(2):
+        half = pa.table({"x": range(part * 20, part * 20 + 20), "l": texts[part * 20 : part * 20 + 20]})
+        theirs = lance.write_dataset(half, uri, mode="append")
+    granularity = lance.query.DocumentGranularity.LIST_ELEMENT
+    theirs.create_scalar_index("l", "INVERTED", document_granularity=granularity)
+    asked = {"full_text_query": {"query": "w3", "columns": ["l"]}, "limit": 100}
+    before = lance.dataset(uri).to_table(["x"], **asked)
+    ours = dataset(uri)
+    ours.optimize.compact_files()
+    ours.optimize.optimize_indices()
+    after = lance.dataset(uri).to_table(["x"], **asked)
+    assert "_doc_index" in after.column_names and len(before) == 8
+    assert sorted(after["x"].to_pylist()) == sorted(before["x"].to_pylist())
 
 
 def test_json_over_a_bloom_filter_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -29,7 +29,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.index.base import IndexKind
-from lance_core.index.registry import kind_by_details
+from lance_core.index.registry import holds_list_elements, kind_by_details
 from lance_core.table.coverage import SYSTEM_INDICES, is_address_based
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.operations.rewrite import RewriteGroup
@@ -42,6 +42,8 @@ def kind_to_rebuild(index: IndexMetadata) -> IndexKind | None:
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     plain = index.name not in SYSTEM_INDICES and len(index.fields) == 1 and not index.covering_fields
     if kind is None or not plain or index.base_id is not None or index.fragment_bitmap is None:
+        return None
+    if index.details is None or holds_list_elements(index.details):
         return None
     return kind if (index.index_version or 0) <= kind.version else None
 

@@ -43,7 +43,7 @@ from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
 from lance_core.index.base import Answer, IndexKind, OpenIndex
 from lance_core.index.over_json import is_searched, may_hold_ids
-from lance_core.index.registry import KINDS, kind_by_details
+from lance_core.index.registry import KINDS, holds_list_elements, kind_by_details
 from lance_core.index.scalar.btree import BTree
 from lance_core.index.scalar.zones import Zoned
 from lance_core.rowids.bitmap import bitmap_array
@@ -129,6 +129,8 @@ def _unusable(index: IndexMetadata, *, deferred: bool, stable: bool) -> tuple[st
         return "it is on several fields or has no fragment bitmap", kind
     if not is_searched(index.details):
         return "it is over JSON, with a target index that is not supported", kind
+    if holds_list_elements(index.details):
+        return "its documents are elements of lists, which is not supported", kind
     if stable and not may_hold_ids(index.details):
         return "it may hold row addresses although the table has stable row ids", kind
     if deferred and (is_address_based(index) or not stable):
