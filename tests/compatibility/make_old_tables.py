@@ -244,16 +244,21 @@ SCALARS = {
 }
 
 
+def build_scalars(maker, path, steps):
+    """Every scalar index that the release knows; ValueError when it knows none."""
+    built = 0
+    for column, kind in SCALARS.values():
+        before = len(steps.skipped)
+        steps.attempt(kind, lambda c=column, k=kind: maker.lance.dataset(path).create_scalar_index(c, k))
+        built += len(steps.skipped) == before
+    if not built:
+        raise ValueError("; ".join(steps.skipped))
+
+
 def make_scalar_indices(maker, data, options, optimised):
     def make(path, steps):
         maker.write(path, data(0, 300), max_rows_per_file=150, **options)
-        built = 0
-        for column, kind in SCALARS.values():
-            before = len(steps.skipped)
-            steps.attempt(kind, lambda c=column, k=kind: maker.lance.dataset(path).create_scalar_index(c, k))
-            built += len(steps.skipped) == before
-        if not built:
-            raise ValueError("; ".join(steps.skipped))
+        build_scalars(maker, path, steps)
         maker.lance.dataset(path).delete("id % 50 = 7")
         maker.write(path, data(300, 40), mode="append", **options)
         if optimised:
@@ -270,13 +275,7 @@ def make_changed_indices(maker, data, options, stable, compacted):
         name = "enable_stable_row_ids" if maker.numbers() >= (0, 35) else "enable_move_stable_row_ids"
         maker.write(path, data(0, 300), max_rows_per_file=150, **({name: True} if stable else {}), **options)
         maker.lance.dataset(path).delete("id % 3 = 1 AND id < 120 OR id IN (7, 148, 299)")
-        built = 0
-        for column, kind in SCALARS.values():
-            before = len(steps.skipped)
-            steps.attempt(kind, lambda c=column, k=kind: maker.lance.dataset(path).create_scalar_index(c, k))
-            built += len(steps.skipped) == before
-        if not built:
-            raise ValueError("; ".join(steps.skipped))
+        build_scalars(maker, path, steps)
         maker.lance.dataset(path).delete("id % 50 = 17")
         steps.attempt("update", lambda: maker.lance.dataset(path).update({"number": "number + 1"}, where="id % 40 = 8"))
         if compacted:
