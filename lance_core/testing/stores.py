@@ -321,6 +321,15 @@ class SimulatedRegister:
         """Remove a row."""
         self._do("remove", f"register/{base}/{version}", lambda: self._rows.pop((base, version), None))
 
+    def remove_if(self, base: str, version: int, path: str) -> None:
+        """Remove a row that names this path."""
+
+        def drop() -> None:
+            if self._rows.get((base, version), ("", 0))[0] == path:
+                del self._rows[base, version]
+
+        self._do("remove", f"register/{base}/{version}", drop)
+
     @property
     def _rows(self) -> dict[tuple[str, int], tuple[str, int]]:
         return self._world.register

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
 from lance_core.commit.registry import attempts, fences, folding, landings, segments
 from lance_core.commit.service import commit_staged
 from lance_core.commit.staging import drain, remove, staged
+from lance_core.io.external.store import ExternalStore
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
 from lance_core.testing.scenarios import SCENARIOS
+from lance_core.testing.schedule import Schedule
 
 Patch = pytest.MonkeyPatch
+SEEDS = Path(__file__).with_name("seeds")
 _DAMAGE = frozenset({BROKEN, ROWS, TWICE, BLOCKED, ERRED})
 
 
@@ -153,6 +157,25 @@ def _the_ledger_is_not_asked_behind_the_read_version(patch: Patch) -> None:
     patch.setattr(staged, "has_no_record", lambda store, identity: True)
 
 
+def _a_row_whose_record_is_gone_stays(patch: Patch) -> None:
+    dead = ExternalStore._dead_row
+
+    def row_first(self: Any, path: str) -> None:
+        row = self._row_of(path)
+        if row is not None and row[1] == 0:
+            self._register.remove(*row)
+        self._inner.delete(path)
+        if row is not None and row[1] != 0:
+            self._register.remove(*row)
+
+    def unless_final(self: Any, row: tuple[str, int], path: str) -> str | None:
+        found = dead(self, row, path)
+        return None if found is not None and found.endswith(".final") else found
+
+    patch.setattr(ExternalStore, "delete", row_first)
+    patch.setattr(ExternalStore, "_dead_row", unless_final)
+
+
 BUGS = {
     "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
     "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
@@ -200,3 +223,12 @@ def test_the_same_schedules_of_the_code_as_it_is_end_exact(scenario: str) -> Non
     most = max(bug.schedules for bug in BUGS.values() if bug.scenario == scenario)
     found = _first_problem(Bug(lambda patch: None, scenario, most))
     assert found is None, str(found[1].problems) if found else ""
+
+
+@pytest.mark.parametrize("seed", ["abort-meets-commit-external-blocked", "abort-meets-commit-external-blocked-late"])
+def test_a_planted_bug_of_a_manifest_store_is_found_by_its_seed(seed: str, monkeypatch: Patch) -> None:
+    """A search needs tens of thousands of schedules for it: three switches and a read that is refused."""
+    schedule = Schedule.from_json((SEEDS / f"{seed}.json").read_text())
+    _a_row_whose_record_is_gone_stays(monkeypatch)
+    verdict = Theatre(SCENARIOS[schedule.scenario], store=schedule.store).play(schedule)
+    assert verdict.has(frozenset({BLOCKED}))

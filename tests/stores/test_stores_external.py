@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable
@@ -306,3 +307,66 @@ def test_a_staged_manifest_that_a_collection_takes_is_staged_again_or_lost(
         store.put_if_absent(MANIFEST, b"mine")
     assert bytes(other.get(MANIFEST)) == (b"the other's" if other_writes else b"mine")
     assert [entry.path for entry in inner.list("")] == [MANIFEST]
+
+
+def test_a_newest_version_whose_manifest_is_lost_is_not_dropped_silently(register: SqlRegister) -> None:
+    inner = Careless(uuid.uuid4().hex)
+    store = ExternalStore(inner, register, base="t")
+    create(store, (1, 2))
+    append(store, (3,))
+    whole = bytes(inner.get(MANIFEST))
+    inner.delete(MANIFEST)
+    for refused in (lambda: list_versions(store), lambda: load_manifest(store), lambda: append(store, (4,))):
+        with pytest.raises(CorruptFileError, match=r"version 2 was published") as caught:
+            refused()
+        assert "remove the row (t, 2)" in str(caught.value.cure)
+    with pytest.raises(AlreadyExistsError):
+        store.put_if_absent(MANIFEST, b"another version 2")
+    assert list(store.list("")), "whole listings are for whoever drops the table"
+    inner.put(MANIFEST, whole)
+    append(store, (4,))
+    assert live_rows(store) == [1, 2, 3, 4]
+    inner.delete("_versions/18446744073709551612.manifest")
+    register.remove("t", 3)
+    assert live_rows(store) == [1, 2, 3]
+
+
+def test_a_version_that_a_cleanup_was_removing_keeps_its_number(register: SqlRegister) -> None:
+    inner = Careless(uuid.uuid4().hex)
+    store = ExternalStore(inner, register, base="t")
+    create(store, (1, 2))
+    for value in (3, 4):
+        append(store, (value,))
+    inner.delete(MANIFEST)
+    assert [entry.version for entry in list_versions(store)] == [1, 3]
+    with pytest.raises(AlreadyExistsError):
+        store.put_if_absent(MANIFEST, b"a put that comes late")
+    with pytest.raises(NotFoundError):
+        store.get(MANIFEST)
+    store.delete(MANIFEST)
+    assert register.get("t", 2) is None
+    assert live_rows(store) == [1, 2, 3, 4]
+
+
+def test_a_killed_drop_can_be_repeated(register: SqlRegister, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lance_core.dataset.versions import drop
+
+    inner, stop_at = Careless(uuid.uuid4().hex), 0
+    monkeypatch.setattr(drop, "resolve_store", lambda uri, options: ExternalStore(faulty, register, base="t"))
+    faulty: Any = inner
+    broke = True
+    while broke:
+        stop_at += 1
+        create(ExternalStore(inner, register, base="t"), (1, 2))
+        for value in (3, 4):
+            append(ExternalStore(inner, register, base="t"), (value,))
+        faulty = FaultyStore(inner, fail_at=stop_at, when="after", error=Killed)
+        with contextlib.suppress(Killed):
+            drop.drop_table("t")
+        broke = faulty.num_calls >= stop_at
+        faulty = inner
+        drop.drop_table("t", ignore_not_found=True)
+        assert list(inner.list("")) == []
+        for number in (1, 2, 3):
+            register.remove("t", number)  # at most one was left
+    assert stop_at > 8

@@ -12,6 +12,7 @@ Keys and attributes are the official library's, so that both write one table; re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -88,6 +89,17 @@ class DynamoRegister:
     def remove(self, base: str, version: int) -> None:
         """Delete."""
         self._again("delete_item", Key=_key(base, version))
+
+    def remove_if(self, base: str, version: int, path: str) -> None:
+        """Conditional delete: nothing happens unless the row names this path."""
+        with contextlib.suppress(_ConditionFailed):
+            self._again(
+                "delete_item",
+                Key=_key(base, version),
+                ConditionExpression="#path = :old",
+                ExpressionAttributeNames={"#path": "path"},
+                ExpressionAttributeValues={":old": {"S": path}},
+            )
 
     def _put(self, base: str, version: int, path: str, size: int, *, condition: str) -> bool:
         item = {**_key(base, version), "path": {"S": path}, "committer": {"S": COMMITTER}, "size": {"N": str(size)}}

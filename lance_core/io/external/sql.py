@@ -81,6 +81,12 @@ class SqlRegister:
         with self._begun() as (connection, table):
             connection.execute(table.delete().where(table.c.base_uri == base, table.c.version == version))
 
+    def remove_if(self, base: str, version: int, path: str) -> None:
+        """Delete where the path is this one."""
+        with self._begun() as (connection, table):
+            chosen = table.delete().where(table.c.base_uri == base, table.c.version == version, table.c.path == path)
+            connection.execute(chosen)
+
     @contextlib.contextmanager
     def _begun(self) -> Iterator[tuple[Any, Any]]:
         """A transaction and the table; errors typed, without the url in them."""

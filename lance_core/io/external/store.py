@@ -14,7 +14,16 @@ file for abandoned. Such a row has published nothing. The next writer takes it o
 it; both by one conditional change, so that one of them wins.
 
 The official library follows the same steps on the same rows, so both may write one table. Other conditional writes of a
-table (its ledger, its tags) use the inner store's own, and where it has none the same four steps with rows of their own.
+table (its ledger, its tags: records) use the inner store's own, and where it has none the same four steps with rows of
+their own. A record may be removed and written again, so its row ends with a name that no other write has:
+
+    4  row   (tables/t/_refs/tags/a.json, 0) -> …a.json.77ab….final     if it still names the staged object
+
+Each row of a record is changed and removed by comparison with what was read. A row whose record is missing has no owner:
+a remover died between the object and the row, or removed an object that another had just written. The next writer takes it
+over. The row of a manifest is different: while it is there, its number is taken, also if the object is missing, because
+the version has landed. An older one of which only the row is left is one that a cleanup was removing. If it is the newest,
+its object was lost outside this protocol, and listing the versions fails: to go on with the version before would drop rows.
 """
 
 from __future__ import annotations
@@ -22,7 +31,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
@@ -39,6 +48,9 @@ _STAGED = re.compile(r"\.manifest-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 _SINGLE = 0
 """The version under which a conditional write that is no manifest has its row."""
+
+_FINAL_SUFFIX = ".final"
+"""Ending of what the row of a record names when the record is at its path."""
 
 
 class ManifestRegister(Protocol):
@@ -61,6 +73,9 @@ class ManifestRegister(Protocol):
 
     def remove(self, base: str, version: int) -> None:
         """Remove a row; removing one that is not there is not an error."""
+
+    def remove_if(self, base: str, version: int, path: str) -> None:
+        """Remove a row if it names `path`; nothing happens if there is no such row (any more)."""
 
 
 class ExternalStore:
@@ -129,8 +144,13 @@ class ExternalStore:
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
         """Objects below a folder, the newest version published among them."""
-        self._publish_latest(prefix)
-        return (entry for entry in self._inner.list(prefix) if not _STAGED.search(entry.path))
+        newest = self._publish_latest(prefix)
+        entries = (entry for entry in self._inner.list(prefix) if not _STAGED.search(entry.path))
+        if newest is None or prefix != _VERSIONS:
+            return entries
+        found = [*entries]
+        self._require_newest(newest, {entry.path for entry in found})
+        return iter(found)
 
     def list_unfinished(self, prefix: str) -> Iterator[StoreEntry]:
         """Temporary objects of the inner store, and staged manifests that no row names."""
@@ -147,26 +167,29 @@ class ExternalStore:
 
     def list_names(self, folder: str) -> Sequence[str]:
         """Names in a folder, the newest version published among them."""
-        self._publish_latest(folder)
-        return [name for name in self._inner.list_names(folder) if not _STAGED.search(name)]
+        newest = self._publish_latest(folder)
+        names = [name for name in self._inner.list_names(folder) if not _STAGED.search(name)]
+        if newest is not None and folder == _VERSIONS:
+            self._require_newest(newest, {_VERSIONS + name for name in names})
+        return names
 
     def list_folders(self, folder: str) -> Sequence[str]:
         """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
         return self._inner.list_folders(folder)
 
     def delete(self, path: str) -> None:
-        """Remove an object and its row.
+        """Remove an object, then its row, which keeps other writers away until the object is gone.
 
-        A record goes row first: killed in between, or without a reply, it is still there and can be removed again; a row
-        without its object would keep everybody from writing that record. A manifest goes object first, so that its row
-        keeps the number taken until the object is gone.
+        The row of a record is removed only if it still is the one that was there before the object went: another writer may
+        have taken it over since.
         """
         row = self._row_of(path)
-        if row is not None and row[1] == _SINGLE:
-            self._register.remove(*row)
+        former = self._register.get(*row) if row is not None and row[1] == _SINGLE else None
         self._inner.delete(path)
         if row is not None and row[1] != _SINGLE:
             self._register.remove(*row)
+        elif row is not None and former is not None:
+            self._register.remove_if(*row, former)
 
     def child(self, path: str) -> ExternalStore:
         """A sub-folder with rows of its own in the same register."""
@@ -204,7 +227,7 @@ class ExternalStore:
             self._claim(row, staged, len(data))
         except AlreadyExistsError:
             dead = self._dead_row(row, path)
-            if dead is None or not self._take_over(row, dead, staged, len(data)):
+            if dead is None or not self._take_over_dead(row, dead, staged, path, len(data)):
                 self._inner.delete(staged)
                 self._repair(row, path)
                 raise
@@ -232,11 +255,24 @@ class ExternalStore:
         return staged
 
     def _dead_row(self, row: tuple[str, int], path: str) -> str | None:
-        """What a row names that nobody can publish: the staged file is gone, and it has not been copied."""
+        """What a row names that nobody can publish: the staged file is gone, and it was not copied, or the copy is gone.
+
+        The row of a manifest that was copied is never dead: the version may have landed.
+        """
         found = self._register.get(*row)
-        if found is None or found == self._full(path) or self._exists(self._below(found)) or self._exists(path):
+        if found is None or (row[1] != _SINGLE and found == self._full(path)):
             return None
-        return found
+        return None if self._exists(self._below(found)) or self._exists(path) else found
+
+    def _take_over_dead(self, row: tuple[str, int], dead: str, staged: str, path: str, size: int) -> bool:
+        if not self._take_over(row, dead, staged, size):
+            return False
+        if dead != self._full(path) or not self._exists(path):
+            return True
+        # A worker of an earlier release ends every row with this one name: another record has come under it since the look.
+        with contextlib.suppress(NotFoundError):
+            self._register.replace(*row, self._full(staged), self._full(_final_name(staged)), size)
+        return False
 
     def _take_over(self, row: tuple[str, int], old: str, staged: str, size: int) -> bool:
         try:
@@ -277,12 +313,15 @@ class ExternalStore:
                 raise
         return read()
 
-    def _publish_latest(self, prefix: str) -> None:
+    def _publish_latest(self, prefix: str) -> str | None:
+        """Publish the newest version if it is only staged yet; else its path."""
         folder = checked_prefix(prefix)
         if not _VERSIONS.startswith(folder):
-            return
+            return None
         found = self._register.latest(self._base)
-        if found is not None and not found[1].endswith(manifest_names.SUFFIX):
+        if found is not None and found[1].endswith(manifest_names.SUFFIX):
+            return self._below(found[1])
+        if found is not None:
             staged, row = self._below(found[1]), (self._base, found[0])
             path = _STAGED.sub(manifest_names.SUFFIX, staged)
             if self._row_of(path) != row:
@@ -290,11 +329,25 @@ class ExternalStore:
                     f"{self._uri}: the manifest store names {staged!r} as version {row[1]}", uri=self._uri
                 )
             self._finish(row, staged, path)
+        return None
+
+    def _require_newest(self, path: str, listed: Collection[str]) -> None:
+        """Refuse a listing of a table's versions that lacks the newest, unless it is there, or its row goes as well."""
+        if path in listed or not any(manifest_names.number_of(item[len(_VERSIONS) :]) for item in listed):
+            return  # a table without any version is one that is being dropped
+        found = self._register.latest(self._base)
+        if found is not None and found[1] == self._full(path) and not self._exists(path):
+            raise CorruptFileError(
+                f"{self._uri}: version {found[0]} was published, as the manifest store says, but {path} is missing",
+                uri=self._uri,
+                version=found[0],
+                cure=f"Restore that object. If the version is given up, remove the row ({self._base}, {found[0]}).",
+            )
 
     def _repair(self, row: tuple[str, int], path: str) -> bool:
         """Publish what a row says is committed. Whether there was something to publish."""
         found = self._register.get(*row)
-        if found is None or found == self._full(path):
+        if found is None or found == self._full(path) or found.endswith(_FINAL_SUFFIX):
             return False
         return self._finish(row, self._below(found), path) or self._exists(path)
 
@@ -308,9 +361,24 @@ class ExternalStore:
             return False  # somebody else has finished it
         self._inner.put(path, data)
         try:
-            self._register.change(*row, self._full(path), len(data))
+            if row[1] == _SINGLE:
+                self._end_row(row, staged, len(data))
+            else:
+                self._register.change(*row, self._full(path), len(data))
         except NotFoundError:
-            self._inner.delete(path)  # a cleanup removed this version in the meantime
+            self._inner.delete(path)  # it was removed in the meantime
         with contextlib.suppress(NotFoundError):
             self._inner.delete(staged)
         return True
+
+    def _end_row(self, row: tuple[str, int], staged: str, size: int) -> None:
+        """Step 4 for a record. NotFoundError if its row is gone; a row that others have changed since is theirs."""
+        try:
+            self._register.replace(*row, self._full(staged), self._full(_final_name(staged)), size)
+        except NotFoundError:
+            if self._register.get(*row) is None:
+                raise
+
+
+def _final_name(staged: str) -> str:
+    return staged.removesuffix(UNFINISHED_SUFFIX) + _FINAL_SUFFIX
