@@ -217,7 +217,7 @@ class _Service:
             except RetryableConflictError as error:
                 if fold.merges_rows and error.other_version is not None:
                     return  # the next round says which members it concerns
-                blamed = blame_members(self._store, fold, error)
+                blamed = blame_members(self._store, fold, error, open_at=self._versions)
                 self._execute_again([fold.members[number] for number in blamed], re_execute, error)
                 return
             except NotWholeError as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_core.commit.log.loop import rebase_onto
-from lance_core.commit.log.manifests import KnownVersions, open_newest
+from lance_core.commit.log.manifests import OpenAt, open_newest
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.service.fold import Fold
 from lance_core.errors import RetryableConflictError
@@ -40,16 +40,19 @@ class Turns:
         self._before[identity] = behind
 
 
-def blame_members(store: Store, fold: Fold, error: RetryableConflictError) -> list[int]:
-    """Which members of a fold met a version of others, when their common transaction did; all when none did by itself."""
+def blame_members(store: Store, fold: Fold, error: RetryableConflictError, *, open_at: OpenAt) -> list[int]:
+    """Which members of a fold met a version of others, when their common transaction did; all when none did by itself.
+
+    `open_at` opens a version; the commit has opened those in between already.
+    """
     everybody = [*range(len(fold.members))]
     newest = open_newest(store) if len(everybody) > 1 and error.other_version is not None else None
     if newest is None:
         return everybody
-    known, blamed = KnownVersions(), []
+    blamed = []
     for number, item in enumerate(fold.members):
         try:
-            rebase_onto(store, item.transaction, newest, open_at=known)
+            rebase_onto(store, item.transaction, newest, open_at=open_at)
         except RetryableConflictError:
             blamed.append(number)
     return blamed or everybody
