@@ -42,9 +42,9 @@ class Tail:
         return self.data[wanted.start - self.start : wanted.end - self.start]
 
 
-def fetch_tail(file_size: int) -> Fetch[Tail]:
-    """The last bytes of a file of `file_size` bytes."""
-    start = max(0, file_size - TAIL_SIZE)
+def fetch_tail(file_size: int, wanted: int = TAIL_SIZE) -> Fetch[Tail]:
+    """The last `wanted` bytes of a file of `file_size` bytes."""
+    start = max(0, file_size - wanted)
     if file_size == 0:
         raise CorruptFileError("the file is empty")
     (data,) = yield [ByteRange(start, file_size)]

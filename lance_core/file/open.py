@@ -17,7 +17,7 @@ from lance_core.file.blob.read import BlobReader, own_schema
 from lance_core.file.convert.tree import Node, assign_columns, blob_below, build_tree, leaves
 from lance_core.file.error_location import located
 from lance_core.file.footer import MAGIC, parse_version
-from lance_core.file.metadata import FileMetadata, Tail, fetch_tail, load_metadata
+from lance_core.file.metadata import TAIL_SIZE, FileMetadata, Tail, fetch_tail, load_metadata
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection, Reader
 from lance_core.file.v1.reader import open_legacy
@@ -50,9 +50,11 @@ def open_file(
     size: int | None = None,
     data_file: DataFile | None = None,
     cache: LruCache | None = None,
+    tail_size: int = TAIL_SIZE,
 ) -> OpenFile:
     """Open the data file at `path` with one request for its end (and one for its size when nobody knows it).
 
+    A file of at most `tail_size` bytes is read whole and held: whoever reads it asks the store for nothing else.
     `data_file` is the table's entry for the file: it says which column holds which field; without it the file's own
     schema does. Raises NotFoundError, FormatError (damaged, or a version this library does not know).
     """
@@ -60,11 +62,11 @@ def open_file(
         size = data_file.file_size_bytes
     file_size = store.size(path) if size is None else size
     with located(path):
-        tail = drive_one(store, path, fetch_tail(file_size))
+        tail = drive_one(store, path, fetch_tail(file_size, tail_size))
         if data_file is not None and data_file.version.is_legacy and bytes(tail.data[-len(MAGIC) :]) != MAGIC:
             # The official library writes down how far it had come before the end of a legacy file.
             file_size = store.size(path)
-            tail = drive_one(store, path, fetch_tail(file_size))
+            tail = drive_one(store, path, fetch_tail(file_size, tail_size))
         version = parse_version(tail.data)
         if version.is_legacy:
             return open_legacy(store, path, tail=tail, file_size=file_size, data_file=data_file)

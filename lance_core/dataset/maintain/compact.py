@@ -215,7 +215,7 @@ def _with_ids(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> list[Rewrit
     if count == 0:
         return [*groups]
     reserve = Transaction(snapshot.version, str(uuids.uuid4()), ReserveFragments(count))
-    highest = commit_transaction(snapshot.store, reserve).max_fragment_id
+    highest = commit_transaction(snapshot.store, reserve, opened=snapshot.opened).max_fragment_id
     assert highest is not None
     ids = iter(range(highest - count + 1, highest + 1))
     return [

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow_numpy import arrow_of
 from lance_core.dataset.snapshot.assemble import assemble
 from lance_core.dataset.snapshot.cache import CacheSlot
@@ -31,11 +32,13 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS
 from lance_core.fetch import ByteRange
+from lance_core.file.convert.tree import is_old_blob
 from lance_core.file.open import OpenFile, open_file
 from lance_core.file.projection import FileProjection
 from lance_core.format.fragment import DataFile, ExternalFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
+from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 from lance_core.rowids.message import decode_row_ids, decode_versions
 from lance_core.table.features import check_fragment_entry
@@ -43,6 +46,8 @@ from lance_core.table.features import check_fragment_entry
 _MANY_ROWS = 1 << 22
 """From this many rows on, what the manifest says is compared with the data files before memory is taken for it."""
 _MAX_SEQUENCE_BYTES = 1 << 31
+_WHOLE_FILE = 4 << 20
+"""Up to this size a file whose columns are all wanted is one request: its end first would be a second round."""
 
 
 class ReaderCache:
@@ -117,7 +122,7 @@ class FragmentReader:
         sources = self.sources(schema)
         if len(sources) != 1 or sources[0][1].ids != schema.ids:
             return None
-        return self._project(*sources[0]).table(rows)
+        return self._stream(*sources[0], is_whole=self._is_most(rows)).table(rows)
 
     def _stored(self, schema: Schema, rows: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
         target = schema_to_arrow(schema)
@@ -134,7 +139,9 @@ class FragmentReader:
                 self._check_rows()
             yield from (assemble((), target, count) for count in _counts(rows.num_rows, batch_size))
             return
-        streams = [self._project(file, part).read(ranges=rows, batch_size=batch_size) for file, part in sources]
+        is_whole = self._is_most(rows)
+        files = [self._stream(file, part, is_whole=is_whole) for file, part in sources]
+        streams = [file.read(ranges=rows, batch_size=batch_size) for file in files]
         for parts in zip(*streams, strict=True):
             yield assemble(parts, target, parts[0].num_rows)
 
@@ -153,6 +160,19 @@ class FragmentReader:
         self._parts[key] = found
         return found
 
+    def _is_most(self, rows: RowSelection) -> bool:
+        """All rows, or nearly: deleted ones at either end are not requested."""
+        return rows.num_rows * 4 >= self.fragment.physical_rows * 3
+
+    def _stream(self, file: DataFile, part: Schema, *, is_whole: bool) -> FileProjection:
+        """Fields of a file whose rows are read in order. On a far store a small file that is wanted whole is one request;
+        it is not remembered as open, because its bytes would stay with it."""
+        if is_whole and file.path not in self._open and _is_read_whole(file, part):
+            store, path = self._place_of(file)
+            if not store.is_local:
+                return open_file(store, path, data_file=file, tail_size=_WHOLE_FILE).project(part)
+        return self._project(file, part)
+
     def _project(self, file: DataFile, part: Schema) -> FileProjection:
         key = (file.path, tuple((item.id, item.name) for item in part.fields))
         if key not in self._projected:
@@ -163,11 +183,14 @@ class FragmentReader:
         """A data file of this fragment, opened once."""
         opened = self._open.get(file.path)
         if opened is None:
-            store, is_root = self.snapshot.store_of(file.base_id)
-            path = f"data/{file.path}" if is_root else file.path
+            store, path = self._place_of(file)
             opened = open_file(store, path, data_file=file)
             self._open[file.path] = opened
         return opened
+
+    def _place_of(self, file: DataFile) -> tuple[Store, str]:
+        store, is_root = self.snapshot.store_of(file.base_id)
+        return store, f"data/{file.path}" if is_root else file.path
 
     def _with_system(self, batch: pa.RecordBatch, names: Sequence[str], offsets: Ints) -> pa.RecordBatch:
         arrays = [*batch.columns, *(self.system_column(name, offsets) for name in names)]
@@ -246,6 +269,14 @@ class FragmentReader:
             )
         wanted = ByteRange(stored.offset, stored.offset + stored.size)
         return bytes(self.snapshot.store.get_ranges(stored.path, [wanted])[0])
+
+
+def _is_read_whole(file: DataFile, part: Schema) -> bool:
+    """Whether a small file has no other columns than those of `part`, and none whose values are elsewhere."""
+    size = file.file_size_bytes
+    if not size or size > _WHOLE_FILE or not set(file.fields) <= set(part.ids):
+        return False
+    return not any(item.extension_name == BLOB_V2 or is_old_blob(item) for item in part.fields)
 
 
 def _with_fields(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
