@@ -18,7 +18,7 @@ def _fresh(code: str) -> Callable[[], object]:
 
 
 def cases(folder: Path, scale: float) -> Iterator[Case]:
-    """Import alone; import, open and read two columns."""
+    """Import alone; import, open and read two columns, count, take one row."""
     kept = keep(make_table(int(100_000 * scale)), folder)
     columns = ["id", "value"]
     read = "import {m}; {m}.dataset({uri!r}).to_table(columns={columns!r})"
@@ -31,3 +31,12 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
             "parquet": _fresh(f"import pyarrow.parquet as p; p.read_table({kept.parquet!r}, columns={columns!r})"),
         },
     )
+    for name, work in (("count", "count_rows()"), ("take one row", f"take([{kept.table.num_rows // 2}])")):
+        code = "import {m}; {m}.dataset({uri!r}).{work}"
+        yield Case(
+            f"import, open, {name}",
+            {
+                "lance_core": _fresh(code.format(m="lance_core", uri=kept.lance, work=work)),
+                "pylance": _fresh(code.format(m="lance", uri=kept.lance, work=work)),
+            },
+        )

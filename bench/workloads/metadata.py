@@ -45,6 +45,13 @@ peak = re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())
 print(json.dumps([started - began, seconds, int(peak[1]) / 1024]))
 """
 
+_APPENDS = """
+import pyarrow as pa, {library}
+rows = pa.table({{"id": pa.array(range(100), pa.int64())}})
+for _ in range({times}):
+    {library}.write_dataset(rows, {uri!r}, mode="append", storage_options={options})
+"""
+
 _FRAGMENT_ROWS = 100
 
 
@@ -52,6 +59,7 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
     """10,000 fragments, 1,000 versions, 100 staged appends, a manifest of 100,000 fragments."""
     yield from _many_fragments(folder, int(10_000 * scale))
     yield from _many_versions(folder, int(1_000 * scale))
+    yield from _one_by_one(folder, int(50 * scale) + 1)
     yield from _staged_appends(folder, 100)
     yield from _many_staged(folder, 100, int(1_000 * scale))
     yield from _large_manifest(folder, int(100_000 * scale))
@@ -150,6 +158,11 @@ def _many_fragments(folder: Path, count: int) -> Iterator[Case]:
         lambda: lance_core.dataset(uri).to_table(filter=by_value).to_pylist(),
         lambda: lance.dataset(uri).to_table(filter=by_value).to_pylist(),
     )
+    yield _reading(
+        f"{label}: read all rows",
+        lambda: lance_core.dataset(uri).to_table().num_rows,
+        lambda: lance.dataset(uri).to_table().num_rows,
+    )
     works: tuple[tuple[str, Callable[[Any, str], object]], ...] = (
         ("append", _append),
         ("delete one row", lambda library, uri: _delete(library, uri, by_value)),
@@ -169,6 +182,35 @@ def _many_versions(folder: Path, count: int) -> Iterator[Case]:
     opened, official = lance_core.dataset(uri), lance.dataset(uri)
     yield _reading(f"{label}: versions()", lambda: _numbers(opened.versions()), lambda: _numbers(official.versions()))
     yield _changing(f"{label}: append", source, folder, partial(_append, lance_core), partial(_append, lance), 9)
+
+
+def _one_by_one(folder: Path, count: int) -> Iterator[Case]:
+    """Small commits that follow one another: deletes of one handle, appends of eight processes."""
+    source = folder / "one_by_one.lance"
+    lance.write_dataset(_rows(count=10_000), str(source))
+
+    def delete(library: Any, uri: str) -> object:
+        table = library.dataset(uri)
+        for number in range(count):
+            table.delete(f"id = {number * 97}")
+        return table.count_rows()
+
+    yield _changing(f"{count} deletes of one row", source, folder, partial(delete, lance_core), partial(delete, lance), 5)
+    copies, times = _Copies(source, folder), count // 10 + 1
+    contenders: dict[str, Callable[[], object]] = {
+        "lance_core": lambda: _append_at_once("lance_core", copies.uri("lance_core"), times),
+        "pylance": lambda: _append_at_once("lance", copies.uri("pylance"), times),
+        "no fsync": lambda: _append_at_once("lance_core", copies.uri("no fsync"), times, {"local_fsync": "false"}),
+    }
+    yield Case(f"8 processes append {times} times each", contenders, before=copies.renew, repeats=5, check=_same)
+
+
+def _append_at_once(library: str, uri: str, times: int, options: Mapping[str, str] | None = None) -> object:
+    code = _APPENDS.format(library=library, uri=uri, times=times, options=options)
+    running = [subprocess.Popen([sys.executable, "-c", code], env=as_installed()) for _ in range(8)]
+    if any([process.wait() for process in running]):
+        raise AssertionError(f"a process that appends with {library} failed")
+    return lance_core.dataset(uri).count_rows()
 
 
 def _numbers(versions: list[Any]) -> object:

@@ -106,11 +106,13 @@ def _size(folder: Path) -> int:
 
 
 def take_cases(kept: Kept, *, columns: list[str] | None = None) -> Iterator[Case]:
-    """1,000 random rows, then one row, both on a warm handle."""
+    """1,000 random rows, 100 and 10 of them, then one row, all on a warm handle."""
     ours, theirs = lance_core.dataset(kept.lance), lance.dataset(kept.lance)
     many = np.random.default_rng(7).choice(kept.table.num_rows, min(1000, kept.table.num_rows), replace=False)
     for name, rows, rounds in (
         ("take 1000 rows", [int(row) for row in many], 1),
+        ("take 100 rows x 10", [int(row) for row in many[:100]], 10),
+        ("take 10 rows x 10", [int(row) for row in many[:10]], 10),
         ("take 1 row x 100", [kept.table.num_rows // 2], 100),
     ):
         contenders: dict[str, Callable[[], object]] = {

@@ -1,4 +1,4 @@
-"""Texts of 2 KB, and binary values of 200 KiB."""
+"""Texts of 2 KB, binary values of 200 KiB, and the same values as blobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_texts(rows: int) -> pa.Array:
 
 
 def cases(folder: Path, scale: float) -> Iterator[Case]:
-    """Scan, write and take of texts, then of large binary values."""
+    """Scan, write and take of texts, then of large binary values; the write of blobs."""
     rows = int(100_000 * scale)
     (folder / "texts").mkdir(exist_ok=True)
     kept = keep(pa.table({"id": pa.array(np.arange(rows)), "text": make_texts(rows)}), folder / "texts")
@@ -34,3 +34,6 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
     large = keep(pa.table({"value": values}), folder / "values")
     yield from scan_cases(large, columns=("value",))
     yield write_case(large, name="write 200 KiB values")
+    (folder / "blobs").mkdir(exist_ok=True)
+    blob = pa.field("value", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    yield write_case(keep(large.table.cast(pa.schema([blob])), folder / "blobs"), name="write 200 KiB blobs")

@@ -46,6 +46,7 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
     for name, options in (
         ("nearest 10, nprobes 20", {"nprobes": PROBES}),
         ("nearest 10, nprobes 20, refine 5", {"nprobes": PROBES, "refine_factor": 5}),
+        ("nearest 10, nprobes 20, refine 10", {"nprobes": PROBES, "refine_factor": 10}),
     ):
         yield Case(
             f"{name} ({QUERIES} queries)",

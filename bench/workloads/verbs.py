@@ -55,6 +55,7 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
         _Work("compact {rows} rows, 100 fragments into 5", "compact", five, five // 100),
         _Work("add_columns with an expression over {rows} rows", "add_columns", five, 1 << 20),
         _Work("merge_insert of {new} into {rows} rows", "merge_insert", one, 1 << 20, one // 20),
+        _Work("merge_insert of {new} into {rows} rows", "merge_insert", one, 1 << 20, one // 500),
     ):
         yield _case(folder, work)
 
