@@ -208,7 +208,8 @@ def _one_by_one(folder: Path, count: int) -> Iterator[Case]:
 def _append_at_once(library: str, uri: str, times: int, options: Mapping[str, str] | None = None) -> object:
     code = _APPENDS.format(library=library, uri=uri, times=times, options=options)
     running = [subprocess.Popen([sys.executable, "-c", code], env=as_installed()) for _ in range(8)]
-    if any([process.wait() for process in running]):
+    ended = [process.wait() for process in running]
+    if any(ended):
         raise AssertionError(f"a process that appends with {library} failed")
     return lance_core.dataset(uri).count_rows()
 

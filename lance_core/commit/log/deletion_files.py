@@ -50,7 +50,7 @@ def decode_deletions(data: Buffer, *, file_type: str, where: str, expected: int 
     if expected is not None and claimed_size(memoryview(data), what=where) > _ARRAY_SLACK + 4 * expected:
         raise CorruptFileError(f"{where} has more than {expected} rows, the count in the manifest")
     try:
-        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        with pa.ipc.open_file(pa.py_buffer(data), options=pa.ipc.IpcReadOptions(use_threads=False)) as reader:
             column = reader.read_all().column(_COLUMN).combine_chunks()
     except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         raise CorruptFileError(f"{where} is not a deletion file: {error}") from error
@@ -66,7 +66,9 @@ def encode_deletions(offsets: Offsets, *, file_type: str) -> bytes:
     column = arrow_of(offsets.astype(np.uint32), pa.uint32())
     batch = pa.record_batch([column], schema=pa.schema([pa.field(_COLUMN, pa.uint32(), nullable=False)]))
     sink = io.BytesIO()
-    with pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    # Fewer than BITMAP_FROM numbers: a hand-over to a thread costs more than to compress them.
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    with pa.ipc.new_file(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
 
