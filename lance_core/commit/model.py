@@ -36,6 +36,9 @@ FORMER_CREATES_PROPERTY = "airflow_lance.creates"
 ASSUMES_PROPERTY = "lance_core.assumes"
 """On a staged replacement or merge: JSON that says which rows it must have known: `{"predicate": …}` or `{"keys": […]}`."""
 
+GROWS_PROPERTY = "lance_core.grows"
+"""On a Merge that adds rows and the columns which they brought: JSON that says which columns and fragments are new."""
+
 FORMER_FIELDS: Mapping[str, str] = {
     "uuid": "identity",
     "rows": "num_rows",

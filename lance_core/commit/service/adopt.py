@@ -17,13 +17,27 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Field, Schema
 
 
-def adopt_fragments(fragments: Sequence[Fragment], *, staged: Schema, table: Schema) -> tuple[Fragment, ...]:
+class _UnfitError(ValueError):
+    """Why staged columns do not fit the table."""
+
+
+def adopt_fragments(
+    fragments: Sequence[Fragment], *, staged: Schema, table: Schema, happened: str = "created the table"
+) -> tuple[Fragment, ...]:
     """The fragments with their files' field ids translated from `staged` to `table`, matched by path.
+
+    `happened`: what another writer did since they were staged, for the message.
 
     Raises SchemaMismatchError when a staged column is not in the table, has another type, may hold nulls where the table
     may not, or when a column of the table that may not be null is missing.
     """
-    ids = _match(staged, table)
+    try:
+        ids = _match(staged, table)
+    except _UnfitError as error:
+        raise SchemaMismatchError(
+            f"another writer {happened} in the meantime, and {error}",
+            cure="Abort this staged transaction and stage it again with the table's schema.",
+        ) from None
     if all(old == new for old, new in ids.items()):
         return tuple(fragments)
     return tuple(_translated(fragment, ids) for fragment in fragments)
@@ -37,25 +51,20 @@ def _match(staged: Schema, table: Schema) -> dict[int, int]:
         ids[field.id] = _fitting(path, field, by_path.get(path)).id
     missing = [field.name for field in table.top_level if not field.nullable and field.id not in ids.values()]
     if missing:
-        raise _mismatch(f"the staged data has no column {missing}, which is not nullable")
+        raise _UnfitError(f"the staged data has no column {missing}, which is not nullable")
     return ids
 
 
 def _fitting(path: str, field: Field, found: Field | None) -> Field:
     if found is None:
-        raise _mismatch(f"the staged column {path!r} is not in the table")
+        raise _UnfitError(f"the staged column {path!r} is not in the table")
     if found.logical_type != field.logical_type:
-        raise _mismatch(f"column {path!r} is {found.logical_type} in the table and {field.logical_type} in the staged data")
+        raise _UnfitError(
+            f"column {path!r} is {found.logical_type} in the table and {field.logical_type} in the staged data"
+        )
     if field.nullable and not found.nullable:
-        raise _mismatch(f"column {path!r} is not nullable in the table, but nullable in the staged data")
+        raise _UnfitError(f"column {path!r} is not nullable in the table, but nullable in the staged data")
     return found
-
-
-def _mismatch(what: str) -> SchemaMismatchError:
-    return SchemaMismatchError(
-        f"another writer created the table in the meantime, and {what}",
-        cure="Abort this staged transaction and stage it again with the table's schema.",
-    )
 
 
 def _translated(fragment: Fragment, ids: dict[int, int]) -> Fragment:

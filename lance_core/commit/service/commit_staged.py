@@ -36,14 +36,9 @@ from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of, record_fold
 from lance_core.commit.service.callbacks import Check, IfMoved, ReExecute, Withdraw
 from lance_core.commit.service.clearing import clear, quietly
-from lance_core.commit.service.errors import (
-    InDoubtError,
-    NotWholeError,
-    in_doubt,
-    not_in_ledger,
-    too_many_rounds,
-)
+from lance_core.commit.service.errors import InDoubtError, NotWholeError, in_doubt, not_in_ledger, too_many_rounds
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
+from lance_core.commit.service.grow import grow
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
 from lance_core.commit.service.preconditions import (
     Concerns,
@@ -215,7 +210,7 @@ class _Service:
                 self._part(fold, error, re_execute)
                 return
             except RetryableConflictError as error:
-                if fold.merges_rows and error.other_version is not None:
+                if fold.settles_late and error.other_version is not None:
                     return  # the next round says which members it concerns
                 blamed = blame_members(self._store, fold, error, open_at=self._versions)
                 self._execute_again([fold.members[number] for number in blamed], re_execute, error)
@@ -237,7 +232,7 @@ class _Service:
             self._note(fold, done)
 
     def _commit(self, fold: Fold) -> Committed:
-        if not fold.merges_rows:
+        if not fold.settles_late:
             return self._publish(fold, fold.transaction)
         newest, uuid, commit = self._opened or open_version(self._store), fold.transaction.uuid, self.claim.commit
         by_uuid, known = {item.ref.identity: item for item in fold.members}, self._versions
@@ -246,6 +241,8 @@ class _Service:
             judge = self._judge_for([by_uuid[transaction.uuid]])
             return rebase_onto(self._store, transaction, newest, attempt=commit, also_judge=judge, open_at=known)
 
+        if fold.grows:
+            return self._publish(fold, grow(fold.members, newest.manifest, uuid=uuid, rebase=onto_newest))
         merged = merge_rows(self._store, fold.members, newest.manifest, uuid=uuid, attempt=commit, rebase=onto_newest)
         try:
             done = self._publish(fold, merged.transaction)

@@ -6,6 +6,7 @@
     creating Append a, b (no table yet)          -> one Overwrite on version 0: the table is born with both
     creating Append a (the table is there now)   -> an Append, its field ids translated into the table's
     Delete, Update of rows, Append               -> one Update (one Delete when there are only deletes); see `merge_rows`
+    appends that bring columns, other appends    -> one Merge (one Append when the columns are there by then); see `grow`
     DataReplacement f0, DataReplacement f1       -> one DataReplacement, when they replace the same fields
     anything else                                -> a version of its own, in order
 
@@ -19,13 +20,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lance_core.commit import identities
+from lance_core.commit.growth import may_follow
 from lance_core.commit.identities import published
-from lance_core.commit.model import StagedTransaction
+from lance_core.commit.model import GROWS_PROPERTY, StagedTransaction
 from lance_core.commit.service.adopt import adopt_fragments
 from lance_core.commit.staging.drain import Loaded
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.table.operations import Append, DataReplacement, Delete, Overwrite, Restore, Update, UpdateMode
+from lance_core.format.schema import Schema
+from lance_core.table.operations import Append, DataReplacement, Delete, Merge, Overwrite, Restore, Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 _NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")
@@ -35,14 +38,20 @@ _NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")
 class Fold:
     """One version to be: the transaction and whose it is.
 
-    `strict`: it must not land on a table that moved. `merges_rows`: what the transaction does is found out by `merge_rows`,
-    on the newest version; until then it is the first member's.
+    `strict`: it must not land on a table that moved. `merges_rows`, `grows`: what the transaction does is found out by
+    `merge_rows` or `grow`, on the newest version; until then it is the first member's.
     """
 
     transaction: Transaction
     members: tuple[Loaded, ...]
     strict: bool = False
     merges_rows: bool = False
+    grows: bool = False
+
+    @property
+    def settles_late(self) -> bool:
+        """Whether the next round finds out again what it does, on a version that is newer still."""
+        return self.merges_rows or self.grows
 
 
 def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: str) -> list[Fold]:
@@ -71,12 +80,14 @@ def _settle_creation(item: Loaded, newest: Manifest | None) -> Loaded:
     operation = item.transaction.operation
     if newest is None or not creates(item.transaction) or not isinstance(operation, Overwrite):
         return item
-    fragments = adopt_fragments(operation.fragments, staged=operation.schema, table=newest.schema)
     marks = identities.creation_properties(item.transaction.properties)
     properties = {name: text for name, text in item.transaction.properties.items() if name not in marks}
     # Judged from here on: the schema was checked against this very version.
-    append = Transaction(newest.version, item.transaction.uuid, Append(fragments), properties=properties)
-    return Loaded(item.ref, append)
+    settled = Transaction(newest.version, item.transaction.uuid, operation, properties=properties)
+    if may_follow(item.transaction):
+        return Loaded(item.ref, replace(settled, operation=Merge(tuple(operation.fragments), operation.schema)))
+    fragments = adopt_fragments(operation.fragments, staged=operation.schema, table=newest.schema)
+    return Loaded(item.ref, replace(settled, operation=Append(fragments)))
 
 
 def _groups(items: Sequence[Loaded]) -> list[list[Loaded]]:
@@ -84,8 +95,9 @@ def _groups(items: Sequence[Loaded]) -> list[list[Loaded]]:
     groups: list[list[Loaded]] = []
     open_groups: dict[object, list[Loaded]] = {}
     takes_rows = any(_takes_rows(item.transaction) for item in items)
+    grows = any(_grows(item.transaction) for item in items)
     for item in items:
-        key = _fold_key(item.transaction, takes_rows=takes_rows)
+        key = _fold_key(item.transaction, takes_rows=takes_rows, grows=grows)
         if key is None:
             groups.append([item])
         elif key in open_groups:
@@ -105,14 +117,22 @@ def _takes_rows(transaction: Transaction) -> bool:
     return isinstance(operation, Delete)
 
 
-def _fold_key(transaction: Transaction, *, takes_rows: bool) -> object | None:
+def _grows(transaction: Transaction) -> bool:
+    """Whether it appends rows together with their columns."""
+    return isinstance(transaction.operation, Merge) and may_follow(transaction)
+
+
+def _fold_key(transaction: Transaction, *, takes_rows: bool, grows: bool) -> object | None:
     operation = transaction.operation
     if _takes_rows(transaction) or (isinstance(operation, Append) and takes_rows):
         return Update
     if isinstance(operation, Append):
-        return Append
+        return Merge if grows else Append
+    if _grows(transaction):
+        return Merge
     if isinstance(operation, Overwrite) and creates(transaction):
-        return Overwrite
+        # Tables to be with other columns are not joined here: the first one creates the table, the others add to it.
+        return (Overwrite, _columns(operation.schema)) if may_follow(transaction) else Overwrite
     if isinstance(operation, DataReplacement):
         return (DataReplacement, operation.touches().fields)
     return None
@@ -126,8 +146,10 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
         strict = if_moved == "fail" or creates(first)
     else:
         strict = False
+    if any(_grows(item.transaction) for item in members):
+        return Fold(_joined(members, operation), tuple(members), grows=True)
     if len(members) == 1:
-        return Fold(replace(first, properties=published(first.properties)), tuple(members), strict)
+        return Fold(replace(first, properties=_published(first)), tuple(members), strict)
     if any(_takes_rows(item.transaction) for item in members):
         return Fold(_joined(members, operation), tuple(members), merges_rows=True)
     if isinstance(operation, Append):
@@ -145,6 +167,10 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
     return Fold(_joined(members, DataReplacement(tuple(replacements))), tuple(members), strict)
 
 
+def _columns(schema: Schema) -> tuple[tuple[str, str], ...]:
+    return tuple((schema.path_of(item.id), item.logical_type) for item in schema.fields)
+
+
 def _all_fragments(members: Iterable[Loaded]) -> Iterator[Fragment]:
     for item in members:
         operation = item.transaction.operation
@@ -152,10 +178,17 @@ def _all_fragments(members: Iterable[Loaded]) -> Iterator[Fragment]:
         yield from operation.fragments
 
 
+def _published(transaction: Transaction) -> dict[str, str]:
+    properties = published(transaction.properties)
+    if not isinstance(transaction.operation, Merge):
+        properties.pop(GROWS_PROPERTY, None)
+    return properties
+
+
 def _joined(members: Sequence[Loaded], operation: object) -> Transaction:
     properties: dict[str, str] = {}
     for item in members:
-        properties.update(published(item.transaction.properties))
+        properties.update(_published(item.transaction))
     # Whatever happened since the oldest of them was planned concerns the fold.
     read_version = min(item.transaction.read_version for item in members)
     return Transaction(read_version, fold_uuid(item.ref for item in members), operation, properties=properties)  # type: ignore[arg-type]

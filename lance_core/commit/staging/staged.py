@@ -25,6 +25,7 @@ from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import missing
+from lance_core.commit.growth import growth_of, new_rows
 from lance_core.commit.identities import creates, creation_properties, identity_properties
 from lance_core.commit.log.beside import begin
 from lance_core.commit.log.manifests import find_latest_version
@@ -59,7 +60,6 @@ from lance_core.errors import (
     RetryableConflictError,
 )
 from lance_core.io.store import Store
-from lance_core.table.carried import added_fragments
 from lance_core.table.operations import Append, Overwrite, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import with_packed_fragments
@@ -248,7 +248,10 @@ def missing_files(store: Store, transaction: Transaction, *, attempt: str) -> li
 
 
 def operation_name(transaction: Transaction) -> str:
-    """ "append", "data_replacement", …"""
+    """ "append", "data_replacement", …; of rows that bring columns, what they are without those."""
+    growth = growth_of(transaction.properties)
+    if growth is not None:
+        return growth.operation
     name = type(transaction.operation).__name__
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
@@ -329,6 +332,6 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
 
 def _num_new_fragments(transaction: Transaction) -> int:
     operation = transaction.operation
-    if isinstance(operation, Append | Overwrite | Update):
-        return len(added_fragments(operation))
+    if isinstance(operation, Append | Overwrite | Update) or growth_of(transaction.properties) is not None:
+        return len(new_rows(transaction))
     return len(list(named_fragments(operation)))

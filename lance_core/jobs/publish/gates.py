@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.commit.growth import new_rows, numbered
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.service.callbacks import Check
+from lance_core.commit.service.grow import fit_rows
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
@@ -28,12 +30,11 @@ from lance_core.errors import GateFailedError, InputError, LanceError
 from lance_core.expr import columns_of, evaluate, parse_filter
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
+from lance_core.format.schema import Schema
 from lance_core.io.store import Store
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.load_function import load_function
-from lance_core.table.carried import added_fragments
-from lance_core.table.operations.base import Operation
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.transaction import Transaction
 
@@ -101,26 +102,31 @@ def staged_rows(
     storage_options: Mapping[str, str],
 ) -> StagedRows:
     """The rows that the transactions add; a compaction adds none, and neither do new columns."""
-    parts = []
+    table = None if newest is None else newest.schema
+    added: list[tuple[int, Schema | None, Sequence[Fragment]]] = []
     for _, transaction in items:
-        operation = transaction.operation
-        base = Manifest(operation.schema, (), 0) if isinstance(operation, Overwrite) else newest
-        fragments = _added(operation)
-        if base is None or not fragments:
+        operation, rows = transaction.operation, new_rows(transaction)
+        if isinstance(operation, Overwrite):
+            added.append((transaction.read_version, operation.schema, rows))
             continue
+        if table is not None:
+            table, rows = fit_rows(transaction, rows, table, first_id=table.max_field_id + 1)
+        added.append((transaction.read_version, None, rows))
+    parts = []
+    for version, own, rows in added:
+        schema, base = own or table, None if own else newest
+        if schema is None or not rows:
+            continue
+        like = Manifest(schema, (), version) if base is None else base
         manifest = Manifest(
-            schema=base.schema,
-            fragments=fragments,
-            version=transaction.read_version,
-            data_storage_version=base.data_storage_version,
-            base_paths=base.base_paths,
+            schema=schema,
+            fragments=numbered(rows, first=0),
+            version=version,
+            data_storage_version=like.data_storage_version,
+            base_paths=like.base_paths,
         )
         parts.append(Snapshot(store, manifest, storage_options))
     return StagedRows(tuple(ref for ref, _ in items), tuple(parts))
-
-
-def _added(operation: Operation) -> tuple[Fragment, ...]:
-    return tuple(replace(fragment, id=number) for number, fragment in enumerate(added_fragments(operation)))
 
 
 def _row_bounds(gate: GateSpec, staged: StagedRows) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.commit.growth import new_rows
 from lance_core.commit.log.manifests import OpenVersion
 from lance_core.commit.model import ASSUMES_PROPERTY
 from lance_core.commit.service.preconditions import Concerns
@@ -32,7 +33,7 @@ from lance_core.dataset.scan.to_table import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.io.store import Store
-from lance_core.table.operations import Append, Overwrite, Update, UpdateMode
+from lance_core.table.operations import Append, Merge, Overwrite, Update, UpdateMode
 from lance_core.table.operations.base import Operation
 from lance_core.table.transaction import Transaction
 
@@ -85,6 +86,8 @@ def _brought(theirs: Transaction) -> Sequence[Fragment]:
     operation = theirs.operation
     if isinstance(operation, (Append, Overwrite)):
         return operation.fragments
+    if isinstance(operation, Merge):
+        return new_rows(theirs)
     if isinstance(operation, Update):
         changed = operation.updated_fragments if operation.update_mode is UpdateMode.REWRITE_COLUMNS else ()
         return (*operation.new_fragments, *changed)

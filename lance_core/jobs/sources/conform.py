@@ -34,7 +34,7 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
     repeated = sorted({name for name in source.names if source.names.count(name) > 1})
     problems += [f"column {name!r} occurs twice in the source" for name in repeated]
     for name in source.names:
-        if name not in target.names and drift not in ("drop_extra", "fill_and_drop"):
+        if name not in target.names and not _may_lack(source.field(source.names.index(name)), drift):
             problems.append(f"column {name!r} is in the source but not in the table")
     for field in target:
         if field.name not in source.names:
@@ -46,12 +46,33 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
         raise SchemaMismatchError(
             "the source does not match the schema of the table: " + "; ".join(problems),
             uri=uri,
-            cure="Select or cast the columns in the source, or choose another schema_drift policy.",
+            cure="Select or cast the columns in the source, or choose another schema_drift policy (to add columns of the "
+            'source to the table: "add_extra" or "fill_and_add").',
         )
 
 
+def _may_lack(field: Field, drift: Drift) -> bool:
+    """Whether the table need not have a column of the source."""
+    return drift in ("drop_extra", "fill_and_drop") or (adds_columns(drift) and pt.is_null(field.type))
+
+
+def adds_columns(drift: Drift) -> bool:
+    """Whether columns of the source that the table lacks are added to it."""
+    return drift in ("add_extra", "fill_and_add")
+
+
+def added_columns(source: pa.Schema, target: pa.Schema, *, drift: Drift) -> pa.Schema:
+    """The columns that a source adds to a table: nullable, because the rows that are there have no values for them.
+
+    Without those of nulls alone, whose type nobody knows yet.
+    """
+    names = [name for name in source.names if name not in target.names] if adds_columns(drift) else []
+    fields = [source.field(source.names.index(name)) for name in dict.fromkeys(names)]
+    return created_schema(pa.schema([field for field in fields if not pt.is_null(field.type)]))
+
+
 def _absent(field: Field, drift: Drift) -> list[str]:
-    if drift not in ("fill_missing", "fill_and_drop"):
+    if drift not in ("fill_missing", "fill_and_drop", "fill_and_add"):
         return [f"column {field.name!r} is in the table but not in the source"]
     return [] if field.nullable else [f"column {field.name!r} is not in the source and is not nullable"]
 

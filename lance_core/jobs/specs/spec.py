@@ -25,9 +25,10 @@ from lance_core.jobs.specs.serde import from_plain, to_plain
 SPEC_VERSION = 1
 
 OptionValue = str | int | float | bool | Secret
-Drift = Literal["fail", "fill_missing", "drop_extra", "fill_and_drop"]
+Drift = Literal["fail", "fill_missing", "drop_extra", "fill_and_drop", "add_extra", "fill_and_add"]
 """What to do when the source's columns are not the table's: refuse, fill absent nullable columns with nulls, drop columns
-the table does not have, or both. A column whose type cannot become the table's is refused under every policy."""
+the table does not have, or both; or add those columns to the table in the version that brings their rows, with or without
+filling absent ones. A column whose type cannot become the table's is refused under every policy."""
 
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 

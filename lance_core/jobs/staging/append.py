@@ -13,6 +13,7 @@ from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.spec import AppendSpec
 from lance_core.jobs.staging.existing_table import plan_new_rows
+from lance_core.jobs.staging.new_columns import grows_on_creation
 from lance_core.jobs.staging.new_table import plan_new_contents
 from lance_core.jobs.staging.write_fragments import fragments_of
 from lance_core.table.operations.append import Append
@@ -52,4 +53,5 @@ def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:
 
 def _plan_create(spec: AppendSpec, table: TableState, source: JobSource) -> Plan:
     # Two first appends may be staged at once; the property tells the commit to turn the later one into an append.
-    return plan_new_contents(spec, table, source, properties={**spec.properties, CREATES_PROPERTY: "append"})
+    grows = grows_on_creation(source.schema, drift=spec.schema_drift)
+    return plan_new_contents(spec, table, source, properties={**spec.properties, **grows, CREATES_PROPERTY: "append"})

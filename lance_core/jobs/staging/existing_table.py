@@ -15,6 +15,7 @@ from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, StagedOpera
 from lance_core.jobs.sources.conform import check_schema
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.spec import AppendSpec
+from lance_core.jobs.staging.new_columns import plan_columns
 from lance_core.jobs.staging.write_fragments import make_work, shape_of
 
 
@@ -36,16 +37,18 @@ def plan_new_rows(
             uri=spec.uri,
             cure="Omit data_storage_version; only an overwrite of the table changes it.",
         )
-    target = schema_to_arrow(manifest.schema)
+    operation = "update" if isinstance(spec, ReplaceWhereSpec) else "append"
+    columns = plan_columns(manifest, source.schema, drift=spec.schema_drift, operation=operation, uri=spec.uri)
+    schema, target = columns.schema, schema_to_arrow(columns.schema)
     check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)
     return Plan(
         table=table,
         source=source,
         shape=shape_of(spec),
         make_work=lambda attempt: make_work(
-            spec, attempt, schema=manifest.schema, target=target, version=version, bases=manifest.base_paths
+            spec, attempt, schema=schema, target=target, version=version, bases=manifest.base_paths
         ),
-        conclude=conclude,
-        properties=properties,
+        conclude=columns.conclude(conclude),
+        properties={**properties, **columns.properties()},
         then=then,
     )

@@ -14,7 +14,7 @@ A commit in between that touched the same rows, or that brought rows with the sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ from lance_core.dataset.edit import merge_insert as verb
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
-from lance_core.errors import InputError, NotFoundError
+from lance_core.errors import InputError, NotFoundError, UnsupportedFeatureError
 from lance_core.expr import parse_filter
 from lance_core.file.blob.external import KEEP, ExternalUris
 from lance_core.format.fragment import Fragment
@@ -43,6 +43,7 @@ from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.staging.assumptions import assumes_keys
 from lance_core.jobs.staging.edit_fragments import count_taken, existing, group_fragments, part_of
+from lance_core.jobs.staging.new_columns import NewColumns, plan_columns
 from lance_core.jobs.staging.new_table import plan_new_contents
 from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
 from lance_core.table.operations.update import Update
@@ -72,6 +73,7 @@ class MatchWork:
     version: int
     groups: tuple[tuple[int, ...], ...]
     merge: verb.MergePlan
+    schema: Schema | None = None
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Per group the transaction of its changes, and the numbers of the source's rows that matched (int64)."""
@@ -82,6 +84,8 @@ class MatchWork:
         rows = size = 0
         for number in numbers:
             snapshot = snapshot_of(store, version=self.version, storage_options=self.spool.storage_options)
+            if self.schema is not None:  # with the columns that the source adds, null in the rows that are there
+                snapshot = replace(snapshot, manifest=replace(snapshot.manifest, schema=self.schema))
             part = part_of(snapshot, self.groups[number])
             edit, matched = verb.stage_merge_part(part, cast("pa.Table", source), self.merge, attempt=self.attempt)
             new: Sequence[Fragment] = edit.transaction.operation.new_fragments  # type: ignore[attr-defined]
@@ -177,8 +181,11 @@ def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
 
 def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: Runner) -> Plan:
     snapshot = existing(table, spec)
-    manifest, target = snapshot.manifest, snapshot.arrow_schema
-    _check_keys(spec, target, where="the table")
+    _check_keys(spec, snapshot.arrow_schema, where="the table")
+    columns_added = plan_columns(snapshot.manifest, source.schema, drift=spec.schema_drift, operation="update", uri=spec.uri)
+    _check_row_ids(spec, columns_added)
+    manifest, target = columns_added.manifest, schema_to_arrow(columns_added.schema)
+    snapshot = replace(snapshot, manifest=manifest)
     lacking = spec.schema_drift if spec.schema_drift in ("drop_extra", "fill_and_drop") else "fail"
     kept = [name for name in target.names if name in source.schema.names]
     columns = pa.schema([target.field(name) for name in kept])
@@ -198,7 +205,8 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: 
         return Spool(spec.uri, spec.resolved_options(), spooled, version, fragments)
 
     def match(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
-        work = MatchWork(spool_of(results), attempt.attempt, attempt.read_version, groups, merge)
+        schema = manifest.schema if columns_added.growth.columns else None
+        work = MatchWork(spool_of(results), attempt.attempt, attempt.read_version, groups, merge, schema)
         return (runner.open_tasks(len(groups)), work) if groups else None
 
     def insert(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
@@ -229,9 +237,10 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: 
             version=manifest.file_version,
             external=KEEP,  # the files put aside are read again, and judged, by the tasks that insert
         ),
-        conclude=Merges(manifest),
+        conclude=columns_added.conclude(Merges(manifest)),
         properties={
             **spec.properties,
+            **columns_added.properties(),
             **assumes_keys(spec.on, all_rows=spec.when_not_matched_by_source == "delete"),
         },
         then=(Pass(match), Pass(insert)),
@@ -251,6 +260,16 @@ def _check_keys(spec: MergeSpec, schema: pa.Schema, *, where: str) -> None:
     for name in spec.on:
         if name not in schema.names:
             raise InputError(f"no column {name!r} in {where} to merge on", cure=f"Its columns: {', '.join(schema.names)}.")
+
+
+def _check_row_ids(spec: MergeSpec, columns: NewColumns) -> None:
+    if columns.growth.columns and columns.read.uses_stable_row_ids:
+        raise UnsupportedFeatureError(
+            f"the source brings column {columns.growth.columns[0]!r}, which a merge cannot add to a table with stable row "
+            "ids: rows that it updates keep their ids, and the operation that adds columns gives new ones",
+            uri=spec.uri,
+            cure="Add the column first (add_columns), then merge.",
+        )
 
 
 def _check_condition(spec: MergeSpec, source: pa.Schema, target: pa.Schema) -> None:
