@@ -66,6 +66,13 @@ def append_work(name: str, ids: Sequence[int], value: int = 0) -> IdentityWork:
     return _work(name, spec, appended(ids, value))
 
 
+def new_column_work(name: str, ids: Sequence[int], value: int = 0) -> IdentityWork:
+    """Adds rows, and the column that they bring."""
+    rows = SourceSpec(callable="lance_core.testing.model:rows_with_column", kwargs={"ids": list(ids), "value": value})
+    spec = AppendSpec(uri=URI, source=rows, schema_drift="fill_and_add", identity=identity_of(name))
+    return _work(name, spec, appended(ids, value))
+
+
 def delete_work(name: str, item: int) -> IdentityWork:
     """Deletes one row."""
     spec = DeleteSpec(uri=URI, predicate=f"id = {item}", identity=identity_of(name))

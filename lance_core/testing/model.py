@@ -25,6 +25,12 @@ def rows_of_table(ids: Iterable[int], value: int = 0) -> pa.Table:
     return pa.table({"id": pa.array(numbers, pa.int64()), "value": pa.array([value] * len(numbers), pa.int64())})
 
 
+def rows_with_column(ids: Iterable[int], value: int = 0) -> pa.Table:
+    """The same with a third column, which the table may not have yet."""
+    table = rows_of_table(ids, value)
+    return table.append_column("more", table["id"])
+
+
 @dataclass(frozen=True, slots=True)
 class IdentityWork:
     """What one identity asks for. `stage` does it (again); `changes` is what it may come to: one of them."""

@@ -102,6 +102,12 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario(
             "killed-commit", "a commit dies, its work is aborted, its retry goes on", setups.killed_commit, (CRASH, LATE)
         ),
+        Scenario(
+            "new-columns",
+            "two appends bring the same column, beside a delete and another append",
+            setups.new_columns,
+            _PLAIN,
+        ),
         Scenario("everything", "all of them at once", setups.everything, _PLAIN, prunes=True),
     )
 }

@@ -288,6 +288,20 @@ def killed_commit() -> Stage:
     return Stage((work,), {"commit": do.commit(work), "abort": do.abort(ref), "retry": do.commit(work, tries=3)})
 
 
+def new_columns() -> Stage:
+    """Two appends that bring the same column, beside a delete and an append of another library."""
+    do.begin_table(BASE)
+    works = (do.new_column_work("append 1", (100,)), do.new_column_work("append 2", (101,)), do.delete_work("delete", 1))
+    do.stage(*works)
+    outside = _outside((200,), "outsider")
+    actors = {
+        "commit": do.commit(works[0], works[2]),
+        "second commit": do.commit(works[1]),
+        "outsider": do.outside_append((200,)),
+    }
+    return Stage((*works, outside), actors, _OUTSIDER)
+
+
 def everything() -> Stage:
     """All of them at once."""
     do.begin_table(BASE)

@@ -19,6 +19,10 @@ def rows(start: int, stop: int, day: int = 0) -> pa.Table:
     )
 
 
+def rows_with_column(start: int, stop: int) -> pa.Table:
+    return rows(start, stop).append_column("country", pa.array([f"c{i}" for i in range(start, stop)]))
+
+
 def two_days() -> pa.Table:
     return pa.concat_tables([rows(100, 103, 1), rows(103, 104, 2)])
 

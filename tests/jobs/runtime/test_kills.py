@@ -22,7 +22,7 @@ from lance_core.jobs.specs.edits import (
 )
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.specs.merge import MergeSpec
-from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 KILLED = """
@@ -67,6 +67,13 @@ def spec_of(kind: str, uri: str) -> JobSpec:
         "compact": CompactSpec(**own),
         "merge_column_files": MergeColumnFilesSpec(**own, max_files_per_fragment=1),
         "merge": MergeSpec(**own, on=("id",), source=source(start=25, stop=35, day=9)),
+        "append_new": AppendSpec(**own, source=source("rows_with_column", start=30, stop=35), schema_drift="add_extra"),
+        "replace_new": ReplaceWhereSpec(
+            **own, predicate="id < 12", source=source("rows_with_column", start=1, stop=4), schema_drift="add_extra"
+        ),
+        "merge_new": MergeSpec(
+            **own, on=("id",), source=source("rows_with_column", start=25, stop=35), schema_drift="add_extra"
+        ),
         "add_columns": AddColumnsSpec(**own, columns={"twice": "id * 2"}),
         "build_index": BuildIndexSpec(**own, column="id", index_type="BTREE"),
     }
@@ -80,12 +87,15 @@ EXPECTED = {
     "compact": [*range(30)],
     "merge_column_files": [*range(30)],
     "merge": [*range(35)],
+    "append_new": [*range(35)],
+    "replace_new": [1, 2, 3, *range(12, 30)],
+    "merge_new": [*range(35)],
     "add_columns": [*range(30)],
     "build_index": [*range(30)],
 }
 
 
-QUICK = ("compact", "delete", "replace_where", "update")
+QUICK = ("append_new", "compact", "delete", "replace_where", "update")
 
 
 @pytest.mark.parametrize("step", ["written", "staged", "claimed", "published", "noted"])
@@ -110,6 +120,10 @@ def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
     assert result["identities"] == {staged.identity: "already_landed" if step in ("published", "noted") else "landed"}
     assert commit(uri, run_job(spec))["num_versions"] == 0
     assert (ids(uri), lance.dataset(uri).version) == (EXPECTED[kind], before + 1)
+    if kind.endswith("_new"):
+        brought = spec.source.kwargs  # type: ignore[attr-defined]
+        found = {row["id"] for row in lance.dataset(uri).to_table().to_pylist() if row["country"] == f"c{row['id']}"}
+        assert found == {*range(brought["start"], brought["stop"])}
     assert leftovers(uri) == set()
 
 
