@@ -29,7 +29,7 @@ class LanceWriteOperator(LanceStageOperator):
     :param num_partitions: how many partitions write; None keeps the source's. (templated)
     :param partitioning: "coalesce" never shuffles, "repartition" does.
     :param schema_drift: what to do when the source's columns are not the table's: "fail", "fill_missing", "drop_extra",
-        "fill_and_drop"; or "add_extra", "fill_and_add": columns that the table lacks are added with the rows, as one version.
+        "fill_and_drop"; "add_extra", "fill_and_add" add columns that the table lacks with the rows, as one version.
     :param data_storage_version: the file version of a table that is created.
     :param enable_stable_row_ids: for a table that is created.
     :param properties: text that is kept in the transaction. (templated)
