@@ -43,7 +43,7 @@ from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.staging.assumptions import assumes_keys
 from lance_core.jobs.staging.edit_fragments import count_taken, existing, group_fragments, part_of
-from lance_core.jobs.staging.new_columns import NewColumns, plan_columns
+from lance_core.jobs.staging.new_columns import BroughtColumns, plan_columns
 from lance_core.jobs.staging.new_table import plan_new_contents
 from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
 from lance_core.table.operations.update import Update
@@ -262,7 +262,7 @@ def _check_keys(spec: MergeSpec, schema: pa.Schema, *, where: str) -> None:
             raise InputError(f"no column {name!r} in {where} to merge on", cure=f"Its columns: {', '.join(schema.names)}.")
 
 
-def _check_row_ids(spec: MergeSpec, columns: NewColumns) -> None:
+def _check_row_ids(spec: MergeSpec, columns: BroughtColumns) -> None:
     if columns.growth.columns and columns.read.uses_stable_row_ids:
         raise UnsupportedFeatureError(
             f"the source brings column {columns.growth.columns[0]!r}, which a merge cannot add to a table with stable row "

@@ -33,7 +33,7 @@ Conclude = Callable[[Sequence[TaskResult]], StagedOperation]
 
 
 @dataclass(frozen=True)
-class NewColumns:
+class BroughtColumns:
     """The version that was read, the schema that its table is to have, and what the transaction says about it."""
 
     read: Manifest
@@ -59,7 +59,7 @@ class Grows:
     """The operation that the results amount to becomes a Merge."""
 
     inner: Conclude
-    columns: NewColumns
+    columns: BroughtColumns
 
     def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The fragments of the version that was read, as the operation leaves them, then the new ones."""
@@ -76,7 +76,7 @@ class Grows:
         return replace(staged, operation=Merge(fragments, self.columns.schema, preserves_nullability=True))
 
 
-def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operation: str, uri: str) -> NewColumns:
+def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operation: str, uri: str) -> BroughtColumns:
     """Which columns of a source are added to the table of `manifest` by rows that are staged as `operation` otherwise.
 
     InputError for a name that a table cannot have; UnsupportedFeatureError for a table whose files know no such columns.
@@ -84,7 +84,7 @@ def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operati
     added = added_columns(source, schema_to_arrow(manifest.schema), drift=drift)
     growth = Growth(tuple(added.names), next_fragment_id(manifest), operation)
     if not added.names:
-        return NewColumns(manifest, manifest.schema, growth)
+        return BroughtColumns(manifest, manifest.schema, growth)
     if manifest.file_version.is_legacy:
         raise UnsupportedFeatureError(
             f"column {added.names[0]!r} cannot be added to a table of file version {manifest.file_version.text}, whose rows "
@@ -98,7 +98,7 @@ def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operati
     wrong = contradiction(schema.fields) or (f"no column can be named {min(reserved)!r}" if reserved else "")
     if wrong:
         raise InputError(f"columns of the source cannot be added to the table: {wrong}", uri=uri, cure="Rename them there.")
-    return NewColumns(manifest, schema, growth)
+    return BroughtColumns(manifest, schema, growth)
 
 
 def grows_on_creation(source: pa.Schema, *, drift: Drift) -> dict[str, str]:
