@@ -11,14 +11,15 @@ import secrets
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
 import numpy.random  # noqa: F401  (draws random bits when it is imported: not from the first actor that needs it)
 
 from lance_core.commit.log import manifests
-from lance_core.io import resolve
-from lance_core.io.cache import shared_cache
+from lance_core.io import cache, resolve
+from lance_core.io.threads import Threads
 from lance_core.testing.stores import URI
 from lance_core.testing.world import Actor, World, this_actor
 from lance_core.wire.manifest_file import ManifestFile
@@ -30,23 +31,25 @@ Answer = Callable[[Actor], Any]
 def installed(world: World) -> Iterator[None]:
     """Actors live in the world: its clock, its names, and its store for whoever opens `URI`."""
     changed = [
-        _change(time, "time", lambda actor: world.now + actor.skew),
-        _change(time, "time_ns", lambda actor: int((world.now + actor.skew) * 1e9)),
-        _change(time, "monotonic", lambda actor: world.now),
+        _change(time, "time", lambda actor: actor.now + actor.skew),
+        _change(time, "time_ns", lambda actor: int((actor.now + actor.skew) * 1e9)),
+        _change(time, "monotonic", lambda actor: actor.now),
         _change(secrets, "token_hex", lambda actor: lambda size=16: f"{actor.random.getrandbits(8 * size):0{2 * size}x}"),
         _change(secrets, "randbits", lambda actor: actor.random.getrandbits),
         _change(uuid, "uuid4", lambda actor: uuid.UUID(int=actor.random.getrandbits(128), version=4)),
         _change(random, "uniform", lambda actor: actor.random.uniform),
-        _change(time, "sleep", lambda actor: lambda seconds: _sleep(world, seconds)),
+        _change(time, "sleep", lambda actor: lambda seconds: actor.sleep(max(0.0, seconds))),
+        _change(cache._SHARED, "get", lambda actor: actor.cache),
     ]
-    opened = resolve._resolve
+    opened, submit = resolve._resolve, Threads.submit
+    _set(Threads, "submit", _at_once(submit))
     _set(resolve, "_resolve", lambda uri, options: world.store if str(uri) == URI else opened(uri, options))
     decode: Callable[[bytes], ManifestFile] = vars(manifests)["decode_manifest_file"]
     _set(manifests, "decode_manifest_file", remembered(world, decode))
-    shared_cache().clear()
     try:
         yield
     finally:
+        _set(Threads, "submit", submit)
         _set(resolve, "_resolve", opened)
         _set(manifests, "decode_manifest_file", decode)
         for undo in changed:
@@ -65,8 +68,20 @@ def remembered(world: World, decode: Callable[[bytes], ManifestFile]) -> Callabl
     return look
 
 
-def _sleep(world: World, seconds: float) -> None:
-    world.now += max(0.0, seconds)
+def _at_once(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    """An actor does by itself what it would leave to threads of its own: each of its calls is a step."""
+
+    def done(pool: Threads, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
+        if this_actor() is None:
+            return submit(pool, work, *arguments, **options)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments, **options))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    return done
 
 
 _CALLED_WITH = frozenset({"token_hex", "randbits", "uniform", "sleep"})

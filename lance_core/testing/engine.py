@@ -9,10 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from lance_core.errors import LanceError
+from lance_core.testing.histories import Histories, bare
 from lance_core.testing.schedule import CRASH, END, JUMP, START, SWITCH, Deviation, StoreCall
+from lance_core.testing.steps import followed
 from lance_core.testing.world import Actor, Killed, World
 
 MAX_STEPS = 20_000
@@ -72,10 +75,20 @@ class Engine:
     """One run."""
 
     def __init__(
-        self, world: World, works: Mapping[str, Callable[[], object]], deviations: Sequence[Deviation] | ScheduleChoice
+        self,
+        world: World,
+        works: Mapping[str, Callable[[], object]],
+        deviations: Sequence[Deviation] | ScheduleChoice,
+        *,
+        histories: Histories | None = None,
+        real: bool = False,
     ) -> None:
+        """`histories`: what actors did after the same answers before. `real`: their work runs all the same, to compare."""
         self._world = world
         self._actors = {name: Actor(world, name, work) for name, work in works.items()}
+        if histories is not None:
+            for actor in self._actors.values():
+                actor.remember(partial(followed, actor, histories, real=real))
         self._choice = GivenDeviations(deviations) if isinstance(deviations, Sequence) else deviations
         self._over = threading.Lock()
         self._waiting: dict[str, tuple[str, ...]] = {}
@@ -92,9 +105,11 @@ class Engine:
             self._over.acquire()
         for actor in self._actors.values():
             if actor.error is not None:
-                self.run_of.errors[actor.label] = actor.error
+                self.run_of.errors[actor.label] = bare(actor.error)
             else:
                 self.run_of.results[actor.label] = actor.result
+            actor.leave()
+        self._actors.clear()
         return self.run_of
 
     def before(self, actor: Actor, call: StoreCall) -> str | None:

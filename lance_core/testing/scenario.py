@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
 
 from lance_core.commit.model import CommitResult
 from lance_core.commit.naming import is_of_attempt
@@ -28,13 +29,19 @@ from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.testing.determinism import installed
 from lance_core.testing.engine import Engine, ScheduleChoice, ScheduledRun
+from lance_core.testing.histories import Histories
 from lance_core.testing.judge import Judge, broken, landings, of_strays, orphans, overlooked, theirs
 from lance_core.testing.model import IdentityWork, Rows, serial_outcomes
 from lance_core.testing.schedule import CRASH, LATE, LOST, STALE, Deviation, Schedule
 from lance_core.testing.stores import URI, world_of
 from lance_core.testing.world import Killed
 
+T = TypeVar("T")
 _TRIES = 6
+CONTROL_EVERY = 200
+"""Of so many runs one carries out the real work of all actors, whatever is known of them."""
+_MOST_KEPT = 50_000
+"""Histories of actors that are kept: a few kilobytes each."""
 _MINUTE = 60.0
 _LATER_SECONDS = 40 * 24 * 3600.0
 
@@ -114,17 +121,17 @@ class RunVerdict:
 class Theatre:
     """A scenario on a kind of store, set up once."""
 
-    def __init__(self, scenario: Scenario, *, store: str = "memory") -> None:
+    def __init__(self, scenario: Scenario, *, store: str = "memory", control_every: int = CONTROL_EVERY) -> None:
         self.scenario = scenario
         self.world = world_of(store)
         self._judge = Judge()
+        self._histories = Histories()
+        self._control_every, self._num_runs = control_every, 0
         self._outcomes: dict[tuple[str, ...], frozenset[Rows]] = {}
         self._ends: dict[int, RunVerdict] = {}
         """What came of each state in which the actors left the world: most schedules end in one of a few."""
         with installed(self.world):
-            made = self._alone("setup", scenario.setup)
-            assert isinstance(made, Stage)
-            self.stage = made
+            self.stage = self._alone("setup", scenario.setup)
             self._start = self._judge.rows(self.world)
         self._state = self.world.snapshot()
 
@@ -138,8 +145,11 @@ class Theatre:
 
     def _played(self, choice: ScheduleChoice | Sequence[Deviation], schedule: Schedule) -> RunVerdict:
         self.world.reset(self._state)
+        self._num_runs += 1
+        if self._histories.num_real > _MOST_KEPT:
+            self._histories.forget()
         with installed(self.world):
-            run = Engine(self.world, self.stage.actors, choice).run()
+            run = self._run(self.stage.actors, choice)
             if not isinstance(choice, Sequence):
                 schedule = replace(schedule, deviations=tuple(run.fired))
             verdict = RunVerdict(schedule, run)
@@ -178,11 +188,16 @@ class Theatre:
         found |= {path: OUTSIDE_FILE for actor, path, _ in undo if actor in outsiders}
         return found | {path: LATE_FILE for actor, path, _ in undo if _is_late_file(actor, path)}
 
-    def _alone(self, name: str, work: Callable[[], object]) -> object:
-        run = Engine(self.world, {name: work}, ()).run()
+    def _run(self, works: Mapping[str, Callable[[], object]], choice: ScheduleChoice | Sequence[Deviation]) -> ScheduledRun:
+        real = self._num_runs % self._control_every == 0
+        return Engine(self.world, works, choice, histories=self._histories, real=real).run()
+
+    def _alone(self, name: str, work: Callable[[], T]) -> T:
+        """A process for itself."""
+        run = self._run({name: work}, ())
         for error in run.errors.values():
             raise error
-        return run.results[name]
+        return cast("T", run.results[name])
 
     def _judge_actors(self, verdict: RunVerdict) -> None:
         for name, error in verdict.run.errors.items():
@@ -202,7 +217,7 @@ class Theatre:
     def _recover(self, verdict: RunVerdict, alien: Mapping[str, str]) -> None:
         landed: dict[str, bool | None] = {}
         try:
-            self._alone("recovery", lambda: self._finish_all(landed, verdict))
+            self._finish_all(landed, verdict)
             self.world.now += _LATER_SECONDS
             self._alone("again", self.stage.again)
             self._alone("gc", _collect_twice)
@@ -245,12 +260,13 @@ class Theatre:
 
     def _finish(self, work: IdentityWork, verdict: RunVerdict) -> bool | None:
         """Commit until it is settled, as the refusals say. None: it is unknown, and the error says so."""
-        for cure in (_nothing, work.stage, _give_up_and(work)):
-            if cure is not _nothing and work.identity in _reported(verdict.run):
+        for number, cure in enumerate((_nothing, work.stage, _give_up_and(work))):
+            if number and work.identity in _reported(verdict.run):
                 return False
             try:
-                cure()
-                return self._committed(work)
+                if number:
+                    self._alone(f"{number}. cure of {work.name}", cure)
+                return self._alone(f"{number + 1}. commit of {work.name}", lambda: self._committed(work))
             except CommitStateUnknownError as unknown:
                 verdict.refusals.append(f"{work.name}: {unknown}")
                 if not self.scenario.prunes:
@@ -258,7 +274,7 @@ class Theatre:
                 return None
             except LanceError as refusal:
                 verdict.refusals.append(f"{work.name}: {type(refusal).__name__}: {refusal}")
-        _give_up(work)
+        self._alone(f"{work.name} given up", lambda: _give_up(work))
         return False
 
     def _committed(self, work: IdentityWork) -> bool:

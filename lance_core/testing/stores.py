@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange
@@ -21,8 +21,9 @@ from lance_core.io.abilities import DeletesMany, SharesContent
 from lance_core.io.external.store import ExternalStore
 from lance_core.io.paths import UNFINISHED_SUFFIX, is_unfinished
 from lance_core.io.store import Store, StoreEntry, StoreWriter
-from lance_core.testing.schedule import ERROR, LATE, LISTINGS, LOST, STALE, WRITES, StoreCall
-from lance_core.testing.world import Killed, World, this_actor
+from lance_core.testing.schedule import LISTINGS
+from lance_core.testing.steps import do
+from lance_core.testing.world import World, this_actor
 
 T = TypeVar("T")
 TABLE = "table"
@@ -60,7 +61,8 @@ class SimulatedStore:
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """Views into the object, no copies."""
-        return self._step("get_ranges", path, lambda: _parts(self._there(path), path, ranges))
+        wanted = tuple(ranges)
+        return self._step("get_ranges", path, lambda: _parts(self._there(path), path, wanted))
 
     def size(self, path: str) -> int:
         """Bytes in an object."""
@@ -68,11 +70,13 @@ class SimulatedStore:
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Replace an object."""
-        self._step("put", path, lambda: self._place(path, data))
+        content = bytes(data)
+        self._step("put", path, lambda: self._place(path, content))
 
     def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Add an object unless one is there."""
-        self._step("put_if_absent", path, lambda: self._place_if_absent(path, data))
+        content = bytes(data)
+        self._step("put_if_absent", path, lambda: self._place_if_absent(path, content))
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Copy unless the target is there."""
@@ -181,8 +185,7 @@ class SimulatedDisk(SimulatedStore, DeletesMany, SharesContent):
         temporary = self._temporary(path, b"")
 
         def close(data: bytes) -> None:
-            self._world.objects[self._folder + temporary] = data, self._world.now
-            self._rename(temporary, path)
+            self._rename(temporary, path, data)
 
         return _Writer(close, on_abort=lambda: self._drop(temporary))
 
@@ -194,12 +197,13 @@ class SimulatedDisk(SimulatedStore, DeletesMany, SharesContent):
     def _temporary(self, path: str, data: Buffer) -> str:
         folder, slash, name = path.rpartition("/")
         temporary = f"{folder}{slash}.{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
-        self._step("create", temporary, lambda: self._place(temporary, data))
+        content = bytes(data)
+        self._step("create", temporary, lambda: self._place(temporary, content))
         return temporary
 
-    def _rename(self, temporary: str, path: str) -> None:
+    def _rename(self, temporary: str, path: str, written: bytes | None = None) -> None:
         def rename() -> None:
-            data = self._there(temporary)
+            data = self._there(temporary) if written is None else written
             self._remove(temporary)
             self._place(path, data)
 
@@ -336,46 +340,6 @@ class SimulatedRegister:
 
     def _do(self, name: str, path: str, action: Callable[[], T]) -> T:
         return do(self._world, name, path, action)
-
-
-def do(
-    world: World, name: str, path: str, action: Callable[[], T], *, listed: Callable[[str, str, Any], Any] | None = None
-) -> T:
-    """One call of whoever calls: with the turn, and with what befalls it."""
-    actor = this_actor()
-    if actor is None or actor.turns is None:
-        return action()
-    if actor.is_dead:
-        raise Killed
-    turns = actor.turns
-    label = world.label_of(name, path)
-    nth = actor.counts[label] = actor.counts.get(label, 0) + 1
-    call = StoreCall(actor.label, name, path, label, nth)
-    fault = turns.before(actor, call)
-    if fault == ERROR:
-        turns.after(actor, call, "refused")
-        raise StoreError(f"simulated: {name} {path!r} was refused")
-    if fault == LATE:
-        turns.after(actor, call, "timed out")
-        turns.launch(actor, call, action)
-        raise StoreError(f"simulated: {name} {path!r} timed out")
-    is_write = name in WRITES
-    before = world.objects.get(path) if is_write else None
-    try:
-        result = action()
-    except (NotFoundError, AlreadyExistsError) as error:
-        turns.after(actor, call, "there is none" if isinstance(error, NotFoundError) else "already exists")
-        if fault == LOST:
-            raise StoreError(f"simulated: the answer to {name} {path!r} was lost") from error
-        raise
-    if is_write:
-        world.note_write(actor.label, name, path, before)
-    if fault == STALE and listed is not None:
-        result = listed(name, path, tuple(cast("Iterator[Any]", result)) if name == "list" else result)
-    turns.after(actor, call, fault or "")
-    if fault == LOST:
-        raise StoreError(f"simulated: the answer to {name} {path!r} was lost")
-    return result
 
 
 def _external(world: World) -> Store:

@@ -45,7 +45,7 @@ class ChanceChoice:
         self._preemptions = preemptions
         self._faults = faults
         self._length = length
-        self._left = chance.randint(1, preemptions + faults)
+        self._left = chance.randint(min(3, preemptions + faults), preemptions + faults)
         self._next = _IDLE
         self._aim(0)
 

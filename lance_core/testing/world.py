@@ -6,14 +6,18 @@ find out by the thread who calls; threads that are no actors see the real clock.
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from lance_core.io import manifest_names, pool
+from lance_core.io.cache import LruCache
 from lance_core.io.store import Store
+from lance_core.testing.histories import HistoryMoment, StoreAnswer
 from lance_core.testing.schedule import StoreCall, label_of
 from lance_core.wire.manifest_file import ManifestFile
 
@@ -76,13 +80,12 @@ class Hand(threading.Thread):
 class Actor:
     """One process of the world. It runs `work` when it has the turn, in a thread that the world lends it."""
 
-    def __init__(self, world: World, name: str, work: Callable[[], object], *, seed: str = "") -> None:
+    def __init__(self, world: World, name: str, work: Callable[[], object]) -> None:
         self.world = world
         self.label = name
         self.turn = threading.Lock()
         self.turn.acquire()
         self.counts: dict[str, int] = {}
-        self.random = random.Random(f"{name}/{seed}")
         self.skew = 0.0
         self.is_done = False
         self.is_dead = False
@@ -90,8 +93,59 @@ class Actor:
         self.error: BaseException | None = None
         self.turns: TurnsOfActors | None = None
         self.when_done: Callable[[], None] = lambda: None
+        self.moment: HistoryMoment | None = None
+        """Where it is in the tree of what it does, if that is kept."""
+        self.answered: deque[StoreAnswer] = deque()
+        """Its answers from before, which it gets again: none of them is a step of the world."""
+        self.slept: list[float] = []
+        """Since its last call."""
+        self._then = 0.0
         self._work = work
         self._has_begun = False
+
+    @functools.cached_property
+    def random(self) -> random.Random:
+        """Its own random numbers, the same in every run."""
+        return random.Random(f"{self.label}/")
+
+    @functools.cached_property
+    def cache(self) -> LruCache:
+        """Its own memory of what it has read, as each process has."""
+        return LruCache(max_bytes=1 << 24)
+
+    @property
+    def now(self) -> float:
+        """The time without its own skew: the world's, or that of the answers from before."""
+        return self._then if self.answered else self.world.now
+
+    def remember(self, follow: Callable[[Callable[[], object]], object]) -> None:
+        """Let `follow` decide how much of the work is done."""
+        work = self._work
+        self._work = lambda: follow(work)
+
+    def begin_again(self, answered: deque[StoreAnswer], *, at: float) -> None:
+        """From here on the real work runs, and these answers come first."""
+        self.answered, self._then = answered, at
+
+    def told_again(self) -> StoreAnswer:
+        """The next of those answers."""
+        answer = self.answered.popleft()
+        self._then = answer.now
+        self.slept.clear()
+        return answer
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes; a dead actor does not sleep."""
+        if self.answered:
+            self._then += seconds
+        elif not self.is_dead:
+            self.slept.append(seconds)
+            self.world.now += seconds
+
+    def leave(self) -> None:
+        """The run is over: let go of all that holds it in a circle, so that its memory is free at once."""
+        self.turns = self.moment = None
+        self.when_done = self._work = lambda: None
 
     def go_on(self) -> None:
         """Give it the turn."""
@@ -157,7 +211,8 @@ class World:
 
     def snapshot(self) -> Mapping[str, Any]:
         """The state, to go on from any number of times."""
-        return {"objects": dict(self.objects), "register": dict(self.register), "now": self.now}
+        newest = max((number_of_version(path) for path in self.objects), default=0)
+        return {"objects": dict(self.objects), "register": dict(self.register), "now": self.now, "newest": newest}
 
     def reset(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot."""
@@ -168,7 +223,7 @@ class World:
         self.now = state["now"]
         self.undo.clear()
         self.strays.clear()
-        self._newest = max((number_of_version(path) for path in self.objects), default=0)
+        self._newest = state["newest"]
 
     def note_write(self, actor: str, name: str, path: str, before: tuple[bytes, float] | None) -> None:
         """A write has happened."""

@@ -159,7 +159,7 @@ class _ToyTheatre(Theatre):
         return work
 
     def play(self, schedule: Schedule) -> RunVerdict:
-        self.world.reset({"objects": {}, "register": {}, "now": BEGINNING})
+        self.world.reset({"objects": {}, "register": {}, "now": BEGINNING, "newest": 0})
         with installed(self.world):
             run = Engine(self.world, self.stage.actors, schedule.deviations).run()
         self.outcomes.add(tuple(sorted((path, data) for path, (data, _) in self.world.objects.items())))
