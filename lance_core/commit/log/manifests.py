@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lance_core.commit import naming
 from lance_core.commit.log.row_counts import with_row_counts
@@ -41,6 +41,7 @@ class OpenVersion:
     """A manifest as read: with its path, its size in bytes, and its inline transaction (serialized) if it has one.
 
     `tag` stands for its content where the listing that named it gives one: the same tag in a later listing, the same bytes.
+    Elsewhere `data` is the content of a file that is not large, so that the same bytes, read again, are not decoded again.
     """
 
     manifest: Manifest
@@ -48,6 +49,7 @@ class OpenVersion:
     size: int
     transaction: bytes | None
     tag: str | None = None
+    data: bytes | None = field(default=None, repr=False, compare=False)
 
     @property
     def scheme(self) -> naming.NamingScheme:
@@ -183,14 +185,14 @@ def exists(store: Store, path: str) -> bool:
 
 
 def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersion | None:
-    """The newest version, None when there is no table; one listing, and one read unless it still is `known`."""
+    """The newest version, None when there is no table; one listing, and one read unless its tag says that it still is `known`."""
     found = _find_latest(store)
     if found is None:
         return None
     if known is not None and found.is_content_of(known):
         return known
     try:
-        return _open(store, found)
+        return _open(store, found, known=known)
     except NotFoundError:
         return _open_latest(store)
 
@@ -229,6 +231,7 @@ class _Latest:
         return self.tag is not None and self.tag == opened.tag and self.path == opened.path
 
 
+_MOST_KEPT = 1 << 20
 _V2_LENGTH = len(naming.manifest_name(1))
 _OTHER = {naming.NamingScheme.V1: naming.NamingScheme.V2, naming.NamingScheme.V2: naming.NamingScheme.V1}
 
@@ -247,36 +250,35 @@ def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
 
 
 def _find_latest(store: Store) -> _Latest | None:
-    names = _names_of_newest(store)
+    names, tags = _names_of_newest(store)
     # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
     smallest = min(names, default="")
+    others = [name for name in names if len(name) != _V2_LENGTH]
     if len(smallest) != _V2_LENGTH:
         smallest = min((name for name in names if len(name) == _V2_LENGTH), default="")
     found = _parsed([smallest])
-    others = [name for name in names if len(name) != _V2_LENGTH]
     found = found | _parsed(others) if found else _parsed(names)
     if not found:
         return None
     version, scheme = max(found.items(), key=lambda item: item[0])
-    return _Latest(version, scheme, names.get(naming.manifest_name(version, scheme)))
+    return _Latest(version, scheme, tags.get(naming.manifest_name(version, scheme)))
 
 
-def _names_of_newest(store: Store) -> dict[str, str | None]:
-    """Names (with tags) among which the newest version is: of a long history on a store that sorts its names, two pages.
+def _names_of_newest(store: Store) -> tuple[Sequence[str], Mapping[str, str | None]]:
+    """Names among which the newest version is, with known tags: of a long history on a store that sorts its names, two pages.
 
     V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
     """
     folder = f"{naming.VERSIONS}/"
     if not isinstance(store, ListsInOrder):
-        return dict.fromkeys(store.list_names(folder))
+        return store.list_names(folder), {}
     entries, is_all = store.first_entries(folder)
-    found: dict[str, str | None] = {entry.path[len(folder) :]: entry.tag for entry in entries}
+    tags: dict[str, str | None] = {entry.path[len(folder) :]: entry.tag for entry in entries}
     if is_all:
-        return found
-    if all(len(name) == _V2_LENGTH and name[0] == "1" for name in found):
-        behind = store.names_after(folder, naming.manifest_name(0))
-        return {**dict.fromkeys(behind), **found}
-    return dict.fromkeys(store.list_names(folder))
+        return [*tags], tags
+    if all(len(name) == _V2_LENGTH and name[0] == "1" for name in tags):
+        return [*store.names_after(folder, naming.manifest_name(0)), *tags], tags
+    return store.list_names(folder), {}
 
 
 def _latest(store: Store) -> _Latest:
@@ -294,13 +296,16 @@ def _open_latest(store: Store) -> OpenVersion:
         return _open(store, _latest(store))
 
 
-def _open(store: Store, found: _Latest) -> OpenVersion:
-    return replace(open_path(store, found.version, found.path), tag=found.tag)
+def _open(store: Store, found: _Latest, *, known: OpenVersion | None = None) -> OpenVersion:
+    opened = open_path(store, found.version, found.path, known=known)
+    return opened if opened.tag == found.tag else replace(opened, tag=found.tag)
 
 
-def open_path(store: Store, version: int, path: str) -> OpenVersion:
-    """Open the manifest at a path, which must be that of `version`."""
+def open_path(store: Store, version: int, path: str, *, known: OpenVersion | None = None) -> OpenVersion:
+    """Open the manifest at a path, which must be that of `version`; it is not decoded if these are the bytes of `known`."""
     data = bytes(store.get(path))
+    if known is not None and known.path == path and known.data == data:
+        return known
     try:
         found = decode_manifest_file(data)
     except FormatError as error:
@@ -311,4 +316,5 @@ def open_path(store: Store, version: int, path: str) -> OpenVersion:
         )
     check_readable(found.manifest, uri=store.uri)
     manifest = with_row_counts(store, found.manifest)
-    return OpenVersion(manifest=manifest, path=path, size=len(data), transaction=found.transaction)
+    kept = data if len(data) <= _MOST_KEPT else None
+    return OpenVersion(manifest=manifest, path=path, size=len(data), transaction=found.transaction, data=kept)

@@ -186,8 +186,8 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         """Names of the files directly in a folder."""
         target = self._folder(folder)
         try:
-            with os.scandir(target) as entries:
-                return _files_in(entries)
+            names = os.listdir(target)
+            return _finished(names if _is_flat(target) else _files_in(target))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -293,17 +293,31 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             folder = os.path.dirname(folder)
 
 
-def _files_in(entries: Iterator[os.DirEntry[str]]) -> list[str]:
-    """Names of finished files. Written out, because a table has thousands of versions, and each commit lists them."""
+def _is_flat(folder: str) -> bool:
+    """Whether a folder certainly has no folders in it: each would be one more link to it. Where a file system does not count
+    them, the answer is no.
+
+    Asked after the names were read: a folder among them that is gone by then looks like a file that is gone.
+    """
+    return os.stat(folder).st_nlink == 2
+
+
+def _files_in(folder: str) -> list[str]:
     found = []
-    for entry in entries:
-        try:
-            is_file = entry.is_file()
-        except OSError:  # a link that leads nowhere
-            is_file = False
-        if is_file and not entry.name.endswith(UNFINISHED_SUFFIX):
-            found.append(entry.name)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            # A link that leads in a circle.
+            with contextlib.suppress(OSError):
+                if entry.is_file():
+                    found.append(entry.name)
     return found
+
+
+def _finished(names: list[str]) -> list[str]:
+    # One search in all names: a table has thousands of versions, and each commit lists them.
+    if UNFINISHED_SUFFIX not in "/".join(names):
+        return names
+    return [name for name in names if not is_unfinished(name)]
 
 
 def _raise_unless_gone(error: OSError) -> None:
