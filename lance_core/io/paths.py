@@ -39,7 +39,8 @@ def checked_prefix(prefix: str) -> str:
 
 def _refuse_hostile(path: str) -> None:
     absolute = path.startswith("/") or (path[1:2] == ":" and path[0].isalpha())
-    if absolute or "\\" in path or "\x00" in path or not _CLIMBS.isdisjoint(path.split("/")):
+    may_climb = path.startswith(".") or "/." in path
+    if absolute or "\\" in path or "\x00" in path or (may_climb and not _CLIMBS.isdisjoint(path.split("/"))):
         raise InputError(
             f"path {path!r} is outside the root of the table",
             cure="Use a relative path with forward slashes, without `.`, `..` or a drive.",

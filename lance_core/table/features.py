@@ -73,9 +73,10 @@ def check_readable(manifest: Manifest, *, uri: str | None = None) -> None:
     """
     _check_known(manifest.reader_feature_flags, "read", manifest, uri)
     _check_meaning(manifest.reader_feature_flags | manifest.writer_feature_flags, manifest, uri)
-    for flag, name in _PAIRED.items():
-        if (manifest.reader_feature_flags ^ manifest.writer_feature_flags) & flag:
-            raise _corrupt(manifest, uri, f"sets the flag for {name} for readers or for writers only")
+    single = (manifest.reader_feature_flags ^ manifest.writer_feature_flags) & sum(_PAIRED)
+    if single:
+        name = next(name for flag, name in _PAIRED.items() if single & flag)
+        raise _corrupt(manifest, uri, f"sets the flag for {name} for readers or for writers only")
     if manifest.reader_feature_flags & FLAG_NON_REUSABLE_FIELD_IDS:
         raise _corrupt(manifest, uri, "sets the reader flag for non-reusable field ids, which may only be set for writers")
     has_mark = manifest.max_allocated_field_id is not None
@@ -110,8 +111,10 @@ def check_writable(manifest: Manifest, *, uri: str | None = None) -> None:
 
 def _check_file_versions(manifest: Manifest, found: frozenset[FileVersion], uri: str | None) -> None:
     """Releases about 0.15 and 0.16 wrote legacy files into tables of 2.0 files; row offsets cannot be trusted in those."""
-    names = ", ".join(version.text for version in sorted(found))
     default = manifest.data_storage_version
+    if {version.text for version in found} <= {default}:
+        return
+    names = ", ".join(version.text for version in sorted(found))
     if len({version.is_legacy for version in found}) > 1:
         raise _corrupt(manifest, uri, f"mixes legacy and 2.x data files ({names})")
     if default == FileVersion.V0_1.text or manifest.reader_feature_flags & FLAG_MIXED_FILE_VERSIONS:

@@ -30,7 +30,7 @@ _BLOB_TABLE = 17
 """The field that once held the version of the table of blobs; later releases leave the number unused."""
 _YEAR_10000 = 253_402_300_800
 # Carried, never interpreted: they travel in `Manifest.unknown` beside what is truly unknown.
-_CARRIED = ("fragment_tree", "clustering", "max_clustering_id")
+_CARRIED = ("fragment_tree", "max_clustering_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,7 @@ def _decode_writer(message: Any) -> WriterVersion | None:
 def _refuse_blob_table(message: Any) -> None:
     """Tables whose large values lie in a table of their own: their rows would be read without them."""
     found = UnknownFieldSet(message)
-    unknown = [found[number] for number in range(len(found))]
-    if any(item.field_number == _BLOB_TABLE and item.data for item in unknown):
+    if any(found[number].field_number == _BLOB_TABLE and found[number].data for number in range(len(found))):
         raise UnsupportedFeatureError(
             "the table keeps columns in a separate `_blobs` table, a draft layout of old Lance releases",
             cure="Read it with the release that wrote it, and rewrite it.",
@@ -131,6 +130,8 @@ def _refuse_blob_table(message: Any) -> None:
 
 
 def _carried(message: Any) -> bytes:
+    if not message.clustering and not any(map(message.HasField, _CARRIED)):
+        return unknown_bytes(message)
     kept = table_pb2.Manifest()
     if message.HasField("fragment_tree"):
         kept.fragment_tree.CopyFrom(message.fragment_tree)

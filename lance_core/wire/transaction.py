@@ -42,6 +42,7 @@ from lance_core.wire.new_fragments import MANY, are_plain
 from lance_core.wire.parts import join_append, split_append
 from lance_core.wire.pb import transaction_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
+from lance_core.wire.walk import all_messages
 
 Encode = Callable[[Any], Any]
 Decode = Callable[[Any], Operation]
@@ -66,6 +67,8 @@ _ARMS: dict[type[Any], tuple[str, Encode, Decode]] = {
 }
 _MANY_BYTES = 16 * MANY
 """Transactions of fewer bytes cannot hold many fragments."""
+_UUID = 2
+"""The field of a Transaction that has its uuid."""
 _BY_ARM = {name: decode for name, _, decode in _ARMS.values()}
 
 
@@ -97,6 +100,18 @@ def decode_transaction(data: bytes) -> Transaction:
         properties=dict(message.transaction_properties),
         unknown=unknown,
     )
+
+
+def decode_uuid(data: bytes) -> str:
+    """The uuid of the transaction in these bytes, whose operation is not decoded: it may name very many fragments.
+
+    Raises CorruptFileError when they are not a message with one.
+    """
+    found = all_messages(data, _UUID)
+    try:
+        return found[-1].decode() if found else ""
+    except UnicodeDecodeError as error:
+        raise CorruptFileError("the uuid of a transaction is not UTF-8") from error
 
 
 def encode_transaction(transaction: Transaction) -> bytes:

@@ -25,6 +25,12 @@ def _size(data: bytes, position: int) -> tuple[int, int]:
 def field_end(data: bytes, position: int) -> int:
     """The position behind the field whose header is at `position`."""
     start, total = position, len(data)
+    if position + 1 < total and 8 <= (tag := data[position]) < 0x80 and (value := data[position + 1]) < 0x80:
+        # Both are one byte, as in nearly all fields.
+        if tag & 7 == VARINT:
+            return position + 2
+        if tag & 7 == BYTES and position + 2 + value <= total:
+            return position + 2 + value
     tag, position = read_varint(data, position)
     kind = tag & 7
     if kind == VARINT:

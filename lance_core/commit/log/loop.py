@@ -176,14 +176,15 @@ class _CommitLoop:
         self._strict = strict
         self._attempt = attempt
         self._before_put = before_put
-        self._identities = tuple(identities_of(planned))
+        identities = identities_of(planned)
+        self._identities = tuple(identities)
         self._judged = planned.read_version
         self._read: Manifest | None = None
         self._originals: Mapping[int, Fragment] | None = None
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
         self._in_doubt, self._doubtful_version = False, 0
-        self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
+        self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities.items()}
         self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
         self.open_at: OpenAt = open_or_none

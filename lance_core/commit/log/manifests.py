@@ -185,7 +185,7 @@ def exists(store: Store, path: str) -> bool:
 
 
 def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersion | None:
-    """The newest version, None when there is no table; one listing, and one read unless its tag says that it still is `known`."""
+    """The newest version, None when there is no table: one listing, and one read unless a tag shows that it is `known`."""
     found = _find_latest(store)
     if found is None:
         return None
@@ -265,7 +265,7 @@ def _find_latest(store: Store) -> _Latest | None:
 
 
 def _names_of_newest(store: Store) -> tuple[Sequence[str], Mapping[str, str | None]]:
-    """Names among which the newest version is, with known tags: of a long history on a store that sorts its names, two pages.
+    """Names among which the newest version is, and tags: of a long history on a store that sorts its names, two pages.
 
     V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
     """

@@ -16,7 +16,7 @@ from lance_core.commit.log.manifests import OpenVersion, open_version
 from lance_core.errors import FormatError, NotFoundError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
-from lance_core.wire.transaction import decode_transaction, encode_transaction
+from lance_core.wire.transaction import decode_transaction, decode_uuid, encode_transaction
 
 
 def transaction_of(store: Store, opened: OpenVersion) -> Transaction | None:
@@ -27,6 +27,24 @@ def transaction_of(store: Store, opened: OpenVersion) -> Transaction | None:
     if not name:
         return None
     return read_transaction_file(store, naming.transaction_path(name))
+
+
+def uuid_of(store: Store, opened: OpenVersion) -> str:
+    """The uuid of the transaction that made an opened version; "" when it does not tell. The rest is not decoded."""
+    data, where = opened.transaction, opened.path
+    if data is None:
+        name = opened.manifest.transaction_file
+        if not name:
+            return ""
+        where = naming.transaction_path(name)
+        try:
+            data = bytes(store.get(where))
+        except NotFoundError:
+            return ""
+    try:
+        return decode_uuid(data)
+    except FormatError as error:
+        raise type(error)(f"{store.uri}: transaction in {where}: {error}", uri=store.uri) from error
 
 
 def load_transaction(store: Store, version: int) -> Transaction | None:

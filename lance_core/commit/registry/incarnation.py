@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection
 
 from lance_core.commit import naming
 from lance_core.commit.log.manifests import open_path
-from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.log.transactions import uuid_of
 from lance_core.commit.record_types import IncarnationRecord, parse_record
 from lance_core.commit.records import FORMAT, read_record, write_record
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError
@@ -38,10 +38,9 @@ def incarnation_of(store: Store, *, present: Collection[int] | None = None, load
     `load`: the transaction of a version that has been read; None, or one without uuid, where it has not."""
     if present is None or _FIRST in present:
         first = None if load is None else load(store, _FIRST)
-        if first is None or not first.uuid:
-            first = _transaction(store, _FIRST)
-        if first is not None:
-            return first.uuid
+        uuid = first.uuid if first is not None and first.uuid else _uuid(store, _FIRST)
+        if uuid is not None:
+            return uuid
     record = _record(store)
     return "" if record is None or not _is_shown(store, record) else record.incarnation
 
@@ -60,9 +59,9 @@ def keep_incarnation(store: Store, *, present: Collection[int], doomed: Collecti
     if not incarnation or not is_witness or not left:
         return incarnation
     # The newest stays longest.
-    witness = _transaction(store, left[-1])
+    witness = _uuid(store, left[-1])
     if witness is not None:
-        plain = {"incarnation": incarnation, "version": left[-1], "transaction": witness.uuid}
+        plain = {"incarnation": incarnation, "version": left[-1], "transaction": witness}
         write_record(store, INCARNATION_PATH, {"format": FORMAT, **plain})
     return incarnation
 
@@ -77,14 +76,15 @@ def _record(store: Store) -> IncarnationRecord | None:
 
 
 def _is_shown(store: Store, record: IncarnationRecord) -> bool:
-    witness = _transaction(store, record.version)
-    return witness is not None and witness.uuid == record.transaction
+    witness = _uuid(store, record.version)
+    return witness is not None and witness == record.transaction
 
 
-def _transaction(store: Store, version: int) -> Transaction | None:
+def _uuid(store: Store, version: int) -> str | None:
+    """The uuid of the transaction that made a version; None where nobody knows."""
     for scheme in (naming.NamingScheme.V2, naming.NamingScheme.V1):
         try:
-            return transaction_of(store, open_path(store, version, naming.manifest_path(version, scheme)))
+            return uuid_of(store, open_path(store, version, naming.manifest_path(version, scheme))) or None
         except NotFoundError:
             continue
         except LanceError as error:

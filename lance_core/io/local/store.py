@@ -186,7 +186,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         """Names of the files directly in a folder."""
         target = self._folder(folder)
         try:
-            names = os.listdir(target)
+            names = os.listdir(target)  # noqa: PTH208
             return _finished(names if _is_flat(target) else _files_in(target))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -215,10 +215,14 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         """Like `delete` of each, in this order; folders are checked once, when all files are gone."""
         folders: dict[str, None] = {}
         for path in paths:
-            with typed(path):
+            try:
                 folder = self._unlink(path)
-                if folder is not None:
-                    folders[folder] = None
+            except LanceError:
+                raise  # many of them are OSErrors too
+            except OSError as error:
+                raise as_store_error(error, path) from error
+            if folder is not None:
+                folders[folder] = None
         for folder in folders:
             self._drop_empty_folders(folder)
 
@@ -229,8 +233,10 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         return LocalStore(os.path.join(self._root, bare), durable=self._durable, syncs=self._syncs)
 
     def _full(self, path: str) -> str:
-        target = os.path.join(self._root, checked_path(path))
-        self._check_folder(path.rpartition("/")[0])
+        target = f"{self._root}{os.sep}{checked_path(path)}"
+        folder = path.rpartition("/")[0]
+        if folder not in self._checked:
+            self._check_folder(folder)
         return target
 
     def _folder(self, prefix: str) -> str:
