@@ -153,6 +153,8 @@ def decode_schema(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes
 
 def checked_schema(decoded: tuple[Field, ...], metadata: Mapping[str, bytes]) -> Schema:
     """A schema of decoded fields. CorruptFileError when ids or parents contradict each other."""
+    if len({item.id for item in decoded if item.id >= 0 and item.parent_id == NO_PARENT}) == len(decoded):
+        return Schema(fields=decoded, metadata=dict(metadata))
     seen: set[int] = set()
     depths: dict[int, int] = {}
     for item in decoded:
