@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from lance_core.dataset.indexing.scalar_search import serve
+from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.scan.execute import scan
 from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan

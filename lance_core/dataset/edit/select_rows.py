@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lance_core.arrays import Ints
-from lance_core.dataset.indexing.scalar_search import serve
+from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.scan.address_pruning import nearby
 from lance_core.dataset.scan.execute import selected_offsets
 from lance_core.dataset.scan.index_policy import IndexPolicy

@@ -21,6 +21,7 @@ import numpy as np
 from lance_core.arrow.to_arrow import value_type_of
 from lance_core.dataset.indexing.fragment_reuse import moves_of
 from lance_core.dataset.indexing.old_vector_details import with_details
+from lance_core.dataset.indexing.served import Served, Use
 from lance_core.dataset.indexing.verify import (
     UNREADABLE,
     ensure_verified,
@@ -52,25 +53,6 @@ from lance_core.rowids.selection import AddressSet, address_set
 from lance_core.table.coverage import FRAGMENT_REUSE, SYSTEM_INDICES, is_address_based
 
 _LOG = logging.getLogger("lance_core.index")
-
-
-@dataclass(frozen=True)
-class Use:
-    """One test that an index answered: for the plan's explanation."""
-
-    index: str
-    title: str
-    columns: tuple[str, ...]
-    is_exact: bool
-    fragments: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Served:
-    """A plan whose tasks know which rows to look at, and what made them so."""
-
-    plan: ScanPlan
-    uses: tuple[Use, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -307,17 +289,13 @@ def _found(coverage: frozenset[int], rows: AddressSet, parts: Sequence[_Found], 
     return _Found(coverage, rows.restricted(coverage), is_exact, uses)
 
 
-def serve(
-    snapshot: Snapshot, plan: ScanPlan, *, use_indices: bool = True, trust: IndexPolicy = DEFAULT_POLICY, fast: bool = False
-) -> Served:
-    """Search indices for the plan's filter. The same plan when there is none, no index helps, or they are disabled.
+def searched(snapshot: Snapshot, plan: ScanPlan, *, trust: IndexPolicy, fast: bool) -> Served:
+    """The plan with what indices know of its filter; the same plan when no index helps.
 
     `fast` skips fragments that the indices used do not cover, unless no index helps.
     """
-    if plan.filter is None or not use_indices or not snapshot.manifest.indices or not plan.tasks:
-        return Served(plan)
     segments = usable_segments(snapshot)
-    if not segments:
+    if plan.filter is None or not segments:
         return Served(plan)
     search = _Search(snapshot, segments, trust)
     parts = [pair for group in _by_column(ast.conjuncts(plan.filter), segments) for pair in _asked(search, group)]

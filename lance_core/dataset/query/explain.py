@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.indexing.scalar_search import Served
+from lance_core.dataset.indexing.served import Served
 from lance_core.dataset.scan.plan import ScanPlan
 from lance_core.dataset.snapshot.snapshot import Snapshot
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lance_core.dataset.indexing.scalar_search import Served, serve
+from lance_core.dataset.indexing.serve import serve
+from lance_core.dataset.indexing.served import Served
 from lance_core.dataset.query.explain import explain
 from lance_core.dataset.query.plan_search import plan_search
 from lance_core.dataset.scan.address_pruning import nearby

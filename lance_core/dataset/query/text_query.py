@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow_numpy import numpy_of
-from lance_core.dataset.indexing.scalar_search import serve
+from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.indexing.verify import UNREADABLE
 from lance_core.dataset.query.text_search import Hits, TextSearch
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan

@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow_numpy import arrow_of, numpy_of
-from lance_core.dataset.indexing.scalar_search import Served, serve
+from lance_core.dataset.indexing.serve import serve
+from lance_core.dataset.indexing.served import Served
 from lance_core.dataset.indexing.vector_search import (
     VectorSegment,
     metric_of_index,
