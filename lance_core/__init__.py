@@ -12,15 +12,10 @@ Names are those of the official Python library. Nothing heavy is imported before
 
 from __future__ import annotations
 
-import sys as _sys
 from typing import TYPE_CHECKING
 
+import lance_core.late_threads as _late_threads  # noqa: F401
 from lance_core.lazy import lazy_face
-
-if "threading" in _sys.modules:
-    # Python refuses to load this module once the main thread has ended; Arrow and our own threads need it then, too. A
-    # program that has not loaded `threading` by now only looks at this package, and need not wait for it.
-    import concurrent.futures.thread as _thread  # noqa: F401
 
 if TYPE_CHECKING:
     from lance_core.arrow.blob import Blob as Blob
