@@ -7,7 +7,7 @@
     seen/zombie-memory.npy       the traces (see `distinct`) that runs of this scenario on this store have had so far
     seen/zombie-memory-1.json    a schedule that went wrong
 
-Killed, it loses the turns in progress, and goes on from there when it is started again in the same folder. Every fourth turn
+Killed, it loses the turns in progress, and goes on from there when it is started again in the same folder. Every third turn
 belongs to whatever has had the least time, and every other one to whatever has shown the most new schedules a second. A turn
 ends early where almost all schedules are known.
 """
@@ -38,7 +38,7 @@ from lance_core.testing.scenarios import SCENARIOS
 from lance_core.testing.sources import digest_of_sources, revision
 from lance_core.testing.walk import walk
 
-TURN_SECONDS = 30.0
+TURN_SECONDS = 20.0
 """Processor time of a turn: short enough to lose, long enough for most of what actors do to be known (see `histories`)."""
 _WINDOW, _FEW_NEW = 1000, 30
 """A turn ends where so many schedules in a row have shown fewer new ones."""
@@ -193,7 +193,7 @@ class Campaign:
         fresh = [pair for pair in free if not self.shares[pair].turns]
         if fresh:
             pair = fresh[0]
-        elif self._number % 4 == 0:
+        elif self._number % 3 == 0:
             pair = min(free, key=lambda item: self.shares[item].seconds)
         else:
             pair = max(free, key=lambda item: self.shares[item].rate)

@@ -42,6 +42,12 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario("fold-and-gc", "a fold beside gc by a clock two hours ahead", setups.fold_and_gc, _CLOCKS),
         Scenario("same-commit-twice", "two commit tasks of the same work", setups.same_commit_twice, _PLAIN),
         Scenario("overlapping-commits", "two commit tasks that share a member", setups.overlapping_commits, _PLAIN),
+        Scenario(
+            "shared-member-aborted",
+            "two commit tasks that share a member, which is aborted, beside gc",
+            setups.shared_member_aborted,
+            _PLAIN,
+        ),
         Scenario("two-replacements", "two replacements of one day", setups.two_replacements, _PLAIN),
         Scenario("two-merges", "two merges that insert one key", setups.two_merges, _PLAIN),
         Scenario("replacement-and-append", "a replaced day gets a row in between", setups.replacement_and_append, _PLAIN),

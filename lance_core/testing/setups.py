@@ -109,6 +109,20 @@ def overlapping_commits() -> Stage:
     return Stage(works, {"commit": do.commit(*works[:2]), "second commit": do.commit(*works[1:])})
 
 
+def shared_member_aborted() -> Stage:
+    """Two commit tasks that share a member, which is aborted, beside gc by a clock two hours ahead."""
+    do.begin_table(BASE)
+    works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)), do.delete_work("delete", 1))
+    refs = do.stage(*works)
+    actors = {
+        "commit": do.commit(*works[:2]),
+        "second commit": do.commit(*works[1:]),
+        "abort": do.abort(refs[1]),
+        "gc": do.gc(hours_ahead=2),
+    }
+    return Stage(works, actors)
+
+
 def two_replacements() -> Stage:
     """Two replacements of one day."""
     do.begin_table(BASE)
