@@ -134,4 +134,4 @@ def _told(snapshot: Snapshot, index: IndexMetadata) -> dict[str, Any]:
     try:
         return open_segment(snapshot, Segment(index, kind, frozenset()), DEFAULT_POLICY).statistics()
     except UnsupportedFeatureError:
-        return {}  # such as a full-text index with blocks of 256 documents
+        return {}  # such as a full-text index of a later format version

@@ -32,6 +32,8 @@ from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.verify import require_documents, require_options
 from lance_core.io.cache import shared_cache
+from lance_core.kernels.postings import BLOCK
+from lance_core.kernels.wide_postings import WIDE_BLOCK
 
 _MOST_PARTITIONS = 1 << 20
 _TAILS: Mapping[tuple[bytes, bytes], bool] = {
@@ -40,6 +42,8 @@ _TAILS: Mapping[tuple[bytes, bytes], bool] = {
     (b"3", b"varint_delta_v1"): False,
 }
 """What is written of the format, and whether last blocks are of numbers of fixed width."""
+
+_BLOCK_SIZES: Mapping[bytes, int] = {b"128": BLOCK, b"256": WIDE_BLOCK}
 
 
 def _open_metadata(folder: IndexFolder) -> OpenFile | None:
@@ -79,14 +83,19 @@ class Inverted:
             metadata_of(opened, "posting_tail_codec", b"fixed32_v1"),
         )
         has_fixed_tails = _TAILS.get((version, codec))
-        if has_fixed_tails is None or metadata_of(opened, "posting_block_size", b"128") != b"128":
-            raise UnsupportedFeatureError(f"{opened.path}: format version {version!r}, expected 1 to 3 with blocks of 128")
+        block_size = _BLOCK_SIZES.get(metadata_of(opened, "posting_block_size", b"128"))
+        if has_fixed_tails is None or block_size is None:
+            raise UnsupportedFeatureError(
+                f"{opened.path}: format version {version!r}, expected 1 to 3 with blocks of 128 or 256"
+            )
         self._is_old = has_fixed_tails
         self._stored_params = metadata_of(opened, "params")
         self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
         kind = metadata_of(opened, "token_set_format", b"arrow").decode("ascii", "replace")
-        self.partitions = tuple(TextPartition(folder, number, kind, has_fixed_tails=has_fixed_tails) for number in numbers)
+        self.partitions = tuple(
+            TextPartition(folder, number, kind, has_fixed_tails=has_fixed_tails, block_size=block_size) for number in numbers
+        )
         if self.params.with_position and not self.has_places:
             raise CorruptFileError(f"{opened.path} declares positions, but a partition has none", cure="Rebuild the index.")
 

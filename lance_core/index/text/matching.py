@@ -32,6 +32,7 @@ class Documents(Protocol):
 
     ids: Any
     lengths: Any
+    scored_lengths: Any
     num_documents: int
     total_tokens: int
 
@@ -110,7 +111,7 @@ def _contains(ascending: Any, wanted: Any) -> Any:
 def _scores(part: Documents, lists: Sequence[tuple[str, Posting]], documents: Any, stats: Stats) -> Any:
     """Scores of the candidates; duplicates of a token count each time."""
     if len(documents) * _DENSE < len(part.ids):
-        norms = stats.norms(part.lengths[documents])
+        norms = stats.norms(part.scored_lengths[documents])
         scores = np.zeros(len(documents), np.float32)
         for token, found in lists:
             places = np.searchsorted(documents, found.documents)
@@ -120,7 +121,7 @@ def _scores(part: Documents, lists: Sequence[tuple[str, Posting]], documents: An
             here = places[hit]
             scores[here] += stats.weight_of(token) * (SATURATION * counts / (counts + norms[here]))
         return scores
-    norms, every = stats.norms(part.lengths), np.zeros(len(part.ids), np.float32)
+    norms, every = stats.norms(part.scored_lengths), np.zeros(len(part.ids), np.float32)
     for token, found in lists:
         if add_scores(found.documents, found.counts, norms, stats.weight_of(token), SATURATION, every) < 0:
             raise CorruptFileError("a posting list contains a document id that its partition does not have")

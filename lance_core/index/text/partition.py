@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,11 @@ from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
 from lance_core.index.text.file_names import DOCS, LISTS, TOKENS, part_file
 from lance_core.index.text.old_positions import places_of
+from lance_core.index.text.scoring import rounded_lengths
 from lance_core.index.text.token_map import TokenMap
 from lance_core.io.cache import shared_cache
 from lance_core.kernels.postings import BLOCK, decode_positions, decode_postings
+from lance_core.kernels.wide_postings import WIDE_BLOCK, decode_wide_postings
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,11 @@ _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, n
 class TextPartition:
     """One of the parts of a full-text index."""
 
-    def __init__(self, folder: IndexFolder, number: int, token_format: str, *, has_fixed_tails: bool = False) -> None:
+    def __init__(
+        self, folder: IndexFolder, number: int, token_format: str, *, has_fixed_tails: bool = False, block_size: int = BLOCK
+    ) -> None:
         self._folder, self._number, self._has_fixed_tails = folder, number, has_fixed_tails
+        self._block_size = block_size
         self._set_documents(read_all(folder.open(part_file(number, DOCS)), ["_rowid", "_num_tokens"]))
         self._file = folder.open(part_file(number, LISTS))
         schema = self._file.schema
@@ -84,6 +89,11 @@ class TextPartition:
         self.lengths = numpy_of(docs.column(1))
         self.num_documents = len(self.ids)
         self.total_tokens = int(self.lengths.sum(dtype=np.uint64))
+
+    @cached_property
+    def scored_lengths(self) -> Any:
+        """The lengths of documents by which they are scored: rounded where blocks have 256 documents."""
+        return rounded_lengths(self.lengths) if self._block_size == WIDE_BLOCK else self.lengths
 
     def count_of(self, token: str) -> int:
         """How many documents have a token."""
@@ -133,7 +143,7 @@ class TextPartition:
         """The lists from `first` on, of which the file has these columns."""
         sizes = self.sizes[first : first + len(column)].astype(np.int64)
         starts, data, num_blocks = _blocks_of(column)
-        if len(num_blocks) != len(sizes) or not np.array_equal(num_blocks, -(-sizes // BLOCK)):
+        if len(num_blocks) != len(sizes) or not np.array_equal(num_blocks, -(-sizes // self._block_size)):
             raise CorruptFileError(
                 f"{self._file.path}: a list from {first} on has a number of blocks that does not match its documents"
             )
@@ -143,9 +153,12 @@ class TextPartition:
             raise CorruptFileError(
                 f"{self._file.path}: a list has more documents than the partition, which has {len(self.ids)}"
             )
-        firsts = _firsts_of(sizes, num_blocks, ends)
+        firsts = _firsts_of(sizes, num_blocks, ends, self._block_size)
         documents, counts = np.empty(total, np.uint32), np.empty(total, np.uint32)
-        code = decode_postings(data, starts, firsts, int(self._has_fixed_tails), documents, counts)
+        if self._block_size == WIDE_BLOCK:
+            code = decode_wide_postings(data, starts, firsts, documents, counts)
+        else:
+            code = decode_postings(data, starts, firsts, int(self._has_fixed_tails), documents, counts)
         steps = documents[1:] > documents[:-1]
         inner = ends[:-1]
         steps[inner[(inner > 0) & (inner < total)] - 1] = True
@@ -159,8 +172,9 @@ class TextPartition:
     def _read_places(self, number: int, found: Posting) -> tuple[Any, int]:
         if self._places is None:
             raise CorruptFileError(f"{self._file.path} has no positions")
-        num_blocks = np.array([-(-len(found.documents) // BLOCK)], np.int64)
-        firsts = np.minimum(np.arange(num_blocks[0] + 1) * BLOCK, len(found.documents)).astype(np.int64)
+        size = self._block_size
+        num_blocks = np.array([-(-len(found.documents) // size)], np.int64)
+        firsts = np.minimum(np.arange(num_blocks[0] + 1) * size, len(found.documents)).astype(np.int64)
         row = self._file.take(self._places, np.array([number]))
         places = self._decoded_places(number, num_blocks, firsts, found.counts, row)
         return places, places.nbytes + 200
@@ -183,10 +197,10 @@ def ends_of_windows(sizes: Any) -> list[int]:
     return [*(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(sizes)] if len(sizes) else []
 
 
-def _firsts_of(sizes: Any, num_blocks: Any, ends: Any) -> Any:
+def _firsts_of(sizes: Any, num_blocks: Any, ends: Any, size: int) -> Any:
     """Where the documents of each block begin among those of all lists, and the end."""
     before = np.cumsum(num_blocks) - num_blocks
-    firsts = np.repeat(ends - sizes - BLOCK * before, num_blocks) + BLOCK * np.arange(int(num_blocks.sum()))
+    firsts = np.repeat(ends - sizes - size * before, num_blocks) + size * np.arange(int(num_blocks.sum()))
     return np.append(firsts, ends[-1:] if len(ends) else 0).astype(np.int64)
 
 

@@ -39,3 +39,11 @@ def length_codes(lengths: Any) -> npt.NDArray[np.uint8]:
     rest = (values >> shift.astype(np.uint32)) & np.uint32(7)
     codes = np.where(values < 8, values, ((shift + 1) << 3).astype(np.uint32) | rest)
     return codes.astype(np.uint8)
+
+
+def rounded_lengths(lengths: Any) -> npt.NDArray[np.uint32]:
+    """Lengths as their codes (`length_codes`) keep them: the least of each code."""
+    values = np.asarray(lengths, np.uint32)
+    shift = np.maximum(np.frexp(values.astype(np.float64))[1].astype(np.int64) - 4, 0).astype(np.uint32)
+    rounded: npt.NDArray[np.uint32] = values >> shift << shift
+    return rounded

@@ -26,6 +26,7 @@ class MemoryPartition:
         parts = [self._count(tokenizer, batch, pieces) for batch in batches]
         del pieces
         tokens, documents, places, self.ids, self.lengths = self._joined(parts)
+        self.scored_lengths = self.lengths
         self.num_documents, self.total_tokens = len(self.ids), len(tokens)
         size = len(self._vocabulary)
         starts = np.zeros(size + 1, np.int64)
@@ -103,6 +104,7 @@ class Among:
     def __init__(self, whole: MemoryPartition, kept: Any) -> None:
         self.whole, self.kept = whole, kept
         self.ids, self.lengths = whole.ids, whole.lengths
+        self.scored_lengths = self.lengths
         self.num_documents = int(kept.sum())
         self.total_tokens = int(whole.lengths[kept].sum(dtype=np.uint64))
 
