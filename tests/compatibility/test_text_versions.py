@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.kernels.wide_postings import decode_wide_postings
 from tests.compatibility.old_tables import releases, unpack
 
 WORDS = ("alpha", "beta fox", "17", "jumps over", "the", "Gamma 2", "nothing")
@@ -46,7 +48,9 @@ def test_indices_of_old_releases_are_searched(release: str, tmp_path: Path) -> N
         assert_same_answers(uri, queries)
 
 
-@pytest.mark.parametrize("options", [{"format_version": 1}, {"format_version": 2}, {"format_version": 3}])
+@pytest.mark.parametrize(
+    "options", [{"format_version": 1}, {"format_version": 2}, {"format_version": 3}, {"block_size": 256}]
+)
 def test_phrases_of_each_version(options: dict[str, Any], tmp_path: Path) -> None:
     texts = [f"quick fox {i % 7} jumps {i} fox" + " again and again fox" * (i % 5 * 60) for i in range(300)]
     lance.write_dataset(pa.table({"id": range(300), "s": texts}), tmp_path)
@@ -82,3 +86,35 @@ def test_version_three_is_found_without_the_columns_name(options: dict[str, Any]
         ours = lance_core.dataset(str(tmp_path)).to_table(["id"], full_text_query=query, limit=1000)
         assert sorted(ours.column("id").to_pylist()) == sorted(theirs.column("id").to_pylist())
         assert ours.num_rows > 0
+
+
+def test_blocks_of_256_documents_are_searched_with_the_official_scores(tmp_path: Path) -> None:
+    """Whole blocks and short ones, counts that need more bits than the rest of their block, lengths that are rounded."""
+    random = np.random.default_rng(7)
+    counts = np.where(random.random(2500) < 0.02, random.integers(200, 5000, 2500), random.integers(0, 4, 2500))
+    texts = [f"alpha w{i % 60} " + "beta " * count + "pad " * (i % 150) for i, count in enumerate(counts.tolist())]
+    lance.write_dataset(pa.table({"id": range(2500), "s": texts}), tmp_path)
+    lance.dataset(tmp_path).create_scalar_index("s", "INVERTED", block_size=256)
+    lance.write_dataset(pa.table({"id": range(2500, 2600), "s": texts[:100]}), tmp_path, mode="append")
+    lance.dataset(tmp_path).delete("id % 7 = 0")
+    dataset = lance_core.dataset(str(tmp_path))
+    assert dataset.index_statistics("s_idx")["indices"][0]["params"]["block_size"] == 256
+    for query in ("alpha", "beta", "beta w3", "pad w17 w18", "nothing"):
+        theirs = lance.dataset(tmp_path).to_table(columns=["id", "_score"], full_text_query=query, limit=5000)
+        ours = dataset.to_table(["id", "_score"], full_text_query=query, limit=5000, strict_index=True)
+        assert dict(zip(*ours.to_pydict().values(), strict=True)) == pytest.approx(
+            dict(zip(*theirs.to_pydict().values(), strict=True)), rel=1e-5
+        )
+
+
+@pytest.mark.parametrize("size", [0, 4, 5, 37, 39, 70, 71, 72])
+def test_a_block_of_256_documents_that_is_cut_off_is_found(size: int) -> None:
+    # Documents 0 to 255 in one bit each, counts of no bits with one exception: number 7 is 1 + (3 << 0).
+    block = bytes(4) + bytes([1]) + b"\xfe" + b"\xff" * 31 + bytes([1, 1]) + b"\xff" * 32 + bytes([7, 3])
+    starts, firsts = np.array([0, len(block)]), np.array([0, 256])
+    documents, counts = np.zeros(256, np.uint32), np.zeros(256, np.uint32)
+    assert decode_wide_postings(np.frombuffer(block, np.uint8), starts, firsts, documents, counts) == 0
+    assert documents.tolist() == list(range(256))
+    assert (counts[7], set(counts.tolist())) == (7, {1, 7})
+    short = np.frombuffer(block[:size], np.uint8)
+    assert decode_wide_postings(short, np.array([0, len(short)]), firsts, documents, counts) < 0

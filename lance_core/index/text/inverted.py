@@ -88,7 +88,7 @@ class Inverted:
             raise UnsupportedFeatureError(
                 f"{opened.path}: format version {version!r}, expected 1 to 3 with blocks of 128 or 256"
             )
-        self._is_old = has_fixed_tails
+        self._is_old, self._block_size = has_fixed_tails, block_size
         self._stored_params = metadata_of(opened, "params")
         self.params = params_of_json(self._stored_params, what=opened.path)
         numbers = _numbers(metadata_of(opened, "partitions"), opened.path)
@@ -157,7 +157,7 @@ class Inverted:
             sizes = [len(part.sizes) for part in self.partitions]
             return {"params": options, "num_docs": self.num_documents, "num_tokens": sum(sizes)}
         return {
-            "params": json.loads(self.params.to_json()),
+            "params": {**json.loads(self.params.to_json()), "block_size": self._block_size},
             "num_docs": self.num_documents,
             "num_tokens": sum(len(part.sizes) for part in self.partitions),
             "num_partitions": len(self.partitions),

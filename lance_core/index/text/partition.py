@@ -58,6 +58,8 @@ _NOTHING = Posting(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, n
 class TextPartition:
     """One of the parts of a full-text index."""
 
+    _block_size = BLOCK
+
     def __init__(
         self, folder: IndexFolder, number: int, token_format: str, *, has_fixed_tails: bool = False, block_size: int = BLOCK
     ) -> None:
