@@ -32,9 +32,12 @@ class Documents(Protocol):
 
     ids: Any
     lengths: Any
-    scored_lengths: Any
     num_documents: int
     total_tokens: int
+
+    @property
+    def scored_lengths(self) -> Any:
+        """The lengths of documents by which they are scored."""
 
     def count_of(self, token: str) -> int:
         """How many documents have a token."""
