@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import lance
 import pyarrow as pa
@@ -33,11 +35,13 @@ from lance_core.errors import (
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import FaultyStore
+from lance_core.io.testing import FaultyStore, WrappedStore
 from lance_core.table.draft import TableOptions
 from lance_core.table.operations import Append, Overwrite, Project
 from lance_core.table.transaction import Transaction
 from tests.commit.commit_support import ARROW_SCHEMA, append, create, live_rows, paths, stage, write_fragment
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -187,6 +191,38 @@ def test_conflict_is_executed_again_under_the_lane(store: Store) -> None:
     assert (result.re_executed, result.num_versions, result.version) == (1, 1, 3)
     assert live_rows(store) == [1, 2, 3, 7]
     assert len([path for path in paths(store) if path.startswith("data/")]) == 2
+
+
+class _Opened(WrappedStore):
+    """Notes each manifest that is read."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.paths: list[str] = []
+
+    def _around(self, inner: Store) -> Store:
+        return inner
+
+    def _call(self, name: str, path: str, action: Callable[[], T]) -> T:
+        if name in ("get", "get_ranges") and path.startswith("_versions/"):
+            self.paths.append(path)
+        return action()
+
+
+def test_each_version_is_opened_once_to_find_out_whom_it_concerns(store: Store) -> None:
+    create(store)
+    members = [stage(store, (7,)), stage(store, (8,))]
+    project = Project(schema_from_arrow(ARROW_SCHEMA), preserves_nullability=False)
+    commit_transaction(store, Transaction(1, str(uuid.uuid4()), project))
+    for value in (40, 50, 60):
+        append(store, (value,))
+    watched = _Opened(store)
+    with pytest.raises(RetryableConflictError):
+        commit_staged(watched, members)
+    newest = watched.paths.count("_versions/18446744073709551610.manifest")
+    between = [path for path in watched.paths if path != "_versions/18446744073709551610.manifest"]
+    assert len(between) == len(set(between)) >= 3
+    assert newest <= 3
 
 
 def test_a_store_without_conditional_put_is_refused(store: Store) -> None:
