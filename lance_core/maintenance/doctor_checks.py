@@ -6,11 +6,14 @@ Each check yields findings above a bound that healthy tables keep. A new check i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from lance_core.commit import naming
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
 from lance_core.commit.record_types import Asked
+from lance_core.commit.registry.verify import BadRecord
+from lance_core.commit.registry.verify import damaged_records as find_damaged
+from lance_core.commit.registry.verify import void_records as find_void
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
 from lance_core.dataset.maintain.validate import find_damages
@@ -133,6 +136,25 @@ def dead_attempts(patient: Patient) -> Iterator[Finding]:
             cost="Readers do not see these rows, and cleanup keeps the versions on which the work was planned.",
             cure=f"lance staged list {patient.uri}, then commit or abort each",
             details={"identities": [entry.identity for entry in old[:20]]},
+        )  # fmt: skip
+
+
+def damaged_records(patient: Patient) -> Iterator[Finding]:
+    """Records of staged work, fences and claims that nobody can read."""
+    yield from _bad_records(patient, find_damaged(patient.snapshot.store), "lance staged repair", "damaged-records")
+
+
+def void_ledger_records(patient: Patient) -> Iterator[Finding]:
+    """Ledger records that are damaged, or of a table that was here before."""
+    yield from _bad_records(patient, find_void(patient.snapshot.store), "lance ledger repair", "void-ledger-records")
+
+
+def _bad_records(patient: Patient, found: Sequence[BadRecord], cure: str, code: str) -> Iterator[Finding]:
+    if found:
+        yield Finding(
+            code=code, severity="warning", title="Records that do not count", size=len(found), unit="records",
+            cost=f"They are ignored, and so is what they were to show; the first is {found[0].path}: {found[0].reason}.",
+            cure=f"{cure} {patient.uri}", details={"records": [item.path for item in found[:20]]},
         )  # fmt: skip
 
 
@@ -281,10 +303,11 @@ CHECKS: tuple[Check, ...] = (
     many_segments,
     unsealed_indices,
     dead_attempts,
+    damaged_records,
     many_column_files,
     short_retention,
     old_layout,
     large_manifest,
     conflicts,
 )
-DEEP_CHECKS: tuple[Check, ...] = (damage, stranded_files)
+DEEP_CHECKS: tuple[Check, ...] = (damage, stranded_files, void_ledger_records)

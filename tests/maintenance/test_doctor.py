@@ -116,6 +116,20 @@ def conflicts(uri: str) -> None:
         stale.delete(f"id = {number}")
 
 
+def damaged_record(uri: str) -> None:
+    forgotten_work(uri)
+    (record,) = Path(uri, "_lance_core", "staged").glob("*.finished.json")
+    record.unlink()
+    record.write_bytes(b"{")
+
+
+def void_record(uri: str) -> None:
+    lance_core.write_dataset(rows(10), uri)
+    ledger = Path(uri, "_lance_core", "ledger")
+    ledger.mkdir(parents=True)
+    (ledger / "of-a-former-table.json").write_bytes(b'{"format": 2, "version": 70, "transaction": "x", "attempt": "y"}')
+
+
 SICK: dict[str, tuple[Callable[[str], None], float]] = {
     "many-versions": (many_versions, 30 * DAY),
     "small-fragments": (small_fragments, 0),
@@ -124,6 +138,8 @@ SICK: dict[str, tuple[Callable[[str], None], float]] = {
     "many-index-segments": (many_segments, 0),
     "unsealed-index": (unsealed_index, 0),
     "forgotten-staged-work": (forgotten_work, 2 * DAY),
+    "damaged-records": (damaged_record, 0),
+    "void-ledger-records": (void_record, 0),
     "short-retention": (short_retention, 600),
     "many-column-files": (many_column_files, 0),
     "old-manifest-names": (old_names, 0),
