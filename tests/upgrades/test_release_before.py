@@ -18,8 +18,10 @@ from typing import Any
 
 import lance
 import pytest
+from click.testing import CliRunner
 
 import lance_core
+from lance_core.cli.main import cli
 from lance_core.commit.log.manifests import list_versions, load_manifest
 from lance_core.commit.naming import ledger_path
 from lance_core.commit.records import encode_record, read_record
@@ -169,6 +171,16 @@ def test_what_this_release_staged_is_landed_once_by_the_former(former: Former, u
     _stage(uri, range(100, 102), identity)
     _commit(uri, identity)
     assert _ids(uri) == [*range(10), 100, 101]
+
+
+def test_the_ledger_is_not_folded_beside_the_former_release(former: Former, uri: str) -> None:
+    identity = _stage(uri, range(100, 102))
+    assert former.ask("commit", uri=uri, identity=identity)["ok"]["identities"] == {identity: "landed"}
+    recorded = recorded_identities(resolve_store(uri))
+    refused = CliRunner().invoke(cli, ["ledger", "fold", uri, "--older-than", "1s"])
+    assert isinstance(refused.exception, LanceError)
+    assert "earlier release" in str(refused.exception)
+    assert recorded_identities(resolve_store(uri)) == recorded
 
 
 def test_deletes_of_both_releases_on_one_fragment(former: Former, uri: str) -> None:
