@@ -19,6 +19,21 @@ CONFIGURATIONS: Mapping[str, Sequence[str]] = {
     "two commits and one who gives up, 2 crashes, 1 put in doubt": ("-DCRASHES=2", "-DAPPENDS=0", "-DPRUNES=0"),
     "one commit, one who gives up, one who appends and prunes, 2 crashes, 1 put in doubt": ("-DCRASHES=2", "-DCOMMITTERS=1"),
     "two commits, one who gives up, one who appends and prunes, 1 put in doubt": ("-DCRASHES=0",),
+    "the same, of an attempt that is later_only": ("-DCRASHES=0", "-DLATER"),
+    "one commit, one who gives up, a further try of staging and its commit, one who appends and prunes, 1 put in doubt": (
+        "-DCRASHES=0",
+        "-DCOMMITTERS=1",
+        "-DLATER",
+        "-DAGAIN",
+    ),
+    "one commit, one who gives up, a further try of staging and its commit, 1 crash, 1 put in doubt": (
+        "-DCRASHES=1",
+        "-DAPPENDS=0",
+        "-DPRUNES=0",
+        "-DCOMMITTERS=1",
+        "-DLATER",
+        "-DAGAIN",
+    ),
 }
 """All states of each are visited."""
 
@@ -35,6 +50,8 @@ BUGS: Mapping[str, str] = {
     "READS_LEDGER_ONCE": "who gives up read the ledger before the log, and not again behind a gap",
     "LIFTS_FENCE_FIRST": "the fence goes before the files",
     "FORGETS_DOUBT": "a commit that ends with a put in doubt removes its claim",
+    "ASKS_LEDGER_EARLY": "staging reads the ledger before the version behind which its attempt can have landed",
+    "NOT_ASKED_WHAT_IS_STAGED": "staging does not ask what is staged before it reads the ledger",
     "TRUSTS_STRAYS": "a manifest that was put where others had been pruned is taken for history",
 }
 """Planted one at a time: at least one configuration must show a violation."""

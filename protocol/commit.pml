@@ -1,7 +1,9 @@
 /* Publishing one staged attempt exactly once, and giving it up safely. See docs/protocol.md; checked by `make model`.
 
    Actors: COMMITTERS commit tasks, one who gives the attempt up (abort, or garbage collection), an outside writer that
-   appends and prunes, and the network, which may deliver a put long after the client has given up waiting.
+   appends and prunes, and the network, which may deliver a put long after the client has given up waiting. With -DAGAIN,
+   also a further try of the staging task, which asks what there is of its identity and then stages an attempt of its own,
+   marked `later_only`, and the commit of that one. With -DLATER the first attempt is `later_only`, too.
    Each statement that touches shared state is one store call. A crash loses what an actor knew, never what it wrote; the
    actor begins anew, as the retry of its task. There is no clock: a process may sleep for ever before any statement.
 
@@ -33,6 +35,7 @@
 #define WITHDRAWN 2             /* a fence version */
 #define LANDED 3                /* LANDED + t: the attempt, by try t, which wrote the file own[t] (a rebased deletion file) */
 #define IS_LANDING(x) ((x) >= LANDED)
+#define AGAIN_LANDED (LANDED + TRIES + 1)       /* the attempt of the further try */
 
 /* What happened at a number cannot be read any more: pruned, and maybe taken since by a put that came too late. */
 #ifdef BUG_TRUSTS_STRAYS
@@ -83,13 +86,13 @@ bit pruned[LAST + 2];
 bit stray[LAST + 2];            /* put where others had been pruned: no later version comes from it */
 byte newest = 1;
 
-bit finished = 1;               /* finished.json */
+byte finished = 1;              /* finished.json: of the first attempt, or 2: of the further try; there is one for both */
 byte fence = NOT_DECIDED;       /* fence.json */
 bit ledger = 0;                 /* the ledger's record */
 bit named[COMMITTERS + 1];      /* commits at work that the fences name: each has its claim */
 bit left = 0;                   /* the fences name a commit that died, or ended with a put in doubt: its claim stays */
 bit files = 1;                  /* what the attempt wrote */
-bit own[TRIES + 1];             /* what a try of a commit wrote */
+bit own[TRIES + 2];             /* what a try of a commit wrote; the last one is the further try's, whose files all stay */
 byte tries = 0;
 
 byte crashes = 0;
@@ -99,6 +102,7 @@ byte late_what = NOTHING;
 
 /* Ghosts: for the invariants alone. */
 byte landings = 0;
+bit first_landed = 0;
 bit told_removed = 0;
 
 /* 1  A version that counts never refers to a file that is gone.  2  An attempt lands at most once.
@@ -109,13 +113,13 @@ inline check() {
     v_ = 2;
     do
     :: v_ <= newest ->
-        assert(!(IS_LANDING(version[v_]) && !stray[v_]) || (files && own[version[v_] - LANDED]));
+        assert(!(IS_LANDING(version[v_]) && !stray[v_]) || version[v_] == AGAIN_LANDED || (files && own[version[v_] - LANDED]));
         v_++
     :: else -> break
     od;
     v_ = 0;
     assert(landings <= 1);
-    assert(!(told_removed && landings > 0))
+    assert(!(told_removed && first_landed))
 }
 
 inline place(number, what) {
@@ -126,7 +130,7 @@ inline place(number, what) {
         stray[number] = 0;
         newest = number;
         if
-        :: IS_LANDING(what) -> landings++
+        :: IS_LANDING(what) -> landings++; first_landed = first_landed | (what != AGAIN_LANDED)
         :: else -> skip
         fi
     fi;
@@ -164,8 +168,8 @@ inline tell_ledger(who) {
 inline drop_finished(who) {
     atomic {
         if
-        :: !finished
-        :: finished && NEXT(W_FINISHED_GONE, who) -> SEEN; finished = 0
+        :: finished != 1
+        :: finished == 1 && NEXT(W_FINISHED_GONE, who) -> SEEN; finished = 0
         fi;
         MAY_CRASH
     }
@@ -215,10 +219,12 @@ begin:
     };
 
     /* The ledger says where to look; then every version since the one it was staged on. */
+#ifndef LATER                           /* staging has asked already: what has landed since is in the log */
     if
     :: ledger -> goto said_landed
     :: else
     fi;
+#endif
     d_step {
         v = 2; gap = 0; found = 0;
         do
@@ -255,7 +261,7 @@ begin:
     :: else
     fi;
     if
-    :: !finished -> goto refused
+    :: finished != 1 -> goto refused
     :: else
     fi;
     read = 1;
@@ -292,7 +298,7 @@ begin:
         };
 #ifdef BUG_LOOKS_BEFORE_FENCE
         if
-        :: !files || !finished -> goto refused
+        :: !files || finished != 1 -> goto refused
         :: else
         fi;
 #endif
@@ -309,7 +315,7 @@ begin:
             };
 #ifndef BUG_LOOKS_BEFORE_FENCE
             if
-            :: !files || !finished ->               /* given up, or landed, and the fence lifted again */
+            :: !files || finished != 1 ->           /* given up, or landed, and the fence lifted again */
                 if
                 :: ledger -> goto said_landed
                 :: else -> goto refused
@@ -369,7 +375,7 @@ said_landed:
     /* What another commit has landed is cleared like all that is removed: behind a fence, also where the other has lifted its
        own in the meantime. */
     if
-    :: !is_own && finished ->
+    :: !is_own && finished == 1 ->
         atomic {
             if
             :: fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = WITHDRAW; MAY_CRASH
@@ -521,6 +527,91 @@ end:
     skip
 }
 
+#ifdef AGAIN
+/* A further try of the staging task. It reads the newest version, then whether anything is staged, then the ledger; its
+   attempt is `later_only`: its commit reads the versions after that one, and the ledger only behind a gap. */
+proctype Again() {
+    byte since = 0, read = 0, v = 0, outcome = 0;
+    bit gap = 0, seen = 0;
+
+#ifdef BUG_ASKS_LEDGER_EARLY
+    if
+    :: ledger -> goto end
+    :: else
+    fi;
+#endif
+    since = newest;
+#ifndef BUG_NOT_ASKED_WHAT_IS_STAGED
+    if
+    :: finished -> goto end
+    :: else
+    fi;
+#endif
+#ifndef BUG_ASKS_LEDGER_EARLY
+    if
+    :: ledger -> goto end
+    :: else
+    fi;
+#endif
+    atomic {
+        if
+        :: finished -> goto end
+        :: else -> finished = 2
+        fi
+    };
+
+    /* Its commit. */
+    read = since;
+    do
+    ::  v = newest;
+        d_step {
+            gap = 0; seen = 0;
+            do
+            :: read < v ->
+                read++;
+                if
+                :: GONE(read) -> gap = 1
+                :: IS_LANDING(version[read]) && !stray[read] -> seen = 1
+                :: else
+                fi
+            :: else -> break
+            od
+        };
+        if
+        :: seen -> break                            /* it has landed already */
+        :: else
+        fi;
+        if
+        :: gap -> goto end                          /* the ledger is asked, and else the work is planned again */
+        :: else
+        fi;
+        if
+        :: tries >= TRIES || v >= LAST -> goto end
+        :: else
+        fi;
+        atomic {
+            tries++;
+            put(v + 1, AGAIN_LANDED, outcome, OUTSIDE);
+            gap = (outcome == OURS && stray[v + 1])
+        };
+        if
+        :: outcome == OURS && gap -> goto end       /* no later version comes from it */
+        :: outcome == OURS && !gap -> break
+        :: else
+        fi
+    od;
+    ledger = 1;
+    atomic {
+        if
+        :: finished == 2 -> finished = 0
+        :: else
+        fi
+    };
+end:
+    skip
+}
+#endif
+
 /* Another library: appends, and prunes every version but the newest. */
 proctype Outsider() {
     byte n = 0, v = 0;
@@ -576,6 +667,9 @@ init {
         :: else -> break
         od;
         run GiveUp();
+#ifdef AGAIN
+        run Again();
+#endif
         run Outsider();
         run Network()
     }
