@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
 from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection, plain_uri
-from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError
+from lance_core.errors import AlreadyExistsError, InputError, LanceError, NotFoundError
 
 if TYPE_CHECKING:
     from lance_core.jobs.api import Store
@@ -85,10 +85,18 @@ class LanceHook(BaseHook):
     ) -> Any:
         """Write rows at once with `lance_core.write_dataset`; the table as it is now.
 
-        A task that is retried writes again. `@task.lance` and the operators write exactly once.
+        A task that is retried writes again. `@task.lance` and the operators write exactly once. `schema_drift` is theirs
+        too, for an append: "add_extra" or "fill_and_add" add columns that the table lacks.
         """
         from lance_core.jobs import api
 
+        if "schema_drift" in options:
+            from airflow_lance.execution.hook_append import append_rows
+
+            if mode != "append":
+                raise InputError(f'schema_drift needs mode="append", got {mode!r}', cure="Omit it.")
+            append_rows(rows, self.get_uri(table), options=self.storage_options(table), **options)
+            return self.dataset(table)
         return api.write_table(rows, self.get_uri(table), mode=mode, options=self.storage_options(table), **options)
 
     def list_tables(self) -> list[str]:

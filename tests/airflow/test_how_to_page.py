@@ -13,6 +13,7 @@ from airflow.sdk import DAG
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to.md"
 DAY = datetime(2013, 1, 2, tzinfo=timezone.utc)
+WIDER = "id,city,amount,day,currency\n7,Turku,3.0,2013-01-05,EUR\n"
 FILES = {
     "orders-2013-01-02.csv": "1,Berlin,4.0,2013-01-02\n2,Lagos,5.0,2013-01-02\n",
     "shop-1.csv": "3,Lima,6.0,2013-01-03\n",
@@ -28,6 +29,7 @@ def test_every_recipe_runs(tmp_path: Path, connection: Callable[[str, str], None
         (data / folder).mkdir(parents=True)
     for name, rows in FILES.items():
         (data / "raw" / name).write_text(f"id,city,amount,day\n{rows}")
+    (data / "raw" / "with-currency.csv").write_text(WIDER)
     connection("lance_default", json.dumps({"conn_type": "lance", "extra": {"base_uri": str(data / "lake")}}))
     names: dict[str, Any] = {"__name__": "how_to"}
     ended = []

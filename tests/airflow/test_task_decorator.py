@@ -16,8 +16,9 @@ from airflow.sdk import DAG
 
 from airflow_lance.decorators.lance import lance_task
 from airflow_lance.execution.returned_rows import write_rows
+from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.operators.transaction import LanceTransaction
-from lance_core.errors import InputError
+from lance_core.errors import InputError, SchemaMismatchError
 
 RunDag = Callable[..., Any]
 
@@ -98,6 +99,59 @@ def test_every_mode_in_one_run_and_a_retry_calls_nothing(tmp_path: Path, run_dag
     assert rows == {**expected, 0: (7, "a"), 10: (1, "b")}
     assert calls.read_text() == "x", "work that has landed is not done again"
     assert table.version == 4
+
+
+def test_functions_that_return_a_new_column_add_it(tmp_path: Path, run_dag: RunDag) -> None:
+    uri = str(tmp_path / "t.lance")
+    with _dag("taskflow_wider") as dag:
+
+        @lance_task(uri=uri)
+        def load() -> Any:
+            return {"id": [0, 1], "v": [0, 0]}
+
+        with LanceTransaction("wider", uri=uri) as wider:
+
+            @lance_task(uri=uri, schema_drift="add_extra")
+            def more(first: int) -> Any:
+                return pd.DataFrame({"id": [first], "v": [first], "name": [f"n{first}"]})
+
+            more.expand(first=[2, 3])
+
+        @lance_task(uri=uri, mode="merge", on="id", schema_drift="add_extra")
+        def correct() -> Any:
+            return pa.table({"id": [1, 4], "note": ["known", "new"]})
+
+        @lance_task(uri=uri, mode="replace_where", predicate="id = 0", schema_drift="fill_and_add")
+        def day() -> Any:
+            return [{"id": 0, "price": 1.5}]
+
+        load() >> wider >> correct() >> day()
+    start = datetime(2013, 1, 1, tzinfo=timezone.utc)
+    for _ in range(2):
+        assert run_dag(dag, logical_date=start, run_after=start).state == "success"
+    table = lance.dataset(uri)
+    table.validate()
+    rows = {row.pop("id"): tuple(row.values()) for row in table.to_table().to_pylist()}
+    assert table.schema.names == ["id", "v", "name", "note", "price"]
+    assert rows == {
+        0: (None, None, None, 1.5),
+        1: (0, None, "known", None),
+        2: (2, "n2", None, None),
+        3: (3, "n3", None, None),
+        4: (None, None, "new", None),
+    }
+    assert table.version == 4
+
+
+def test_the_hook_appends_a_new_column(tmp_path: Path) -> None:
+    uri, hook = str(tmp_path / "t.lance"), LanceHook()
+    hook.write({"id": [1]}, uri)
+    with pytest.raises(InputError, match="mode"):
+        hook.write({"id": [2]}, uri, mode="overwrite", schema_drift="add_extra")
+    with pytest.raises(SchemaMismatchError, match="'name'"):
+        hook.write({"id": [2], "name": ["b"]}, uri, mode="append", schema_drift="fail")
+    assert hook.write(pd.DataFrame({"id": [2], "name": ["b"]}), uri, mode="append", schema_drift="add_extra").version == 2
+    assert lance.dataset(uri).to_table().to_pylist() == [{"id": 1, "name": None}, {"id": 2, "name": "b"}]
 
 
 def test_mapped_functions_of_a_transaction_are_one_version(tmp_path: Path, run_dag: RunDag) -> None:

@@ -26,9 +26,10 @@ def test_idioms(stack: AirflowStack, place: Path) -> None:
     table = lance.dataset(folder / "t.lance")
     table.validate()
     rows = {row["id"]: (row["value"], row["name"]) for row in table.to_table().to_pylist()}
+    assert table.to_table(filter="note IS NOT NULL").to_pylist() == [{"id": 60, "value": None, "name": None, "note": "new"}]
     expected: dict[int, Any] = {**dict.fromkeys(range(2, 8), (0, None)), 8: (1, None), 9: (1, None)}
-    assert rows == {**expected, 0: (7, "a"), 10: (1, "b"), 50: (2, None), 51: (2, None)}
-    assert table.version == 5, "one version for each write, the branch's two rows included"
+    assert rows == {**expected, 0: (7, "a"), 10: (1, "b"), 50: (2, None), 51: (2, None), 60: (None, None)}
+    assert table.version == 6, "one version for each write, the branch's two rows included"
     assert lance.dataset(folder / "t.lance").branches.list() == {}
     assert sorted(lance.dataset(folder / "copy.lance").to_table()["id"].to_pylist()) == sorted(rows)
     assert stack.xcom(DAG, run_id, "write_by_hook") == 2

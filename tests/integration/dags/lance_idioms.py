@@ -48,6 +48,11 @@ with DAG("lance_idioms", schedule=None, start_date=START):
 
         return pd.DataFrame({"id": [0, 10], "name": ["a", "b"]})
 
+    @task.lance(uri=TABLE, schema_drift="fill_and_add")
+    def wider() -> Any:
+        """A column that the table lacks, in the version that brings it."""
+        return [{"id": 60, "note": "new"}]
+
     @task.lance(uri=str(PLACE / "copy.lance"), mode="overwrite", outlets=[create_asset(uri=TABLE, name="idioms")])
     def copy() -> Any:
         """What the hook reads, batch by batch."""
@@ -70,4 +75,4 @@ with DAG("lance_idioms", schedule=None, start_date=START):
 
         return int(LanceHook().write({"id": [1, 2]}, str(PLACE / "scratch.lance"), mode="overwrite").count_rows())
 
-    chain(load(0), correct(), first_two(), names(), audited, whole, copy(), write_by_hook())
+    chain(load(0), correct(), first_two(), names(), audited, whole, wider(), copy(), write_by_hook())
