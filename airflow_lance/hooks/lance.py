@@ -91,7 +91,7 @@ class LanceHook(BaseHook):
         from lance_core.jobs import api
 
         if "schema_drift" in options:
-            from airflow_lance.execution.hook_append import append_rows
+            from airflow_lance.hooks.append import append_rows
 
             if mode != "append":
                 raise InputError(f'schema_drift needs mode="append", got {mode!r}', cure="Omit it.")
