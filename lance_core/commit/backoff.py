@@ -9,8 +9,15 @@ Random slots keep racing writers apart; the unit follows what a try costs on thi
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import time
+
+DEFAULT_MAX_RETRIES = 20
+"""How often a commit tries the next version number."""
+DEFAULT_RETRIES = 10
+DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
+"""How often, and for how long, an edit is planned again after a conflict."""
 
 _FIRST_SLOTS = 4
 _SLOWER_THAN_A_TRY = 1.1

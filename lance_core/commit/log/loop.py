@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from lance_core.commit import naming
-from lance_core.commit.backoff import Backoff
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES, Backoff
 from lance_core.commit.identities import identities_of
 from lance_core.commit.log.beside import Early, beside
 from lance_core.commit.log.committed import AlsoJudge, Committed
@@ -59,8 +59,6 @@ from lance_core.wire.transaction import with_packed_fragments
 WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
 """The number says which release of the official library this writes like: other readers compare it with that library's
 releases to work around old bugs."""
-
-DEFAULT_MAX_RETRIES = 20
 
 
 def commit_transaction(

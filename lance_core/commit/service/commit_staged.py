@@ -22,10 +22,11 @@ from dataclasses import replace
 from functools import partial as partial_of
 
 from lance_core.commit import naming
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.beside import begin
 from lance_core.commit.log.committed import AlsoJudge, Committed
 from lance_core.commit.log.judgement import PartlyLandedError, delete_quietly
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail, rebase_onto
+from lance_core.commit.log.loop import commit_in_detail, rebase_onto
 from lance_core.commit.log.manifests import KnownVersions, Listing, OpenVersion, open_newest, open_version
 from lance_core.commit.log.rebase import Rebased
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction

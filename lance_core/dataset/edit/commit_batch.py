@@ -14,8 +14,9 @@ import os
 import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
 
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.detached import commit_detached
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_in_detail
+from lance_core.commit.log.loop import commit_in_detail
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.errors import InputError

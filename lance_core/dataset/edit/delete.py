@@ -12,11 +12,12 @@ import uuid as uuids
 from collections.abc import Callable
 from typing import Any
 
+from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.deletions import stage_deletions
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, StagedEdit, commit_with_retry
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError
 from lance_core.table.operations.delete import Delete
 from lance_core.table.transaction import Transaction

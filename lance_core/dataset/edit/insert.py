@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES, commit_transaction
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
+from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import OpenVersion, open_newest
 from lance_core.dataset.arguments import check_options
 from lance_core.dataset.edit.write_options import WriteOptions
@@ -29,7 +30,8 @@ from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.base_paths import WriteTarget, as_bases, choose_targets
 from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.write.sources import DataSource, open_source
-from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, FragmentProgress, Progress, discard_fragments, stage_fragments
+from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, discard_fragments, stage_fragments
+from lance_core.dataset.write.write_progress import FragmentProgress, Progress
 from lance_core.errors import CommitStateUnknownError, InputError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment

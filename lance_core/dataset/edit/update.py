@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.commit.naming import data_path
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, read_offsets
@@ -27,7 +28,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.base_paths import WriteTarget
 from lance_core.dataset.write.deletions import stage_both
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, StagedEdit, commit_with_retry
+from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.stage import stage_fragments
 from lance_core.errors import InputError
 from lance_core.expr import Expr, evaluate_value, parse_value, type_of

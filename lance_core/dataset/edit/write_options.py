@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from lance_core.dataset.arguments import NOT_IMPLEMENTED, NotImplementedHere
 from lance_core.dataset.results import AutoCleanupConfig
-from lance_core.dataset.write.stage import Progress
+from lance_core.dataset.write.write_progress import Progress
 from lance_core.format.manifest import BasePath
 
 

@@ -17,42 +17,34 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
 
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.manifests import latest_version
-from lance_core.commit.log.transactions import load_transaction
 from lance_core.dataset.arguments import check_options, written_out
-from lance_core.dataset.edit.commit_batch import commit_batch
-from lance_core.dataset.edit.commit_operation import commit_operation
 from lance_core.dataset.handle.commit_options import CommitOptions, access_of, refuse_commit_lock
 from lance_core.dataset.handle.edit_verbs import EditingVerbs
-from lance_core.dataset.handle.fragment import LanceFragment
 from lance_core.dataset.handle.index_verbs import IndexingVerbs
 from lance_core.dataset.handle.metadata_verbs import AnnotatingVerbs
 from lance_core.dataset.handle.optimize import DatasetOptimizer
 from lance_core.dataset.handle.read_verbs import ExploringVerbs
 from lance_core.dataset.handle.ref_verbs import BranchingVerbs
 from lance_core.dataset.handle.vector_verbs import VectorVerbs
-from lance_core.dataset.maintain.statistics import LanceStats
 from lance_core.dataset.query.scan_options import ScanArguments, ScanOptions, ScanRows, plan_request
-from lance_core.dataset.query.scanner import LanceScanner
-from lance_core.dataset.scan import sample as sampling
 from lance_core.dataset.scan.postprocess import BlobMode
 from lance_core.dataset.scan.projection import Columns
-from lance_core.dataset.scan.take import projection_of, take_rows
 from lance_core.dataset.snapshot.snapshot import AsOf, Snapshot, Version, open_snapshot
-from lance_core.dataset.versions import history
-from lance_core.dataset.versions.drop import drop_table
-from lance_core.dataset.versions.transaction_log import read_transactions
 from lance_core.errors import InputError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
-from lance_core.table.transaction import Transaction
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from lance_core.dataset.handle.fragment import LanceFragment
     from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
     from lance_core.dataset.handle.uncommitted import UncommittedVerbs
+    from lance_core.dataset.maintain.statistics import LanceStats
+    from lance_core.dataset.query.scanner import LanceScanner
+    from lance_core.table.transaction import Transaction
 
 Uri = str | os.PathLike[str]
 
@@ -147,26 +139,9 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     @property
     def stats(self) -> LanceStats:
         """Figures about the fragments."""
+        from lance_core.dataset.maintain.statistics import LanceStats
+
         return LanceStats(self._snapshot)
-
-    # Versions
-
-    def versions(self) -> list[dict[str, Any]]:
-        """Every version: {"version", "timestamp" (local time), "metadata" (counts as text)}, oldest first."""
-        return history.list_history(self._snapshot.store)
-
-    def get_version(self) -> dict[str, Any]:
-        """The entry of `versions()` for this version."""
-        return history.version_entry(self._snapshot.manifest)
-
-    def read_transaction(self, version: int) -> Transaction | None:
-        """What made a version; None when the version does not tell."""
-        return load_transaction(self._snapshot.store, version)
-
-    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
-        """What made the newest versions up to this one, newest first."""
-        numbers = range(self.version, max(self.version - recent_transactions, 0), -1)
-        return read_transactions(self._snapshot.store, numbers)
 
     # Reading
 
@@ -205,6 +180,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
         Raises InputError, FilterError.
         """
+        from lance_core.dataset.query.scanner import LanceScanner
+
         request = plan_request(
             columns=columns,
             filter=filter,
@@ -274,6 +251,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
     def take(self, indices: Any, columns: Columns = None) -> pa.Table:
         """Rows by position (list, numpy or Arrow array), in the order given, repeats included. InputError beyond the end."""
+        from lance_core.dataset.scan.take import projection_of, take_rows
+
         return take_rows(self._snapshot, indices, projection_of(self._snapshot, columns))
 
     @written_out(ScanArguments)
@@ -291,6 +270,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **options: Unpack[ScanOptions]
     ) -> pa.Table:
         """Random rows, each at most once; options are accepted and change nothing."""
+        from lance_core.dataset.scan import sample as sampling
+
         check_options("sample", options, ScanOptions)
         indices = sampling.sample_indices(self.count_rows(), num_rows, randomize_order=randomize_order)
         return self.take(indices, columns)
@@ -299,6 +280,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
         """Return the fragments of this version. InputError for a `filter`, which is not implemented."""
+        from lance_core.dataset.handle.fragment import LanceFragment
+
         if filter is not None:
             raise InputError("get_fragments(filter=...) is not implemented", cure="Filter the list yourself.")
         fragments = self._snapshot.manifest.fragments
@@ -306,6 +289,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """The fragment of an id, None when there is none."""
+        from lance_core.dataset.handle.fragment import LanceFragment
+
         found = FragmentList.of(self._snapshot.manifest.fragments).get(fragment_id)
         return None if found is None else LanceFragment(self._snapshot, fragment=found)
 
@@ -343,6 +328,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         `enable_v2_manifest_paths=False`: a table that this creates names its manifests upwards. A `commit_lock` is refused:
         stores without conditional put take an external manifest store.
         """
+        from lance_core.dataset.edit.commit_operation import commit_operation
+
         refuse_commit_lock("commit", commit_lock)
         snapshot = commit_operation(
             base_uri.snapshot if isinstance(base_uri, LanceDataset) else base_uri,
@@ -373,6 +360,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
         The table already exists, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
         """
+        from lance_core.dataset.edit.commit_batch import commit_batch
+
         refuse_commit_lock("commit_batch", commit_lock)
         snapshot, merged = commit_batch(
             dest.snapshot if isinstance(dest, LanceDataset) else dest,
@@ -386,6 +375,8 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     @staticmethod
     def drop(base_uri: Uri, storage_options: Mapping[str, str] | None = None, ignore_not_found: bool | None = None) -> None:
         """Delete the table and everything below its uri."""
+        from lance_core.dataset.versions.drop import drop_table
+
         drop_table(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
 

@@ -1,5 +1,7 @@
 """The methods of a handle that change the table: each commits and moves the handle to the version it committed.
 
+What a method needs is imported by its first call: a process that only reads pays for none of it.
+
 ::
 
     dataset.delete("id < 100")      dataset.update({"x": "x + 1"}, where="id = 7")      dataset.add_columns({"y": "2 * x"})
@@ -13,16 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.dataset.arguments import written_out
-from lance_core.dataset.columns import evolve
-from lance_core.dataset.edit.delete import delete_rows
-from lance_core.dataset.edit.insert import write_snapshot
-from lance_core.dataset.edit.replace_where import replace_rows
-from lance_core.dataset.edit.update import update_rows
 from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.versions.restore import restore_snapshot
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.dataset.write.sources import ReaderLike
 from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version
@@ -41,6 +37,8 @@ class EditingVerbs:
     @written_out(WriteOptions)
     def insert(self, data: ReaderLike, *, mode: str = "append", **options: Unpack[WriteOptions]) -> None:
         """Write rows to this table and move to the new version; options as for `write_dataset`."""
+        from lance_core.dataset.edit.insert import write_snapshot
+
         self._snapshot = write_snapshot(data, self._snapshot, None, mode, **options)
 
     def delete(
@@ -51,6 +49,8 @@ class EditingVerbs:
         retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
     ) -> dict[str, int]:
         """Delete the rows a filter selects: {"num_deleted_rows": n}. Raises FilterError, CommitError."""
+        from lance_core.dataset.edit.delete import delete_rows
+
         self._snapshot, result = delete_rows(
             self._snapshot, predicate, conflict_retries=conflict_retries, retry_timeout=retry_timeout
         )
@@ -69,6 +69,8 @@ class EditingVerbs:
         `data_storage_version`: of the files the moved rows are written to; the table's own stays. InputError across the
         legacy format.
         """
+        from lance_core.dataset.edit.update import update_rows
+
         own = self._snapshot.manifest.file_version
         version = own if data_storage_version is None else parse_storage_version(data_storage_version)
         if version.is_legacy != own.is_legacy:
@@ -87,11 +89,15 @@ class EditingVerbs:
 
     def replace_where(self, predicate: Any, data: Any, schema: pa.Schema | None = None) -> dict[str, int]:
         """Replace the rows a filter selects by others, which must all satisfy it, in one commit. (Ours.)"""
+        from lance_core.dataset.edit.replace_where import replace_rows
+
         self._snapshot, result = replace_rows(self._snapshot, predicate, data, schema)
         return result
 
     def truncate_table(self) -> None:
         """Delete all rows; schema and history stay."""
+        from lance_core.dataset.edit.delete import delete_rows
+
         self._snapshot, _ = delete_rows(self._snapshot, "true")
 
     def add_columns(
@@ -106,16 +112,22 @@ class EditingVerbs:
         Rows (a table, a reader, batches with `reader_schema`) are as many as this table's, in its order. `merge` joins by a
         key instead. A function made by `batch_udf` may keep a checkpoint.
         """
+        from lance_core.dataset.columns import evolve
+
         self._snapshot = evolve.add_columns(
             self._snapshot, transforms, read_columns=read_columns, reader_schema=reader_schema, batch_size=batch_size
         )
 
     def drop_columns(self, columns: Sequence[str]) -> None:
         """Drop columns, or fields of structs by dotted path."""
+        from lance_core.dataset.columns import evolve
+
         self._snapshot = evolve.drop_columns(self._snapshot, columns)
 
     def alter_columns(self, *alterations: Mapping[str, Any]) -> None:
         """Rename, retype or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
+        from lance_core.dataset.columns import evolve
+
         self._snapshot = evolve.alter_columns(self._snapshot, alterations)
 
     def cleanup_old_versions(
@@ -175,4 +187,6 @@ class EditingVerbs:
 
     def restore(self) -> None:
         """Make this version the newest again, as a new version, and move to it."""
+        from lance_core.dataset.versions.restore import restore_snapshot
+
         self._snapshot = restore_snapshot(self._snapshot)

@@ -35,7 +35,7 @@ from lance_core.dataset.snapshot.fragment_reader import FragmentReader
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.describe_file import describe_file
 from lance_core.dataset.write.sources import ReaderLike
-from lance_core.dataset.write.stage import Progress
+from lance_core.dataset.write.write_progress import Progress
 from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList

@@ -15,9 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.dataset.edit.merge_insert import MergePlan, stage_merge
 from lance_core.dataset.handle.protocol import TableHandle
-from lance_core.dataset.write.retry import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT, commit_with_retry
+from lance_core.dataset.write.retry import commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version

@@ -8,9 +8,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from lance_core.dataset.edit.metadata import Values, update_fields, update_maps
 from lance_core.dataset.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.dataset.edit.metadata import Values
 
 
 class AnnotatingVerbs:
@@ -34,31 +37,45 @@ class AnnotatingVerbs:
 
     def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the configuration; returns all of it."""
+        from lance_core.dataset.edit.metadata import update_maps
+
         self._snapshot = update_maps(self._snapshot, "config", values, replace=replace)
         return self.config()
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
         """Remove keys from the configuration; keys it does not have do not matter."""
+        from lance_core.dataset.edit.metadata import update_maps
+
         self._snapshot = update_maps(self._snapshot, "config", dict.fromkeys(keys))
 
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the table's metadata; returns all of it."""
+        from lance_core.dataset.edit.metadata import update_maps
+
         self._snapshot = update_maps(self._snapshot, "table", values, replace=replace)
         return self.metadata
 
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the schema's metadata; returns all of it."""
+        from lance_core.dataset.edit.metadata import update_maps
+
         self._snapshot = update_maps(self._snapshot, "schema", values, replace=replace)
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Exchange the schema's metadata as a whole."""
+        from lance_core.dataset.edit.metadata import update_maps
+
         self._snapshot = update_maps(self._snapshot, "schema", new_metadata, replace=True)
 
     def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
         """Change the metadata of fields, named by dotted path. InputError for a field that is not there."""
+        from lance_core.dataset.edit.metadata import update_fields
+
         self._snapshot = update_fields(self._snapshot, field_updates, replace=replace)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
         """Exchange the metadata of one field as a whole."""
+        from lance_core.dataset.edit.metadata import update_fields
+
         self._snapshot = update_fields(self._snapshot, {field_name: new_metadata}, replace=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import pyarrow as pa
 
 from lance_core.dataset.arguments import NOT_IMPLEMENTED, NotImplementedHere, check_options, written_out
-from lance_core.dataset.edit.insert import Mode, write_snapshot
 from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.handle.commit_options import refuse_commit_lock
 from lance_core.dataset.handle.dataset import LanceDataset, Uri
@@ -23,6 +22,8 @@ from lance_core.io.options import with_base_params
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from lance_core.dataset.edit.insert import Mode
 
 
 class OpenOptions(TypedDict, total=False):
@@ -66,7 +67,7 @@ def write_dataset(
     data_obj: ReaderLike,
     uri: Uri | LanceDataset,
     schema: pa.Schema | None = None,
-    mode: Mode = "create",
+    mode: "Mode" = "create",
     **options: "Unpack[WriteOptions]",
 ) -> LanceDataset:
     """Create ("create"), extend ("append") or replace ("overwrite") a table with one commit, and open it.
@@ -77,5 +78,7 @@ def write_dataset(
 
     Raises SchemaMismatchError, InputError (nothing was changed), CommitError (see its kinds), StoreError.
     """
+    from lance_core.dataset.edit.insert import write_snapshot
+
     target = uri.snapshot if isinstance(uri, LanceDataset) else uri
     return LanceDataset.from_snapshot(write_snapshot(data_obj, target, schema, mode, **options))

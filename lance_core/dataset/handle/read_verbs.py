@@ -14,26 +14,49 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import version_numbers
-from lance_core.commit.log.migrate_names import migrate_manifest_names
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import BasePath
-from lance_core.table.operations.update_bases import UpdateBases
-from lance_core.table.transaction import Transaction
 
 if TYPE_CHECKING:
     from lance_core.dataset.query.change_feed import DatasetDelta
     from lance_core.dataset.query.sql import SqlQueryBuilder
     from lance_core.dataset.scan.blobs import BlobFile
     from lance_core.dataset.versions.files import Progress
+    from lance_core.table.transaction import Transaction
 
 
 class ExploringVerbs:
     """What else `LanceDataset` can do; each verb loads its room when it is first used."""
 
     _snapshot: Snapshot
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Every version: {"version", "timestamp" (local time), "metadata" (counts as text)}, oldest first."""
+        from lance_core.dataset.versions import history
+
+        return history.list_history(self._snapshot.store)
+
+    def get_version(self) -> dict[str, Any]:
+        """The entry of `versions()` for this version."""
+        from lance_core.dataset.versions import history
+
+        return history.version_entry(self._snapshot.manifest)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """What made a version; None when the version does not tell."""
+        from lance_core.commit.log.transactions import load_transaction
+
+        return load_transaction(self._snapshot.store, version)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """What made the newest versions up to this one, newest first."""
+        from lance_core.dataset.versions.transaction_log import read_transactions
+
+        newest = self._snapshot.version
+        numbers = range(newest, max(newest - recent_transactions, 0), -1)
+        return read_transactions(self._snapshot.store, numbers)
 
     def take_blobs(
         self,
@@ -124,6 +147,8 @@ class ExploringVerbs:
 
     def migrate_manifest_paths_v2(self) -> None:
         """Give all manifests names that count down. No writer may be at work in the meantime."""
+        from lance_core.commit.log.migrate_names import migrate_manifest_names
+
         migrate_manifest_names(self._snapshot.store)
 
     def base_paths(self) -> Mapping[int, BasePath]:
@@ -132,6 +157,10 @@ class ExploringVerbs:
 
     def add_bases(self, new_bases: Sequence[BasePath], transaction_properties: Mapping[str, str] | None = None) -> None:
         """Register further places; id 0 takes the next free one. InputError when name, path or id is taken."""
+        from lance_core.commit.log.loop import commit_transaction
+        from lance_core.table.operations.update_bases import UpdateBases
+        from lance_core.table.transaction import Transaction
+
         transaction = Transaction(
             self._snapshot.version,
             str(uuids.uuid4()),

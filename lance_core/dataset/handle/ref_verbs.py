@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from lance_core.dataset.refs.branches import BranchRef, branch_path, encode_branch, list_branches, read_branch
 from lance_core.dataset.refs.tags import Tags
 from lance_core.dataset.snapshot.snapshot import Snapshot, Version, snapshot_of
-from lance_core.dataset.versions.clone import create_branch, deep_clone, delete_branch, shallow_clone
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,18 +55,24 @@ class BranchingVerbs:
         self, branch: str, reference: Version | None = None, storage_options: Mapping[str, str] | None = None
     ) -> Self:
         """Create a branch from a version (None: this one) and return a handle on it."""
+        from lance_core.dataset.versions.clone import create_branch
+
         return self.from_snapshot(create_branch(self._referred(reference, storage_options), branch))
 
     def shallow_clone(
         self, target_path: str | os.PathLike[str], reference: Version, storage_options: Mapping[str, str] | None = None
     ) -> Self:
         """A new table that reads a version's files where they are; a cleanup by this library keeps them while it exists."""
+        from lance_core.dataset.versions.clone import shallow_clone
+
         return self.from_snapshot(shallow_clone(self._snapshot.at(reference), target_path, storage_options))
 
     def deep_clone(
         self, target_path: str | os.PathLike[str], reference: Version, storage_options: Mapping[str, str] | None = None
     ) -> Self:
         """A new table with copies of all files of a version."""
+        from lance_core.dataset.versions.clone import deep_clone
+
         return self.from_snapshot(deep_clone(self._snapshot.at(reference), target_path, storage_options))
 
     def _referred(self, reference: Version | None, options: Mapping[str, str] | None) -> Snapshot:
@@ -92,6 +97,8 @@ class Branches:
 
     def delete(self, branch: str) -> None:
         """Remove a branch and its files. InputError while a tag or another branch refers to it."""
+        from lance_core.dataset.versions.clone import delete_branch
+
         delete_branch(self._root, branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, Any]) -> None:

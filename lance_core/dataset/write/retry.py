@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.versions.auto_cleanup import after_commit
@@ -30,9 +31,6 @@ from lance_core.errors import (
 )
 from lance_core.format.fragment import Fragment
 from lance_core.table.transaction import Transaction
-
-DEFAULT_RETRIES = 10
-DEFAULT_RETRY_TIMEOUT = dt.timedelta(seconds=30)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lance_core.arrow import BatchCaster
 from lance_core.commit import naming
 from lance_core.dataset.write.base_paths import WriteTarget
+from lance_core.dataset.write.write_progress import FragmentProgress, Progress, WriteProgress
 from lance_core.errors import InputError, LanceError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.file.writer import FileWriter, WrittenFile
@@ -36,32 +36,6 @@ MAX_ROWS_PER_FILE = 1024 * 1024
 MAX_BYTES_PER_FILE = 90 * 1024**3
 _MAX_BYTES_APART = 256 << 20
 """A file with more rows that wait than this is finished before the next one begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteProgress:
-    """How far a write has come: rows and fragments finished or being written, bytes of finished files."""
-
-    rows: int
-    fragments: int
-    bytes: int
-
-
-@runtime_checkable
-class FragmentProgress(Protocol):
-    """The progress of every fragment: see `lance_core.progress.FragmentWriteProgress`."""
-
-    def begin(self, fragment: Fragment) -> None:
-        """A fragment is about to be written."""
-        ...
-
-    def complete(self, fragment: Fragment) -> None:
-        """A fragment is written."""
-        ...
-
-
-Progress = Callable[[WriteProgress], None] | FragmentProgress
-"""A function that is called now and then, or an object that hears of every fragment."""
 
 
 def stage_fragments(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from lance_core.commit.log.loop import DEFAULT_MAX_RETRIES
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.model import CommitResult, StagedTransaction
 from lance_core.commit.records import each
