@@ -18,22 +18,14 @@ MODEL = Path(__file__).with_name("commit.pml")
 CONFIGURATIONS: Mapping[str, Sequence[str]] = {
     "two commits and one who gives up, 2 crashes, 1 put in doubt": ("-DCRASHES=2", "-DAPPENDS=0", "-DPRUNES=0"),
     "one commit, one who gives up, one who appends and prunes, 2 crashes, 1 put in doubt": ("-DCRASHES=2", "-DCOMMITTERS=1"),
-    "two commits, one who gives up, one who appends and prunes, 1 put in doubt": ("-DCRASHES=0",),
-    "the same, of an attempt that is later_only": ("-DCRASHES=0", "-DLATER"),
+    "the same, of an attempt that is later_only": ("-DCRASHES=2", "-DCOMMITTERS=1", "-DLATER"),
     "one commit, one who gives up, a further try of staging and its commit, one who appends and prunes, 1 put in doubt": (
-        "-DCRASHES=0",
-        "-DCOMMITTERS=1",
-        "-DLATER",
-        "-DAGAIN",
+        *("-DCRASHES=0", "-DCOMMITTERS=1", "-DLATER", "-DAGAIN"),
     ),
     "one commit, one who gives up, a further try of staging and its commit, 1 crash, 1 put in doubt": (
-        "-DCRASHES=1",
-        "-DAPPENDS=0",
-        "-DPRUNES=0",
-        "-DCOMMITTERS=1",
-        "-DLATER",
-        "-DAGAIN",
+        *("-DCRASHES=1", "-DAPPENDS=0", "-DPRUNES=0", "-DCOMMITTERS=1", "-DLATER", "-DAGAIN"),
     ),
+    "two commits, one who gives up, one who appends and prunes, 1 put in doubt": ("-DCRASHES=0",),
 }
 """All states of each are visited."""
 
@@ -56,6 +48,9 @@ BUGS: Mapping[str, str] = {
 }
 """Planted one at a time: at least one configuration must show a violation."""
 
+_OF_STAGING = ("ASKS_LEDGER_EARLY", "NOT_ASKED_WHAT_IS_STAGED")
+"""Only a further try of staging makes them: those configurations come first."""
+
 
 def main() -> int:
     """0: the model holds, and every bug was found."""
@@ -77,7 +72,7 @@ def main() -> int:
 
 def find(bug: str) -> str | None:
     """How a planted bug shows, and where; None when it does not."""
-    for name, defines in CONFIGURATIONS.items():
+    for name, defines in sorted(CONFIGURATIONS.items(), key=lambda item: bug in _OF_STAGING and "-DAGAIN" not in item[1]):
         violation, states = verify((*defines, f"-DBUG_{bug}"))
         if violation is not None:
             return f"{violation} after {states:,} states of: {name}"

@@ -26,7 +26,9 @@ def test_the_model_holds_with_two_crashes() -> None:
     assert states > 100_000
 
 
-@pytest.mark.parametrize("bug", ["NO_FENCE", "LOOKS_BEFORE_FENCE", "NO_FENCE_VERSION", "LIFTS_FENCE_FIRST"])
+@pytest.mark.parametrize(
+    "bug", ["NO_FENCE", "LOOKS_BEFORE_FENCE", "NO_FENCE_VERSION", "LIFTS_FENCE_FIRST", "ASKS_LEDGER_EARLY"]
+)
 def test_a_bug_planted_in_the_model_is_found(bug: str) -> None:
     assert check.find(bug) is not None
 
