@@ -28,7 +28,7 @@ MATRIX = (
     *(("2.11.2", python) for python in ("3.10", "3.11", "3.12")),
     *(("3.0.6", python) for python in ("3.10", "3.11", "3.12")),
     *(("3.1.8", python) for python in ("3.10", "3.11", "3.12", "3.13")),
-    *(("3.2.2", python) for python in ("3.10", "3.11", "3.12", "3.13", "3.14")),
+    *(("3.2.2", python) for python in ("3.10", "3.11", "3.12", "3.13")),
     *(("3.3.2", python) for python in ("3.10", "3.11", "3.12", "3.13", "3.14")),
 )
 """Every Airflow from 2.11 on, with every Python that both it and this package support."""
