@@ -43,7 +43,8 @@ def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple
     Raises InputError for keys of types that cannot be compared.
     """
     if len(on) == 1:
-        table = _look_up_table(source.column(on[0]), snapshot.arrow_schema.field(on[0]).type)
+        kind = snapshot.arrow_schema.field(on[0]).type
+        table = _look_up_table(source.column(on[0]), kind, num_rows=snapshot.manifest.num_rows)
         if table is not None:
             return _look_up(snapshot, on[0], *table)
     return _join(snapshot, source, on)
@@ -80,14 +81,19 @@ def _shares(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _look_up_table(keys: pa.ChunkedArray[Any], target: pa.DataType) -> tuple[int, npt.NDArray[np.int32]] | None:
-    """(smallest key, row of the source by key - smallest key, -1 for none); None when keys do not lend themselves to it."""
+def _look_up_table(
+    keys: pa.ChunkedArray[Any], target: pa.DataType, *, num_rows: int
+) -> tuple[int, npt.NDArray[np.int32]] | None:
+    """(smallest key, row of the source by key - smallest key, -1 for none); None when keys do not lend themselves to it.
+
+    Filling the array costs less than the table's rows do, while it has not many more entries than there are rows.
+    """
     signed = pa.types.is_signed_integer(target)
     if keys.type != target or not signed or keys.null_count or not 0 < len(keys) < 1 << 31:
         return None
     numbers: npt.NDArray[Any] = numpy_of(keys.combine_chunks())
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low >= min(_MOST_SLOTS, 64 * len(numbers) + 4096):
+    if high - low >= min(_MOST_SLOTS, max(64 * len(numbers) + 4096, 2 * num_rows)):
         return None
     # The last one stands for every key that is outside.
     slots = np.full(high - low + 2, -1, np.int32)
@@ -103,9 +109,10 @@ def _look_up(snapshot: Snapshot, key: str, low: int, slots: npt.NDArray[np.int32
     fragments = snapshot.manifest.fragments
     tables = scan_tables(snapshot, plan_scan(schema, fragments, plan_projection(schema, [key])))
     found, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    is_known = slots >= 0
     start = 0
     for chunk in itertools.chain.from_iterable(table.column(0).chunks for table in tables):
-        hits, theirs = _hits(chunk, low, slots)
+        hits, theirs = _hits(chunk, low, slots, is_known)
         found.append(hits + start)
         rows.append(theirs)
         start += len(chunk)
@@ -115,7 +122,9 @@ def _look_up(snapshot: Snapshot, key: str, low: int, slots: npt.NDArray[np.int32
     return addresses[order], matched[order]
 
 
-def _hits(chunk: pa.Array[Any], low: int, slots: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+def _hits(
+    chunk: pa.Array[Any], low: int, slots: npt.NDArray[np.int32], is_known: npt.NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
     """Positions in a chunk whose key the source has, and the rows of the source."""
     valid = None
     if chunk.null_count:
@@ -123,16 +132,19 @@ def _hits(chunk: pa.Array[Any], low: int, slots: npt.NDArray[np.int32]) -> tuple
         chunk = chunk.fill_null(low)
     numbers: npt.NDArray[Any] = numpy_of(chunk)
     hits, rows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    last = np.uint64(len(slots) - 1)
     for start in range(0, len(numbers), _STEP):
-        part = numbers[start : start + _STEP].astype(np.int64)
+        at = numbers[start : start + _STEP].astype(np.int64)
+        at -= low
         # Keys below the lowest become very large numbers.
-        matched = slots[np.minimum((part - low).view(np.uint64), np.uint64(len(slots) - 1))]
-        kept = matched >= 0
+        unsigned = at.view(np.uint64)
+        np.minimum(unsigned, last, out=unsigned)
+        kept = is_known.take(at)
         if valid is not None:
             kept &= valid[start : start + _STEP]
         here = np.flatnonzero(kept)
         hits.append(here + start)
-        rows.append(matched[here].astype(np.int64))
+        rows.append(slots[at[here]].astype(np.int64))
     return np.concatenate(hits), np.concatenate(rows)
 
 
