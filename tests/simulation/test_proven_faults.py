@@ -1,0 +1,210 @@
+"""Every proven fault of the protocol, put back into the finished code: the simulated world finds it by itself.
+
+The table in docs/protocol.md lists them; a test holds the two together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lance_core.commit.log import loop
+from lance_core.commit.registry import landings
+from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.service import commit_staged
+from lance_core.commit.staging import drain, remove
+from lance_core.errors import CommitStateUnknownError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.runtime import lifecycle
+from lance_core.testing import actors as do
+from lance_core.testing.explore import Bounds, explore
+from lance_core.testing.model import IdentityWork, appended
+from lance_core.testing.scenario import LITTER, RunVerdict, Scenario, Stage, Theatre
+from lance_core.testing.scenarios import SCENARIOS
+from lance_core.testing.schedule import CRASH, ERROR
+from lance_core.testing.stores import URI
+from tests.simulation import test_planted_bugs as planted
+
+Patch = pytest.MonkeyPatch
+_BASE = (0, 1, 2, 3)
+
+
+def _a_late_put_is_taken_for_the_latest_try(patch: Patch) -> None:
+    put: Callable[..., Any] = vars(loop)["put_manifest"]
+    patch.setattr(loop, "put_manifest", lambda *items, **more: replace(put(*items, **more), found=None))
+
+
+def _two_commits_share_a_transaction_file(patch: Patch) -> None:
+    patch.setattr(loop._CommitLoop, "_transaction_file", lambda self, newest, transaction: transaction.file_name)
+
+
+def _a_failed_look_behind_the_put_ends_the_try(patch: Patch) -> None:
+    require = loop._CommitLoop._require_lineage
+
+    def look(self: Any, done: Any, *, is_doubtful: bool) -> None:
+        self._in_doubt = is_doubtful
+        require(self, done, is_doubtful=is_doubtful)
+
+    patch.setattr(loop._CommitLoop, "_require_lineage", look)
+
+
+def _the_claim_of_a_killed_commit_blocks(patch: Patch) -> None:
+    run = commit_staged._Service.run
+
+    def wait(self: Any, *arguments: Any) -> Any:
+        mine = set(self._pending)
+        for claim in list_claims(self._store):
+            if claim.commit != self.claim.commit and mine & {*claim.identities, *claim.attempts}:
+                raise CommitStateUnknownError(f"commit {claim.commit} is publishing; wait for it to end")
+        return run(self, *arguments)
+
+    patch.setattr(commit_staged._Service, "run", wait)
+
+
+def _what_a_fold_replaces_stays(patch: Patch) -> None:
+    patch.setattr(drain, "_superseded", lambda items, published: [])
+
+
+def _nothing_reminds_of_an_attempt_that_is_given_up(patch: Patch) -> None:
+    patch.setattr(remove, "remember_withdrawal", lambda store, *key: None)
+    patch.setattr(remove, "_mark", lambda store, *key: None)
+
+
+def _the_ledger_of_the_table_before_counts(patch: Patch) -> None:
+    patch.setattr(landings, "void_landings", lambda store, items, present: {})
+
+
+def _what_landed_is_not_compared(patch: Patch) -> None:
+    patch.setattr(lifecycle, "require_same_work", lambda store, spec, landing, *, digest: None)
+
+
+def _made_again() -> Stage:
+    """A table that was made again where its ledger stayed."""
+    do.begin_table(_BASE)
+    work = do.append_work("append", (100,))
+    do.stage(work)
+    do.commit(work)()
+    store = resolve_store(URI)
+    for entry in [*store.list("")]:
+        if not entry.path.startswith("_lance_core/"):
+            store.delete(entry.path)
+    for number in range(3):
+        other = do.append_work(f"new {number}", (number,))
+        do.stage(other)
+        do.commit(other)()
+    return Stage((work,), {"again": do.in_turn(work.stage, do.commit(work))})
+
+
+def _other_work() -> Stage:
+    """A cleared task asks for other rows under an identity that has landed."""
+    do.begin_table(_BASE)
+    old, new = do.append_work("append", (100,)), do.append_work("append", (101,))
+    do.stage(old)
+    do.commit(old)()
+    work = IdentityWork("other rows", new.identity, (appended((101,)),), new.stage, actor="again")
+    return Stage((work,), {"again": do.in_turn(new.stage, do.commit(new))})
+
+
+_OWN = {
+    item.name: item
+    for item in (
+        Scenario("made-again", "a table is made again where its ledger stayed", _made_again, (CRASH,)),
+        Scenario("other-work", "other rows under an identity that has landed", _other_work, (CRASH,)),
+        replace(SCENARIOS["moved-fold"], name="moved-fold-refused", faults=(ERROR,)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class ProvenFault:
+    """How it is put back, and where it shows: "scenario: within how many schedules"."""
+
+    plant: Callable[[Patch], None]
+    found: Mapping[str, int]
+    kinds: frozenset[str] = planted._DAMAGE
+
+
+_LITTER = frozenset({LITTER})
+FAULTS = {
+    "the absence of a ledger record decides": ProvenFault(
+        planted._absence_of_a_ledger_record_proves,
+        {"abort-meets-commit": 50, "abort-by-hand": 100, "zombie": 200, "slow-stage": 200, "killed-commit": 100},
+    ),
+    "an attempt is withdrawn without a fence": ProvenFault(
+        planted._giving_up_raises_no_flag, {"changed-work": 200, "changed-work-by-clock": 200}
+    ),
+    "a late put is taken for the latest try": ProvenFault(
+        _a_late_put_is_taken_for_the_latest_try, {"rebased-delete": 200, "moved-fold": 2000}
+    ),
+    "a refused look behind the put ends the try": ProvenFault(
+        _a_failed_look_behind_the_put_ends_the_try, {"moved-fold-refused": 100}
+    ),
+    "two commits share a transaction file": ProvenFault(_two_commits_share_a_transaction_file, {"same-commit-twice": 600}),
+    "the rows are judged once, before the loop": ProvenFault(
+        planted._commit_judges_rows_once, {"two-replacements": 20, "two-merges": 20}
+    ),
+    "the ledger comes after the clearing": ProvenFault(
+        planted._ledger_is_told_after_all_is_cleared, {"ledger-and-prune": 100}
+    ),
+    "a put is trusted without a look behind it": ProvenFault(planted._commit_believes_its_put, {"pruned-number": 50}),
+    "a manifest that vanished refers to nothing": ProvenFault(
+        planted._vanished_manifests_refer_to_nothing, {"outside-prune-and-gc": 3000, "our-cleanup-and-gc": 3000}
+    ),
+    "the claim of a killed commit blocks": ProvenFault(
+        _the_claim_of_a_killed_commit_blocks, {"two-merges": 20, "compaction-beside-deletes": 20}
+    ),
+    "files that a fold replaces stay": ProvenFault(_what_a_fold_replaces_stays, {"moved-fold": 20}, _LITTER),
+    "nothing reminds of a withdrawn attempt": ProvenFault(
+        _nothing_reminds_of_an_attempt_that_is_given_up, {"zombie": 4000}, _LITTER
+    ),
+    "the ledger of the table before counts": ProvenFault(_the_ledger_of_the_table_before_counts, {"made-again": 10}),
+    "the content of what landed is not compared": ProvenFault(_what_landed_is_not_compared, {"other-work": 10}),
+}
+CASES = [(name, scenario) for name, fault in FAULTS.items() for scenario in fault.found]
+
+
+def first_problem(fault: ProvenFault, scenario: str) -> tuple[int, RunVerdict] | None:
+    """The first schedule that shows it."""
+    found: list[tuple[int, RunVerdict]] = []
+
+    def stop(number: int, verdict: RunVerdict) -> bool:
+        if verdict.has(fault.kinds):
+            found.append((number, verdict))
+        return bool(found)
+
+    theatre = Theatre({**SCENARIOS, **_OWN}[scenario])
+    explore(theatre, bounds=Bounds(2, 1, fault.found[scenario]), stop=stop)
+    return found[0] if found else None
+
+
+def _case(name: str, scenario: str) -> Any:
+    marks = [pytest.mark.slow] if FAULTS[name].found[scenario] > 1000 else []
+    return pytest.param(name, scenario, marks=marks, id=f"{name}-{scenario}")
+
+
+@pytest.mark.parametrize(("name", "scenario"), [_case(*case) for case in CASES])
+def test_a_fault_that_is_put_back_is_found(name: str, scenario: str, monkeypatch: Patch) -> None:
+    fault = FAULTS[name]
+    fault.plant(monkeypatch)
+    found = first_problem(fault, scenario)
+    assert found is not None, f"not in {fault.found[scenario]} schedules of {scenario}"
+    print(f"{name}: schedule {found[0]} of {scenario}: {found[1].problems[0]}")
+
+
+@pytest.mark.parametrize("scenario", _OWN)
+def test_the_scenarios_of_this_file_end_exact_in_the_code_as_it_is(scenario: str) -> None:
+    fault = ProvenFault(lambda patch: None, {scenario: 300}, planted._DAMAGE | _LITTER)
+    found = first_problem(fault, scenario)
+    assert found is None, str(found[1].problems) if found else ""
+
+
+def test_the_page_lists_them() -> None:
+    text = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
+    table = text.split("| fault | in the code before its fix |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    told = {row[0]: {name: int(most) for name, most in re.findall(r"`([^`]+)` ([0-9]+)", row[2])} for row in cells}
+    assert told == {name: dict(fault.found) for name, fault in FAULTS.items()}
