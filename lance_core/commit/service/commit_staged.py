@@ -228,9 +228,9 @@ class _Service:
                     raise
                 self._refuse(fold.members[0].ref.identity, error)
                 return
-            if done.already:
-                return  # somebody else published it just now; the next round finds it in the log
             self._note(fold, done)
+            if done.already:
+                return  # somebody else published it just now
 
     def _commit(self, fold: Fold) -> Committed:
         if not fold.settles_late:
@@ -326,14 +326,17 @@ class _Service:
 
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: tell the ledger, so that it stays known when the log is pruned."""
-        version = done.manifest.version
-        uuids = [item.ref.identity for item in fold.members]
+        version, uuids = done.manifest.version, [item.ref.identity for item in fold.members]
         try:
             record_fold(
                 self._store, uuids, version=version, transaction=done.transaction, incarnation=self._incarnation_at(done)
             )
         except StoreError as error:
             raise not_in_ledger(self._store, version, error) from error
+        if done.already:
+            for uuid in uuids:  # a later listing may lag behind what was read now, and would say that it has not landed
+                self._settle(self._pending.pop(uuid), version, ALREADY_LANDED)
+            return
         self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased
         self._tally.published[version] = done.transaction
