@@ -12,10 +12,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
@@ -91,11 +94,9 @@ class LanceHook(BaseHook):
         from lance_core.jobs import api
 
         if "schema_drift" in options:
-            from airflow_lance.hooks.append import append_rows
-
             if mode != "append":
                 raise InputError(f'schema_drift needs mode="append", got {mode!r}', cure="Omit it.")
-            append_rows(rows, self.get_uri(table), options=self.storage_options(table), **options)
+            _append_rows(rows, self.get_uri(table), options=self.storage_options(table), **options)
             return self.dataset(table)
         return api.write_table(rows, self.get_uri(table), mode=mode, options=self.storage_options(table), **options)
 
@@ -140,6 +141,42 @@ class LanceHook(BaseHook):
             if self.lance_conn_id != self.default_conn_name or not is_full_uri(plain_uri(table)):
                 raise
             return LanceConnection()
+
+
+def _append_rows(rows: Any, uri: str, *, options: Mapping[str, Any], schema_drift: str, **more: Any) -> dict[str, Any]:
+    """Append whatever holds rows; the outcome of the commit. `more` are further fields of an append.
+
+    InputError for what holds no rows; SchemaMismatchError for columns that the policy does not allow.
+    """
+    import pyarrow as pa
+
+    from lance_core.jobs import api
+    from lance_core.jobs.specs.spec import AppendSpec, read_spec
+
+    with tempfile.TemporaryDirectory(prefix="lance-") as folder:
+        path = Path(folder) / "rows.arrow"
+        with _reader(rows) as reader, pa.ipc.new_file(str(path), reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+        source = {"format": "arrow", "paths": [str(path)]}
+        fields = {"uri": uri, "identity": str(uuid.uuid4()), "source": source, "schema_drift": schema_drift, **more}
+        staged = api.run(read_spec(AppendSpec, fields), options=options)
+        return api.commit(uri, [staged], options=options, max_attempts=None)
+
+
+def _reader(rows: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(rows, Mapping):
+        return pa.table(dict(rows)).to_reader()
+    if isinstance(rows, list):
+        return pa.Table.from_pylist(rows).to_reader()
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows)
+    raise InputError(
+        f"cannot append {type(rows).__name__} with a schema_drift",
+        cure="Pass an Arrow table or reader, a pandas or Polars frame, a mapping of columns, or a list of rows.",
+    )
 
 
 def _probe(store: Store) -> tuple[bool, str]:
