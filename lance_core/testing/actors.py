@@ -241,6 +241,11 @@ def outside_append(ids: Sequence[int]) -> Callable[[], object]:
     return lambda: outsider.append(ids)
 
 
+def outside_delete(item: int) -> Callable[[], object]:
+    """The outside writer deletes a row."""
+    return lambda: outsider.delete(item)
+
+
 def outside_prune() -> None:
     """The outside writer removes old versions."""
     outsider.prune(resolve_store(URI), now=time.time())

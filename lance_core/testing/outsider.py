@@ -2,8 +2,8 @@
 
 ::
 
-    append, compact     data files, a transaction file, a manifest put only if absent; no identity
-    prune               manifests of old versions, files that only they refer to; others only after seven days
+    append, delete, compact     data files, a transaction file, a manifest put only if absent; no identity
+    prune                       manifests of old versions, files that only they refer to; others only after seven days
 
 The official library deletes files before it deletes the manifests that name them, in one pass over one listing; so does
 this.
@@ -30,6 +30,11 @@ _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 def append(ids: Sequence[int], value: int = 0) -> None:
     """Add rows, in a version without an identity."""
     lance_core.write_dataset(rows_of_table(ids, value), URI, mode="append")
+
+
+def delete(item: int) -> None:
+    """Delete one row."""
+    lance_core.dataset(URI).delete(f"id = {item}")
 
 
 def compact() -> None:

@@ -82,6 +82,20 @@ SCENARIOS: Mapping[str, Scenario] = {
             "pruned-number", "the number that a commit is about to take is pruned", setups.pruned_number, _PLAIN, prunes=True
         ),
         Scenario(
+            "pruned-compaction",
+            "a delete takes a pruned number below a compaction that moved its row",
+            setups.pruned_compaction,
+            _PLAIN,
+            prunes=True,
+        ),
+        Scenario(
+            "pruned-delete",
+            "a delete takes a pruned number below another delete from the same fragment",
+            setups.pruned_delete,
+            _PLAIN,
+            prunes=True,
+        ),
+        Scenario(
             "tagged-number",
             "the same, but a tag keeps the version before that number",
             setups.tagged_number,

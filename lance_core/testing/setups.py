@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lance_core.testing import actors as do
 from lance_core.testing import outsider
-from lance_core.testing.model import IdentityWork, appended, overwritten
+from lance_core.testing.model import IdentityWork, appended, deleted, overwritten
 from lance_core.testing.scenario import Stage
 
 BASE = (0, 1, 2, 3)
@@ -227,6 +227,26 @@ def _number_is_pruned(prune: Callable[[], object]) -> Stage:
     outside = do.in_turn(*(do.outside_append((item,)) for item in ids), prune)
     rows = tuple(_outside((item,), "outsider") for item in ids)
     return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
+
+
+def pruned_compaction() -> Stage:
+    """A delete takes a pruned number below a compaction that moved its row."""
+    return _delete_is_pruned((), outsider.compact)
+
+
+def pruned_delete() -> Stage:
+    """A delete takes a pruned number below another delete from the same fragment."""
+    return _delete_is_pruned((0,), do.outside_delete(0))
+
+
+def _delete_is_pruned(deletes: tuple[int, ...], last: Callable[[], object]) -> Stage:
+    do.begin_table(BASE, (2, 3))
+    work = do.delete_work("delete", 1)
+    do.stage(work)
+    outside = do.in_turn(do.outside_append((200,)), last, do.outside_prune)
+    gone = [IdentityWork(f"{item} deleted", "", (deleted(item.__eq__),), lambda: None, actor="outsider") for item in deletes]
+    actors = {"commit": do.commit(work), "outsider": outside}
+    return Stage((work, _outside((200,), "outsider"), *gone), actors, _OUTSIDER)
 
 
 def compaction_beside_deletes() -> Stage:

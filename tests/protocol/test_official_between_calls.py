@@ -210,20 +210,9 @@ def test_the_official_library_appends_and_prunes_between_some_calls_of_a_commit(
         _check(str(tmp_path / f"{number}.lance"), WORKS[work], ACTS["append and prune"], number)
 
 
-_TAKEN_FOR_AN_ANCESTOR = pytest.mark.xfail(
-    strict=True,
-    reason="a delete whose number was pruned behind an official compaction is taken for an ancestor of that compaction",
-)
-
-
-def _pairs() -> list[Any]:
-    pairs = [(work, act) for work in WORKS for act in ACTS]
-    known = ("delete", "compact and prune")
-    return [pytest.param(*pair, marks=[_TAKEN_FOR_AN_ANCESTOR] if pair == known else []) for pair in pairs]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("work", "act"), _pairs())
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("work", WORKS)
 def test_the_official_library_acts_between_any_two_calls_of_a_commit(tmp_path: Path, work: str, act: str) -> None:
     for number in _numbers(_num_calls(tmp_path, WORKS[work]), 1):
         _check(str(tmp_path / f"{number}.lance"), WORKS[work], ACTS[act], number)

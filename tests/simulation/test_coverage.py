@@ -38,6 +38,7 @@ _CALLS: Mapping[str, tuple[object, str]] = {
     "fold of the ledger": (actors, "fold_ledger"),
     "user who settles": (actors, "settle_landed"),
     "outside append": (outsider, "append"),
+    "outside delete": (outsider, "delete"),
     "outside compaction": (outsider, "compact"),
     "outside prune": (outsider, "prune"),
 }

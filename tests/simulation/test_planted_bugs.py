@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("lance_core.commit.registry.fences")
 
-from lance_core.commit.log import look, loop
+from lance_core.commit.log import lineage, look, loop
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
 from lance_core.commit.registry import attempts, fences, folding, landings, segments
 from lance_core.commit.service import commit_staged
@@ -96,6 +96,10 @@ def _commit_judges_rows_once(patch: Patch) -> None:
 
 def _commit_believes_its_put(patch: Patch) -> None:
     patch.setattr(loop, "is_ancestor", lambda store, mine, transaction: True)
+
+
+def _children_know_what_they_replace(patch: Patch) -> None:
+    patch.setattr(lineage, "_knew", lambda *_: True)
 
 
 def _ledger_is_told_after_all_is_cleared(patch: Patch) -> None:
@@ -186,6 +190,7 @@ BUGS = {
     "a vanished manifest refers to nothing": Bug(_vanished_manifests_refer_to_nothing, "outside-prune-and-gc", 6000),
     "rows are judged once": Bug(_commit_judges_rows_once, "two-merges", 100),
     "a put is trusted": Bug(_commit_believes_its_put, "pruned-number", 600),
+    "a child is trusted to know what it replaced": Bug(_children_know_what_they_replace, "pruned-compaction", 900),
     "the ledger comes last": Bug(_ledger_is_told_after_all_is_cleared, "ledger-and-prune", 2000),
     "records go before their segment counts": Bug(_records_go_before_their_segment_counts, "folded-ledger", 300),
     "a predecessor that a tag keeps vouches": Bug(_a_predecessor_vouches, "tagged-number", 600),

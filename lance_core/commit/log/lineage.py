@@ -8,9 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
 
 from lance_core.commit import naming
+from lance_core.commit.log.deletion_files import read_deletions
 from lance_core.commit.log.manifests import (
     OpenVersion,
     exists,
@@ -18,24 +21,28 @@ from lance_core.commit.log.manifests import (
     open_version,
     version_numbers,
 )
+from lance_core.commit.log.rebase import deletion_store
 from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.references import fragment_paths
 from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
+from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest, WriterVersion
 from lance_core.io.store import Store
 from lance_core.table.build import build
 from lance_core.table.carried import written_fragments
-from lance_core.table.operations import Clone, CreateIndex, Overwrite, Restore
+from lance_core.table.operations import Clone, CreateIndex, Merge, Operation, Overwrite, Restore, Rewrite, Update
 from lance_core.table.transaction import Transaction
 
 _MAX_LOOKS = 5
 _ANYBODY = WriterVersion("lance_core", "0.0.0")
 
 
-def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
+def is_ancestor(store: Store, mine: Manifest, transaction: Transaction, *, may_be_twice: bool = False) -> bool:
     """Whether the version `mine`, which is listed, is the newest or an ancestor of the newest.
 
-    `transaction` made it. CommitStateUnknownError when that cannot be determined.
+    `transaction` made it. CommitStateUnknownError when that cannot be determined. `may_be_twice`: its files in a later
+    version prove nothing, because its writer may have put it again at another number.
     """
     if find_latest_version(store) == mine.version:
         return True
@@ -45,7 +52,7 @@ def is_ancestor(store: Store, mine: Manifest, transaction: Transaction) -> bool:
             return True
         try:
             child = open_version(store, later[0])
-            return _comes_from(store, child, mine, transaction)
+            return _comes_from(store, child, mine, transaction, may_be_twice=may_be_twice)
         except NotFoundError:
             continue  # pruned while we looked
     raise _unknown(store, mine)
@@ -62,14 +69,18 @@ def follows(store: Store, first: OpenVersion, before: int) -> bool:
     return transaction is not None and is_ancestor(store, first.manifest, transaction)
 
 
-def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction) -> bool:
+def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
     theirs = transaction_of(store, child)
+    before, after = _before(mine, transaction), _named(child.manifest)
+    brought = _named(mine) - before
     if child.manifest.version != mine.version + 1 or theirs is None:
-        brought = _named(mine) - _before(mine, transaction)
-        if brought & _named(child.manifest):
+        if brought & after and not may_be_twice:
             return True
-        if _ids(brought) & _ids(_named(child.manifest)):
-            return False  # a fragment id is given once, and there it stands for another fragment
+        if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
+            return False  # the id of a new fragment is given once, and there it stands for another one
+        only_deletes = bool(brought) and all(map(_is_deletion, brought))
+        if only_deletes and not may_be_twice and _has_deletions(store, child.manifest, mine, _numbers(brought)):
+            return True  # whatever it comes from, the rows are not there
         raise _unknown(store, mine)
     if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
         return True  # whatever was before is not in it
@@ -81,7 +92,59 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
         expected = build(mine, theirs, timestamp_ns=0, writer_version=_ANYBODY)
     except LanceError:
         return False  # it refers to what is not in mine
-    return _named(expected) == _named(child.manifest)
+    if _named(expected) != after:
+        return False
+    return _knew(store, child.manifest, theirs, mine, _numbers(brought))
+
+
+def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, changed: frozenset[int]) -> bool:
+    """Whether `theirs` was made with what `mine` did to the fragments `changed`, which `theirs` may have replaced itself.
+
+    ::
+
+        mine    fragment 0 without row 7        theirs  fragments 0 and 1 -> 2, read from fragment 0 with row 7
+        ->      version `child` has fragment 2 in any case, but with the row that was deleted
+
+    No writer moves the rows of a fragment, or names all fragments, on top of a version that changed one of them since it
+    was read; whoever deletes from such a fragment repeats its deletions.
+    """
+    operation = theirs.operation
+    read = {item.id: item for item in _fragments_read(operation) if item.id in changed}
+    left = FragmentList.of(child.fragments).pick(changed)
+    for number, fragment in FragmentList.of(mine.fragments).pick(changed).items():
+        if number in read and _state(read[number]) != _state(fragment):
+            return False
+        if number in left and isinstance(operation, Merge) and not _state(fragment)[0] <= _state(left[number])[0]:
+            return False
+        if number not in left and isinstance(operation, Update):
+            raise _unknown(store, mine)  # all of its rows were written again: those that `mine` had left, or more
+    return _has_deletions(store, child, mine, changed & left.keys())
+
+
+def _fragments_read(operation: Operation) -> tuple[Fragment, ...]:
+    """Fragments as they were when an operation was planned that moves their rows."""
+    if isinstance(operation, Rewrite):
+        return tuple(item for group in operation.groups for item in group.old_fragments)
+    return ()
+
+
+def _state(fragment: Fragment) -> tuple[frozenset[str], tuple[int, int] | None]:
+    file = fragment.deletion_file
+    return frozenset(item.path for item in fragment.files), None if file is None else (file.read_version, file.id)
+
+
+def _has_deletions(store: Store, child: Manifest, mine: Manifest, numbers: Collection[int]) -> bool:
+    """Whether what `mine` deleted from these fragments is deleted in `child`, which has them all."""
+    theirs = FragmentList.of(child.fragments).pick(frozenset(numbers))
+    for number, fragment in FragmentList.of(mine.fragments).pick(frozenset(numbers)).items():
+        if number not in theirs:
+            return False
+        if _state(fragment)[1] == _state(theirs[number])[1]:
+            continue
+        there = read_deletions(deletion_store(store, child, theirs[number]), theirs[number])
+        if not np.isin(read_deletions(deletion_store(store, mine, fragment), fragment), there).all():
+            return False
+    return True
 
 
 def _named(manifest: Manifest) -> frozenset[str]:
@@ -94,8 +157,16 @@ def _named(manifest: Manifest) -> frozenset[str]:
     return frozenset(found)
 
 
-def _ids(named: frozenset[str]) -> set[str]:
+def _ids(named: Iterable[str]) -> set[str]:
     return {item.partition(":")[0] for item in named}
+
+
+def _numbers(named: Iterable[str]) -> frozenset[int]:
+    return frozenset(map(int, _ids(named)))
+
+
+def _is_deletion(item: str) -> bool:
+    return all(part.isdigit() for part in item.partition(":")[2].split("-"))
 
 
 def _before(mine: Manifest, transaction: Transaction) -> frozenset[str]:

@@ -108,10 +108,11 @@ def commit_in_detail(
     opened: OpenVersion | None = None,
     newest: OpenVersion | None = None,
     open_at: OpenAt = open_or_none,
+    keeps_files: bool = False,
 ) -> Committed:
     """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
     `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when a file
-    that was written in vain could not be removed.
+    that was written in vain could not be removed. `keeps_files`: another put of the same commit is in doubt: all stays.
 
     `also_judge` is called once for each version of others between the one that was read and the one that is written, in
     order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
@@ -121,7 +122,7 @@ def commit_in_detail(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
     loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened or newest, on_doubt
-    loop.newest, loop.open_at = newest, open_at
+    loop.newest, loop.open_at, loop.keeps_files = newest, open_at, keeps_files
     try:
         return loop.run(max_retries)
     except CommitStateUnknownError:
@@ -186,6 +187,7 @@ class _CommitLoop:
         self._early = Early(store)
         self.also_judge: AlsoJudge | None = None
         self.open_at: OpenAt = open_or_none
+        self.keeps_files = False
         self.opened: OpenVersion | None = None
         self.newest: OpenVersion | None = None
         self.on_doubt: Callable[[], None] = lambda: None
@@ -394,5 +396,5 @@ class _CommitLoop:
         self._delete(written and written.difference(fragment_paths(named_fragments(done.transaction.operation))))
 
     def _delete(self, paths: Collection[str]) -> None:
-        if not delete_quietly(self._store, *paths):
+        if not self.keeps_files and not delete_quietly(self._store, *paths):
             self.on_doubt()

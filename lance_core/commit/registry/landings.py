@@ -127,7 +127,7 @@ def void_landings(store: Store, landings: Iterable[Landing], present: Sequence[i
     for version, items in by_version.items():
         transaction = _load(store, version)
         others = [item for item in items if transaction is not None and not _made_it(transaction, item)]
-        if others and transaction is not None and _may_be_stray(store, version, transaction, there):
+        if others and transaction is not None and _may_be_stray(store, version, transaction, there, may_be_twice=True):
             pruned.extend(item for item in others if item.incarnation)  # theirs was pruned, and the number taken again
             continue
         void.update({item.identity: f"version {version} of this table has another transaction" for item in others})
@@ -200,16 +200,18 @@ def _told_meanwhile(store: Store, identities: Iterable[str]) -> dict[str, int]:
     return {item.identity: item.version for item in landings if item.identity not in void}
 
 
-def _may_be_stray(store: Store, version: int, transaction: Transaction, known: set[int]) -> bool:
+def _may_be_stray(
+    store: Store, version: int, transaction: Transaction, known: set[int], *, may_be_twice: bool = False
+) -> bool:
     """Whether no later version comes from this one, or none can be seen to: it was put where others had been pruned (see
     `log.lineage`). Also where it is gone by now: whoever has put it there may have found so, and removed it.
 
-    Whosever it is: one that fills the number of a landing that was pruned would hide the gap.
+    Whosever it is: one that fills the number of a landing that was pruned would hide the gap. `may_be_twice` as there.
     """
     if version == max(known):
         return False  # nothing is above it
     try:
-        return not is_ancestor(store, load_manifest(store, version), transaction)
+        return not is_ancestor(store, load_manifest(store, version), transaction, may_be_twice=may_be_twice)
     except (NotFoundError, CommitStateUnknownError):
         return True
 

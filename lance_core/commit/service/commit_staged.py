@@ -143,8 +143,7 @@ class _Service:
         self._max_retries = max_retries
         self._tally = Tally()
         self._repeated: set[str] = set()
-        self._turns = Turns()
-        self._versions = KnownVersions()
+        self._turns, self._versions = Turns(), KnownVersions()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
         self.withdraw: Withdraw = lambda ref, own: give_up_for_another(store, ref, own_commit=own)
         self.concerns: Concerns | None = None
@@ -274,6 +273,7 @@ class _Service:
                 on_doubt=lambda: setattr(self, "_in_doubt", True),
                 also_judge=self._judge_for(fold.members),
                 open_at=self._versions,
+                keeps_files=self._in_doubt,
             )
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
