@@ -116,9 +116,15 @@ def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, ch
             return False
         if number in left and isinstance(operation, Merge) and not _state(fragment)[0] <= _state(left[number])[0]:
             return False
-        if number not in left and isinstance(operation, Update):
+        if number not in left and isinstance(operation, Update) and not _has_predecessor(store, mine):
             raise _unknown(store, mine)  # all of its rows were written again: those that `mine` had left, or more
     return _has_deletions(store, child, mine, changed & left.keys())
+
+
+def _has_predecessor(store: Store, mine: Manifest) -> bool:
+    """Whether the version before is there, so that this number was hardly pruned: a tag may have kept that one alone."""
+    before = mine.version - 1
+    return before == 0 or any(exists(store, naming.manifest_path(before, scheme)) for scheme in naming.NamingScheme)
 
 
 def _fragments_read(operation: Operation) -> tuple[Fragment, ...]:
