@@ -52,6 +52,11 @@ def _a_failed_look_behind_the_put_ends_the_try(patch: Patch) -> None:
     patch.setattr(loop._CommitLoop, "_require_lineage", look)
 
 
+def _a_manifest_that_may_be_there_twice_counts(patch: Patch) -> None:
+    look = landings.is_ancestor
+    patch.setattr(landings, "is_ancestor", lambda *items, may_be_twice=False: look(*items))
+
+
 def _the_claim_of_a_killed_commit_blocks(patch: Patch) -> None:
     run = commit_staged._Service.run
 
@@ -160,6 +165,12 @@ FAULTS = {
     "files that a fold replaces stay": ProvenFault(_what_a_fold_replaces_stays, {"moved-fold": 20}, _LITTER),
     "nothing reminds of a withdrawn attempt": ProvenFault(
         _nothing_reminds_of_an_attempt_that_is_given_up, {"zombie": 4000}, _LITTER
+    ),
+    "a number that was pruned is trusted below a compaction": ProvenFault(
+        planted._children_know_what_they_replace, {"pruned-compaction": 900}
+    ),
+    "a manifest whose writer may have put it again counts as history": ProvenFault(
+        _a_manifest_that_may_be_there_twice_counts, {"pruned-delete": 2000}
     ),
     "the ledger of the table before counts": ProvenFault(_the_ledger_of_the_table_before_counts, {"made-again": 10}),
     "the content of what landed is not compared": ProvenFault(_what_landed_is_not_compared, {"other-work": 10}),
