@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _GROUP = 128
-_LANES = 4
+_LANES, _STEPS = 4, 32
 
 
 def decode_postings(data: Any, starts: Any, firsts: Any, is_fixed: Any, documents: Any, counts: Any) -> int:
@@ -19,7 +19,7 @@ def decode_postings(data: Any, starts: Any, firsts: Any, is_fixed: Any, document
         done, last = int(firsts[block]), int(firsts[block + 1])
         if not 0 < last - done <= _GROUP or at > end:
             return -1
-        decode = _whole_block if last - done == _GROUP else _fixed_block if is_fixed else _short_block
+        decode = _whole_block if last - done == _GROUP else _fixed_block if is_fixed else short_block
         code = decode(whole, at, end, documents[done:last], counts[done:last])
         if code < 0:
             return code
@@ -32,7 +32,7 @@ def _whole_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -
     first = int.from_bytes(whole[at : at + 4], "little")
     at += 4
     for out in (documents, counts):
-        found = _group(whole, at, end)
+        found = packed_group(whole, at, end)
         if found is None:
             return -4
         at += 1 + 16 * whole[at]
@@ -44,16 +44,16 @@ def _whole_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -
     return 0 if at == end else -8
 
 
-def _group(whole: bytes, at: int, end: int) -> npt.NDArray[np.uint32] | None:
-    """128 numbers: a byte with their width, then four lanes of packed words; None for damaged bytes."""
-    if at >= end or whole[at] > 32 or at + 1 + 16 * whole[at] > end:
+def packed_group(whole: bytes, at: int, end: int, lanes: int = _LANES, *, header: int = 1) -> npt.NDArray[np.uint32] | None:
+    """32 numbers for each lane: a header that begins with their width, then lanes of packed words; None if damaged."""
+    if at >= end or whole[at] > 32 or at + header + 4 * lanes * whole[at] > end:
         return None
     width = whole[at]
     if width == 0:
-        return np.zeros(_GROUP, np.uint32)
-    words = np.frombuffer(whole, np.uint8, 16 * width, at + 1).reshape(width, _LANES, 4)
-    lanes = np.ascontiguousarray(words.transpose(1, 0, 2)).reshape(_LANES, 4 * width)
-    bits = np.unpackbits(lanes, axis=1, bitorder="little").reshape(_LANES, _GROUP // _LANES, width)
+        return np.zeros(_STEPS * lanes, np.uint32)
+    words = np.frombuffer(whole, np.uint8, 4 * lanes * width, at + header).reshape(width, lanes, 4)
+    packed = np.ascontiguousarray(words.transpose(1, 0, 2)).reshape(lanes, 4 * width)
+    bits = np.unpackbits(packed, axis=1, bitorder="little").reshape(lanes, _STEPS, width)
     values = bits.astype(np.uint64) @ (np.uint64(1) << np.arange(width, dtype=np.uint64))
     found: npt.NDArray[np.uint32] = values.T.reshape(-1).astype(np.uint32)
     return found
@@ -61,15 +61,16 @@ def _group(whole: bytes, at: int, end: int) -> npt.NDArray[np.uint32] | None:
 
 def unpack_block(whole: bytes) -> npt.NDArray[np.uint32] | None:
     """128 ascending numbers: the first as u32, then packed steps of which the first is 0; None for damaged bytes."""
-    found = _group(whole, 4, len(whole))
+    found = packed_group(whole, 4, len(whole))
     if found is None or len(whole) != 5 + 16 * whole[4]:
         return None
     total = np.cumsum(found, dtype=np.uint64) + np.uint64(int.from_bytes(whole[:4], "little"))
     return total.astype(np.uint32) if int(total[-1]) < 1 << 32 else None
 
 
-def _short_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
-    found, at = _varints(whole, at, end, 2 * len(documents))
+def short_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
+    """The last block of a list: varint deltas, then varint counts."""
+    found, at = varints_at(whole, at, end, 2 * len(documents))
     if at != end or len(found) != 2 * len(documents):
         return -6
     total = np.cumsum(np.array(found[: len(documents)], np.uint64))
@@ -87,7 +88,7 @@ def _fixed_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -
     return 0
 
 
-def _varints(whole: bytes, at: int, end: int, many: int) -> tuple[list[int], int]:
+def varints_at(whole: bytes, at: int, end: int, many: int) -> tuple[list[int], int]:
     """So many numbers of five bytes at most, fewer for damaged bytes, and where they end."""
     found: list[int] = []
     while len(found) < many:
@@ -116,12 +117,12 @@ def decode_positions(data: Any, starts: Any, firsts: Any, counts: Any, places: A
             return -1
         steps = places[done : done + total]
         for first in range(0, total - total % _GROUP, _GROUP):
-            found = _group(whole, at, end)
+            found = packed_group(whole, at, end)
             if found is None:
                 return -3
             at += 1 + 16 * whole[at]
             steps[first : first + _GROUP] = found
-        rest, at = _varints(whole, at, end, total % _GROUP)
+        rest, at = varints_at(whole, at, end, total % _GROUP)
         if at != end or len(rest) != total % _GROUP:
             return -5
         steps[total - len(rest) :] = np.array(rest, np.uint64).astype(np.uint32)

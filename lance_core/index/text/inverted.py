@@ -31,9 +31,9 @@ from lance_core.index.text.params import OPTIONS, TextParams, params_of_details,
 from lance_core.index.text.partition import TextPartition
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 from lance_core.index.text.verify import require_documents, require_options
+from lance_core.index.text.wide_blocks import WIDE_BLOCK
 from lance_core.io.cache import shared_cache
 from lance_core.kernels.postings import BLOCK
-from lance_core.kernels.wide_postings import WIDE_BLOCK
 
 _MOST_PARTITIONS = 1 << 20
 _TAILS: Mapping[tuple[bytes, bytes], bool] = {

@@ -25,9 +25,9 @@ from lance_core.index.text.file_names import DOCS, LISTS, TOKENS, part_file
 from lance_core.index.text.old_positions import places_of
 from lance_core.index.text.scoring import rounded_lengths
 from lance_core.index.text.token_map import TokenMap
+from lance_core.index.text.wide_blocks import WIDE_BLOCK, decode_wide_postings
 from lance_core.io.cache import shared_cache
 from lance_core.kernels.postings import BLOCK, decode_positions, decode_postings
-from lance_core.kernels.wide_postings import WIDE_BLOCK, decode_wide_postings
 
 
 @dataclass(frozen=True, eq=False)
