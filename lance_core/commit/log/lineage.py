@@ -71,17 +71,8 @@ def follows(store: Store, first: OpenVersion, before: int) -> bool:
 
 def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
     theirs = transaction_of(store, child)
-    before, after = _before(mine, transaction), _named(child.manifest)
-    brought = _named(mine) - before
-    if child.manifest.version != mine.version + 1 or theirs is None:
-        if brought & after and not may_be_twice:
-            return True
-        if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
-            return False  # the id of a new fragment is given once, and there it stands for another one
-        only_deletes = bool(brought) and all(map(_is_deletion, brought))
-        if only_deletes and not may_be_twice and _has_deletions(store, child.manifest, mine, _numbers(brought)):
-            return True  # whatever it comes from, the rows are not there
-        raise _unknown(store, mine)
+    if theirs is None or child.manifest.version != mine.version + 1:
+        return _is_shown(store, child.manifest, mine, transaction, may_be_twice=may_be_twice)
     if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
         return True  # whatever was before is not in it
     if isinstance(transaction.operation, CreateIndex):
@@ -92,9 +83,24 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
         expected = build(mine, theirs, timestamp_ns=0, writer_version=_ANYBODY)
     except LanceError:
         return False  # it refers to what is not in mine
-    if _named(expected) != after:
+    if _named(expected) != _named(child.manifest):
         return False
+    brought, _ = _brought(mine, transaction)
     return _knew(store, child.manifest, theirs, mine, _numbers(brought))
+
+
+def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
+    """Whether a version further on shows that it comes from `mine`; CommitStateUnknownError where it shows nothing."""
+    brought, before = _brought(mine, transaction)
+    after = _named(later)
+    if brought & after and not may_be_twice:
+        return True
+    if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
+        return False  # the id of a new fragment is given once, and there it stands for another one
+    only_deletes = bool(brought) and all(map(_is_deletion, brought))
+    if only_deletes and not may_be_twice and _has_deletions(store, later, mine, _numbers(brought)):
+        return True  # whatever it comes from, the rows are not there
+    raise _unknown(store, mine)
 
 
 def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, changed: frozenset[int]) -> bool:
@@ -175,10 +181,12 @@ def _is_deletion(item: str) -> bool:
     return all(part.isdigit() for part in item.partition(":")[2].split("-"))
 
 
-def _before(mine: Manifest, transaction: Transaction) -> frozenset[str]:
-    """What was in the version before: all but the files that the transaction brought."""
-    brought = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in _files_of(transaction)}
-    return frozenset(item for item in _named(mine) if not _is_one_of(item, brought))
+def _brought(mine: Manifest, transaction: Transaction) -> tuple[frozenset[str], frozenset[str]]:
+    """(files that the transaction brought, what was in the version before) of all that `mine` names."""
+    everything = _named(mine)
+    names = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in _files_of(transaction)}
+    brought = frozenset(item for item in everything if _is_one_of(item, names))
+    return brought, everything - brought
 
 
 def _files_of(transaction: Transaction) -> Iterator[str]:
