@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,17 +15,35 @@ _LANES, _STEPS = 4, 32
 
 def decode_postings(data: Any, starts: Any, firsts: Any, is_fixed: Any, documents: Any, counts: Any) -> int:
     """`postings.decode_postings`: a whole block at once, a short one number by number."""
-    whole = data.tobytes()
-    for block in range(len(starts) - 1):
-        at, end = int(starts[block]) + 4, int(starts[block + 1])
-        done, last = int(firsts[block]), int(firsts[block + 1])
-        if not 0 < last - done <= _GROUP or at > end:
-            return -1
-        decode = _whole_block if last - done == _GROUP else _fixed_block if is_fixed else short_block
-        code = decode(whole, at, end, documents[done:last], counts[done:last])
-        if code < 0:
-            return code
-    return 0
+    blocks = Blocks(_GROUP, 4, _whole_block, _fixed_block if is_fixed else short_block)
+    return blocks.decode(data, starts, firsts, documents, counts)
+
+
+Decode = Callable[[bytes, int, int, Any, Any], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How lists are cut: documents of a full block, bytes before a block's numbers, decoders of full and last blocks."""
+
+    size: int
+    header: int
+    full: Decode
+    last: Decode
+
+    def decode(self, data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> int:
+        """The blocks at `starts` into `documents` and `counts` from `firsts` on; 0, or less for damaged bytes."""
+        whole = data.tobytes()
+        for block in range(len(starts) - 1):
+            at, end = int(starts[block]) + self.header, int(starts[block + 1])
+            done, stop = int(firsts[block]), int(firsts[block + 1])
+            if not 0 < stop - done <= self.size or at > end:
+                return -1
+            decode = self.full if stop - done == self.size else self.last
+            code = decode(whole, at, end, documents[done:stop], counts[done:stop])
+            if code < 0:
+                return code
+        return 0
 
 
 def _whole_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:

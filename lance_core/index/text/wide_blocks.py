@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lance_core.kernels.plain_postings import packed_group, short_block, varints_at
+from lance_core.kernels.plain_postings import Blocks, packed_group, short_block, varints_at
 
 WIDE_BLOCK = 256
 _LANES = 8
@@ -25,17 +25,7 @@ _LANES = 8
 def decode_wide_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> int:
     """Blocks of one list or more: block b is at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
     `firsts[b + 1]`, 1 to 256, which are uint32 with their counts. 0, or less for damaged bytes."""
-    whole = data.tobytes()
-    for block in range(len(starts) - 1):
-        at, end = int(starts[block]), int(starts[block + 1])
-        done, last = int(firsts[block]), int(firsts[block + 1])
-        if not 0 < last - done <= WIDE_BLOCK or at > end:
-            return -1
-        decode = _full_block if last - done == WIDE_BLOCK else short_block
-        code = decode(whole, at, end, documents[done:last], counts[done:last])
-        if code < 0:
-            return code
-    return 0
+    return Blocks(WIDE_BLOCK, 0, _full_block, short_block).decode(data, starts, firsts, documents, counts)
 
 
 def _full_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
