@@ -24,7 +24,7 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.errors import CommitStateUnknownError, LanceError
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
 from lance_core.io.resolve import resolve_store
 from tests.protocol.protocol_support import (
     append,
@@ -216,3 +216,17 @@ def test_the_official_library_appends_and_prunes_between_some_calls_of_a_commit(
 def test_the_official_library_acts_between_any_two_calls_of_a_commit(tmp_path: Path, work: str, act: str) -> None:
     for number in _numbers(_num_calls(tmp_path, WORKS[work]), 1):
         _check(str(tmp_path / f"{number}.lance"), WORKS[work], ACTS[act], number)
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_what_is_refused_behind_a_restore_names_the_way_out(tmp_path: Path, work: str) -> None:
+    uri, identity = str(tmp_path / "t.lance"), new_identity()
+    _begin(uri)
+    WORKS[work].stage(uri, identity)
+    _restore(uri)
+    refused = refusal(lambda: commit(uri, [identity]))
+    assert isinstance(refused, IncompatibleConflictError)
+    assert "lance staged abort" in refused.cure
+    _abort(uri, identity)
+    WORKS[work].stage(uri, identity)
+    assert identity in commit(uri, [identity]).identities

@@ -86,7 +86,8 @@ def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: V
         version=planned.read_version,
         other_version=number,
         operation=planned.operation.name,
-        cure="Plan the work again on the newest version if it is still needed."
+        cure="It can no longer land. If it is staged, abort it (`lance staged abort`) and clear its staging task; otherwise "
+        "plan it again, if it is still needed."
         if is_final
         else "Plan it again on the newest version and commit again.",
     )
