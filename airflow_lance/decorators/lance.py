@@ -11,6 +11,11 @@ The function may return an Arrow table, batch, reader or dataset, a pandas or Po
 columns, or an iterator of any of these. It is not called when its work has landed already; the function's arguments are
 part of that work, so a mapped task whose list changed is refused instead of being taken for done. Inside a
 `LanceTransaction` the task only stages.
+
+Tables can be arguments, each at one version::
+
+    @task.lance(uri="daily.lance", inputs={"orders": "orders.lance"})
+    def daily(orders: LanceDataset) -> pyarrow.Table: ...
 """
 
 from __future__ import annotations
@@ -22,7 +27,9 @@ from typing import Any
 from airflow_lance.compat import AirflowFailException, Context, DecoratedOperator, determine_kwargs, task_decorator_factory
 from airflow_lance.execution.arguments import require_one_of
 from airflow_lance.execution.errors import OnMissing, as_airflow_errors
+from airflow_lance.execution.inputs import OpenInput, open_input, plain_inputs
 from airflow_lance.execution.returned_source import ROWS, private_folder, returned_source
+from airflow_lance.lineage import Touched
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.base import LanceStageOperator
@@ -37,9 +44,18 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
 
     custom_operator_name: str = "@task.lance"
     uri: str
+    lance_conn_id: str
     on_missing: OnMissing
 
-    def __init__(self, *, python_callable: Callable[..., Any], op_args: Any, op_kwargs: Any, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., Any],
+        op_args: Any,
+        op_kwargs: Any,
+        inputs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs = {"execution": "local", **kwargs}
         if kwargs["execution"] != "local":
             raise InputError(
@@ -48,6 +64,14 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
             )
         # Known when the task runs; as long as that, it stands for the source when the DAG is parsed.
         where = returned_source(name="", function=python_callable, arguments=())
+        tables = plain_inputs(inputs, where="@task.lance")
+        twice = sorted(tables.keys() & op_kwargs.keys())
+        if twice:
+            raise InputError(f"@task.lance: {twice[0]!r} is an input and is also passed to the function", cure="Omit one.")
+        self.inputs = tuple(tables)
+        self._opened: tuple[Touched, ...] = ()
+        # As arguments their templates are rendered, and they are part of what the work is.
+        op_kwargs = {**op_kwargs, **tables}
         super().__init__(
             python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **{**kwargs, "source": where}
         )
@@ -77,10 +101,20 @@ class _WritesWhatAFunctionReturns(DecoratedOperator):
         """Call the function and keep its rows for as long as the task runs."""
         from airflow_lance.execution.returned_rows import write_rows
 
-        arguments = determine_kwargs(self.python_callable, self.op_args, {**context, **self.op_kwargs})
-        rows = self.python_callable(*self.op_args, **arguments)
+        with as_airflow_errors(self.uri, on_missing=self.on_missing):
+            opened = {name: self._open(name, context) for name in self.inputs}
+        self._opened = tuple(Touched(item.uri, item.table.version) for item in opened.values())
+        given = {**context, **self.op_kwargs, **{name: item.table for name, item in opened.items()}}
+        rows = self.python_callable(*self.op_args, **determine_kwargs(self.python_callable, self.op_args, given))
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             write_rows(rows, path, what=self._what)
+
+    def _open(self, name: str, context: Context) -> OpenInput:
+        return open_input(name, self.op_kwargs[name], context, lance_conn_id=self.lance_conn_id)
+
+    def _lineage_inputs(self) -> Sequence[Touched]:
+        """The tables that the function was called with."""
+        return self._opened
 
     @property
     def _what(self) -> str:
@@ -118,6 +152,9 @@ def lance_task(python_callable: Callable[..., Any] | None = None, *, uri: str, m
 
     :param uri: the table, as for an operator.
     :param mode: append, overwrite, replace_where (with `predicate`), merge (with `on`), or add_columns (with `on`).
+    :param inputs: in `kwargs`: tables that the function is called with, `{"orders": "orders.lance"}` or
+        `{"orders": {"uri": ..., "version": ..., "lance_conn_id": ...}}`. Without a version it is that of the asset event
+        that triggered the run, else the newest. (templated)
     :param kwargs: those of the operator of that mode, such as `gates`, `commit`, `schema_drift`, `lance_conn_id`.
     """
     require_one_of(mode, tuple(_MODES), where="@task.lance: mode")

@@ -15,6 +15,17 @@ def pinned_version(version: int | str | None, context: Context, *, uri: str) -> 
     """The version itself, or for "triggering" the newest of the events that set off the run. InputError without one."""
     if version != TRIGGERING:
         return version
+    found = find_triggering_version(context, uri=uri)
+    if found is None:
+        raise InputError(
+            f'version="triggering", but no asset event of {uri} with a version triggered this run',
+            cure="Schedule the DAG by the table's asset, or pass a version.",
+        )
+    return found
+
+
+def find_triggering_version(context: Context, *, uri: str) -> int | None:
+    """The newest version of the events that set off the run; None if no event of this table did."""
     events: Any = context.get("triggering_asset_events") or context.get("triggering_dataset_events") or {}
     found = [
         int(extra["version"])
@@ -22,12 +33,7 @@ def pinned_version(version: int | str | None, context: Context, *, uri: str) -> 
         for extra in map(event_facts, several)
         if "version" in extra and _is_about(asset, extra, uri)
     ]
-    if not found:
-        raise InputError(
-            f'version="triggering", but no asset event of {uri} with a version triggered this run',
-            cure="Schedule the DAG by the table's asset, or pass a version.",
-        )
-    return max(found)
+    return max(found, default=None)
 
 
 def _is_about(asset: Any, extra: dict[str, Any], uri: str) -> bool:

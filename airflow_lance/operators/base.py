@@ -225,10 +225,14 @@ class LanceStageOperator(LanceTableOperator):
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the source's files go into the table, at the version that this task published."""
-        inputs = [Touched(path) for path in source_paths(getattr(self, "source", {}) or {})]
+        inputs = self._lineage_inputs()
         output = self._touched or (None if self._spec is None else Touched(self._spec.uri))
         outputs = [] if output is None else [described(output, options=self._options, task=self)]
         return lineage(inputs=inputs, outputs=outputs)
+
+    def _lineage_inputs(self) -> Sequence[Touched]:
+        """What the work read besides its own table."""
+        return [Touched(path) for path in source_paths(getattr(self, "source", {}) or {})]
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """The triggerer saw the job end: what came of it, or its error."""
