@@ -77,6 +77,10 @@ class WriteRequest:
 def parse_request(mode: str = "create", **options: Unpack[WriteOptions]) -> WriteRequest:
     """The options of `write_dataset`. Raises InputError for a value that is wrong or an option that is not implemented."""
     check_options("write_dataset", options, WriteOptions)
+    if options.get("namespace_client") is not None or options.get("table_id") is not None:
+        raise InputError(
+            "this write takes no table_id", cure="Open the table with dataset(namespace_client=..., table_id=...) first."
+        )
     if mode not in _MODES:
         raise InputError(f"unknown mode {mode!r}", cure=f"Use one of {', '.join(_MODES)}.")
     progress, commit_message = options.get("progress"), options.get("commit_message")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
+from lance_core.catalog.interface import TableFinder
 from lance_core.dataset.arguments import NOT_IMPLEMENTED, NotImplementedHere
 from lance_core.dataset.results import AutoCleanupConfig
 from lance_core.dataset.write.write_progress import Progress
@@ -40,5 +41,5 @@ class WriteOptions(TypedDict, total=False):
     use_legacy_format: Annotated[Literal[False] | None, NotImplementedHere((False,))]
     external_blob_mode: Annotated[Literal["reference"] | None, NotImplementedHere(("reference",))]
     blob_pack_file_size_threshold: Annotated[None, NOT_IMPLEMENTED]
-    namespace_client: Annotated[None, NOT_IMPLEMENTED]
-    table_id: Annotated[None, NOT_IMPLEMENTED]
+    namespace_client: TableFinder | None
+    table_id: Sequence[str] | None

@@ -1,0 +1,135 @@
+"""One HTTP request with a JSON answer, for the REST catalog: bounded, without redirects, with typed errors.
+
+The headers hold a token: they are sent to the catalog's own address only, and do not show in an error, even where the
+server repeats them.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from lance_core.catalog.errors import error_of, error_of_status
+from lance_core.errors import InputError, LanceError, StoreError
+
+MAX_ANSWER = 64 << 20
+_MAX_SHOWN = 500
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the token to another address."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        """Follow none; the answer is an error."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files of certificates, in PEM; `assert_hostname` only ever is disabled by the caller."""
+
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    assert_hostname: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """The context of these files. InputError for one that cannot be read."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file or None)
+            if self.cert_file:
+                context.load_cert_chain(self.cert_file, self.key_file or None)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(f"the certificates of the catalog's connection cannot be read: {error}") from error
+        context.check_hostname = self.assert_hostname
+        return context
+
+
+@dataclass(frozen=True)
+class HttpClient:
+    """Where the catalog is, and how to speak to it."""
+
+    base: str
+    seconds: float = 30.0
+    tls: Tls = field(default_factory=Tls)
+
+    def __post_init__(self) -> None:
+        """InputError for another scheme, and for credentials in the address."""
+        parts = urlsplit(self.base)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"{self.base!r} is not the address of a REST catalog", cure="Write https://host:port.")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InputError(
+                "the address of a REST catalog must not hold credentials or a query",
+                cure="Pass them as header.* properties.",
+            )
+
+    def ask(self, method: str, path: str, *, body: Mapping[str, Any] | None, headers: Mapping[str, str]) -> Any:
+        """The answer's JSON; None for an empty one. A LanceError by the server's code or status, else StoreError."""
+        data = None if body is None else json.dumps(body).encode()
+        sent = {"Accept": "application/json", **({} if data is None else {"Content-Type": "application/json"}), **headers}
+        request = urllib.request.Request(f"{self.base.rstrip('/')}{path}", data=data, headers=sent, method=method)
+        where = f"{method} {self.base.rstrip('/')}{path.partition('?')[0]}"
+        try:
+            with self._opener().open(request, timeout=self.seconds) as answer:
+                return _parsed(_bounded(answer, where), where)
+        except HTTPError as error:
+            raise _refusal(error, where, headers) from None
+        except (URLError, HTTPException, OSError) as error:
+            reason = getattr(error, "reason", None) or type(error).__name__
+            raise StoreError(f"{where}: the catalog did not answer: {_hidden(str(reason), headers)}") from None
+
+    def _opener(self) -> urllib.request.OpenerDirector:
+        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
+        if self.base.startswith("https:"):
+            handlers.append(urllib.request.HTTPSHandler(context=self.tls.context()))
+        return urllib.request.build_opener(*handlers)
+
+
+def _bounded(answer: IO[bytes], where: str) -> bytes:
+    found = answer.read(MAX_ANSWER + 1)
+    if len(found) > MAX_ANSWER:
+        raise StoreError(f"{where}: the catalog's answer is longer than {MAX_ANSWER} bytes")
+    return found
+
+
+def _parsed(found: bytes, where: str) -> Any:
+    if not found.strip():
+        return None
+    try:
+        return json.loads(found)
+    except (ValueError, RecursionError):
+        raise StoreError(f"{where}: the catalog's answer is not JSON") from None
+
+
+def _refusal(error: HTTPError, where: str, headers: Mapping[str, str]) -> LanceError:
+    if 300 <= error.code < 400:
+        return InputError(f"{where}: the catalog redirects to another address", cure="Configure that address.")
+    try:
+        found = json.loads(error.read(MAX_ANSWER))
+    except (ValueError, OSError, HTTPException, RecursionError):
+        found = None
+    said = found if isinstance(found, dict) else {}
+    text = str(said.get("error") or said.get("detail") or error.reason or "")[:_MAX_SHOWN]
+    message = f"{where}: the catalog answered {error.code}: {_hidden(text, headers)}"
+    code = said.get("code")
+    if isinstance(code, int) and not isinstance(code, bool) and code != error.code:
+        return error_of(code, message)
+    return error_of_status(error.code, message)
+
+
+def _hidden(text: str, headers: Mapping[str, str]) -> str:
+    """A text without the values of headers, and without the token in one."""
+    for value in headers.values():
+        for secret in (value, value.rpartition(" ")[2]):
+            if len(secret) > 3:
+                text = text.replace(secret, "***")
+    return text
