@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from lance_core.catalog.requests import TableExistsRequest as TableExistsRequest
     from lance_core.catalog.requests import TableExistsResponse as TableExistsResponse
     from lance_core.catalog.rest import RestNamespace as RestNamespace
-    from lance_core.namespace.connect import all_namespaces as all_namespaces
-    from lance_core.namespace.connect import all_tables as all_tables
-    from lance_core.namespace.connect import connect as connect
-    from lance_core.namespace.connect import connect_to as connect_to
     from lance_core.namespace.directory import DirectoryNamespace as DirectoryNamespace
+    from lance_core.namespace.opening import all_namespaces as all_namespaces
+    from lance_core.namespace.opening import all_tables as all_tables
+    from lance_core.namespace.opening import connect as connect
+    from lance_core.namespace.opening import connect_to as connect_to
 else:
     __getattr__, __dir__ = lazy_face(
         __name__,
@@ -88,10 +88,10 @@ else:
             "TableExistsRequest": "lance_core.catalog.requests",
             "TableExistsResponse": "lance_core.catalog.requests",
             "TableLocation": "lance_core.catalog.locate",
-            "all_namespaces": "lance_core.namespace.connect",
-            "all_tables": "lance_core.namespace.connect",
-            "connect": "lance_core.namespace.connect",
-            "connect_to": "lance_core.namespace.connect",
+            "all_namespaces": "lance_core.namespace.opening",
+            "all_tables": "lance_core.namespace.opening",
+            "connect": "lance_core.namespace.opening",
+            "connect_to": "lance_core.namespace.opening",
             "declare_table": "lance_core.catalog.locate",
             "find_or_declare": "lance_core.catalog.locate",
             "find_table": "lance_core.catalog.locate",

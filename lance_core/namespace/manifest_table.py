@@ -101,10 +101,11 @@ class Entries:
 
     def with_entry(self, entry: Entry) -> pa.Table:
         """All rows and one more."""
-        own = {"object_id": entry.object_id, "object_type": entry.object_type, "location": entry.location}
-        row = {**own, "metadata": entry.metadata}
-        more = pa.Table.from_pylist([row], schema=pa.schema([field.with_nullable(True) for field in self.rows.schema]))
-        return pa.concat_tables([self.rows, more.cast(self.rows.schema)])
+        row = {"object_id": entry.object_id, "object_type": entry.object_type, "location": entry.location}
+        ours = {field.name: field for field in SCHEMA}
+        schema = pa.schema([ours.get(field.name, field.with_nullable(True)) for field in self.rows.schema])
+        more = pa.Table.from_pylist([{**row, "metadata": entry.metadata}], schema=schema)
+        return pa.concat_tables([self.rows.cast(schema), more])
 
     def without(self, object_id: str) -> pa.Table:
         """All rows but one."""
@@ -169,7 +170,7 @@ class ManifestTable:
         facts = snapshot.manifest.table_metadata
         flags = str(facts.get(_FLAGS.format(side), "0"))
         if not flags.isdecimal() or int(flags):
-            raise UnsupportedFeatureError(f"{self.uri}: the catalog uses a feature that is not known here (flags {flags!r})")
+            raise UnsupportedFeatureError(f"{self.uri}: the catalog uses an unknown feature (flags {flags!r})")
         if str(facts.get(_MANAGED, "")).lower() == "true":
             raise UnsupportedFeatureError(
                 f"{self.uri}: the catalog manages the versions of its tables, which is not implemented"

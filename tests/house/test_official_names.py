@@ -28,7 +28,6 @@ ABSENT_MODULES = {
     "hf": "converts data sets of another package, which speak the Arrow stream interface themselves",
     "lance": "the native module itself",
     "mem_wal": MEM_WAL,
-    "namespace": "catalogues of tables are not implemented",
     "otel": NATIVE,
     "pydantic": "classes of another package",
     "sampler": TORCH,
@@ -93,6 +92,7 @@ ABSENT_NAMES: dict[str, dict[str, str]] = {
     "indices.builder": dict.fromkeys(
         ("PARTITION_COLUMN", "PQ_COLUMN", "RESIDUAL_COLUMN"), "columns of intermediate files, which are not written here"
     ),
+    "namespace": {"RestAdapter": "a server in front of a catalog, for tests of clients"},
     "query": {"MinHashQuery": "MinHash indices are not searched"},
     "schema": {"LanceSchema": "LanceDataset.lance_schema is a lance_core.format.schema.Schema"},
     "udf": {"normalize_transform": "internal: add_columns takes what it takes"},
