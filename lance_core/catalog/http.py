@@ -84,7 +84,7 @@ class HttpClient:
         except HTTPError as error:
             raise _refusal(error, where, headers) from None
         except (URLError, HTTPException, OSError) as error:
-            reason = getattr(error, "reason", None) or type(error).__name__
+            reason = error.reason if isinstance(error, URLError) else type(error).__name__
             raise StoreError(f"{where}: the catalog did not answer: {_hidden(str(reason), headers)}") from None
 
     def _opener(self) -> urllib.request.OpenerDirector:

@@ -60,7 +60,7 @@ class RestNamespace(LanceNamespace):
         return f'RestNamespace {{ endpoint: "{self._http.base}", delimiter: "{self._delimiter}" }}'
 
     def list_namespaces(self, request: spec.ListNamespacesRequest) -> spec.ListNamespacesResponse:
-        found = self._list(f"namespace/{self._path(request.id)}/list", "list_namespaces", request)
+        found = self._list(f"namespace/{self._path(request.id)}/list", "list_namespaces", request, {})
         return spec.ListNamespacesResponse(namespaces=_texts(found, "namespaces"), page_token=_text(found, "page_token"))
 
     def describe_namespace(self, request: spec.DescribeNamespaceRequest) -> spec.DescribeNamespaceResponse:
@@ -80,11 +80,12 @@ class RestNamespace(LanceNamespace):
         return spec.NamespaceExistsResponse()
 
     def list_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
-        found = self._list(f"namespace/{self._path(request.id)}/table/list", "list_tables", request)
+        kinds = {"include_declared": "false"} if request.include_declared is False else {}
+        found = self._list(f"namespace/{self._path(request.id)}/table/list", "list_tables", request, kinds)
         return spec.ListTablesResponse(tables=_texts(found, "tables"), page_token=_text(found, "page_token"))
 
     def describe_table(self, request: spec.DescribeTableRequest) -> spec.DescribeTableResponse:
-        checks = {"check_declared": "true"} if getattr(request, "check_declared", None) else {}
+        checks = {"check_declared": "true"} if request.check_declared else {}
         found = self._table("describe", request, {"version": request.version}, query=checks, is_read=True)
         return spec.DescribeTableResponse(
             location=_text(found, "location"),
@@ -128,10 +129,8 @@ class RestNamespace(LanceNamespace):
             id=_texts(found, "id"), location=_text(found, "location"), properties=_map(found, "properties")
         )
 
-    def _list(self, path: str, operation: str, request: Any) -> Mapping[str, Any]:
-        pairs = {"page_token": request.page_token, "limit": request.limit}
-        if getattr(request, "include_declared", None) is False:
-            pairs["include_declared"] = "false"
+    def _list(self, path: str, operation: str, request: Any, more: Mapping[str, str]) -> Mapping[str, Any]:
+        pairs = {"page_token": request.page_token, "limit": request.limit, **more}
         return self._ask("GET", path, operation, self._key(request), None, query=pairs, is_read=True)
 
     def _namespace(self, verb: str, request: Any, body: Mapping[str, Any], *, is_read: bool = False) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from lance_core.catalog.names import TableId, as_id, object_id, parts_of, requir
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, UnsupportedFeatureError
 from lance_core.io.resolve import resolve_store
 from lance_core.namespace import listing
-from lance_core.namespace.manifest_table import NAMESPACE, TABLE, Entries, Entry, ManifestTable
+from lance_core.namespace.manifest_table import NAMESPACE, TABLE, CatalogEntries, CatalogEntry, ManifestTable
 
 _STORAGE = "storage."
 
@@ -86,7 +86,7 @@ class DirectoryNamespace(LanceNamespace):
         self._require_table("namespaces")
         require_plain(parts, what="namespace")
         properties = request.properties
-        entry = Entry(object_id(parts), NAMESPACE, None, _as_json(properties))
+        entry = CatalogEntry(object_id(parts), NAMESPACE, None, _as_json(properties))
         try:
             self._table.change(lambda entries: self._added(entries, entry))
         except AlreadyExistsError:
@@ -102,7 +102,7 @@ class DirectoryNamespace(LanceNamespace):
             raise UnsupportedFeatureError("dropping a namespace together with its tables is not implemented")
         self._require_table("namespaces")
 
-        def drop(entries: Entries) -> Any:
+        def drop(entries: CatalogEntries) -> Any:
             self._require_namespace(entries, parts)
             inside = sum(name.startswith(f"{object_id(parts)}$") for name in entries.by_id)
             if inside:
@@ -127,7 +127,7 @@ class DirectoryNamespace(LanceNamespace):
         if not parts and self._uses_listing:
             taken = {entry.location for entry in entries.by_id.values()}
             names |= {name for name in listing.listed_tables(self._store) if listing.folder_of(name) not in taken}
-        if getattr(request, "include_declared", None) is False:
+        if request.include_declared is False:
             names = {name for name in names if self._is_written(entries, (*parts, name))}
         found, token = _page(names, request)
         return spec.ListTablesResponse(tables=found, page_token=token)
@@ -135,7 +135,7 @@ class DirectoryNamespace(LanceNamespace):
     def describe_table(self, request: spec.DescribeTableRequest) -> spec.DescribeTableResponse:
         parts = _id(request)
         folder, entry = self._find(self._read(), parts)
-        is_checked = bool(getattr(request, "check_declared", None))
+        is_checked = bool(request.check_declared)
         uri = f"{self._root}/{folder}"
         return spec.DescribeTableResponse(
             location=uri,
@@ -149,13 +149,13 @@ class DirectoryNamespace(LanceNamespace):
     def declare_table(self, request: spec.DeclareTableRequest) -> spec.DeclareTableResponse:
         parts = _id(request)
         folder = self._new_folder(parts)
-        asked = getattr(request, "location", None)
+        asked = request.location
         if asked is not None and asked.rstrip("/") != f"{self._root}/{folder}":
             raise InputError(
                 f"{self._name(parts)}: the location {asked!r} is not one that this catalog chooses", cure="Omit it."
             )
         if self._uses_table:
-            entry = Entry(object_id(parts), TABLE, folder, _as_json(request.properties))
+            entry = CatalogEntry(object_id(parts), TABLE, folder, _as_json(request.properties))
             self._table.change(lambda entries: self._added(entries, entry, is_listed=self._is_listed(parts)))
             listing.mark(self._store, folder, listing.RESERVED)
         elif self._is_listed(parts) or not listing.mark(self._store, folder, listing.RESERVED):
@@ -171,7 +171,7 @@ class DirectoryNamespace(LanceNamespace):
             raise InputError(f"mode={request.mode!r} of a registration is not supported", cure='Use "create".')
         if not listing.is_written(self._store, location):
             raise NotFoundError(f"{self._root}/{location}: there is no table to register", uri=f"{self._root}/{location}")
-        entry = Entry(object_id(parts), TABLE, location, _as_json(request.properties))
+        entry = CatalogEntry(object_id(parts), TABLE, location, _as_json(request.properties))
         same = len(parts) == 1 and location == listing.folder_of(parts[0])
         self._table.change(lambda entries: self._added(entries, entry, is_listed=not same and self._is_listed(parts)))
         self._store.delete(f"{location}/{listing.DEREGISTERED}")
@@ -196,8 +196,8 @@ class DirectoryNamespace(LanceNamespace):
         self._forget(parts, may_be_gone=True)
         return spec.DropTableResponse(id=list(parts), location=f"{self._root}/{folder}")
 
-    def _read(self) -> Entries:
-        return self._table.read() if self._uses_table else Entries.none()
+    def _read(self) -> CatalogEntries:
+        return self._table.read() if self._uses_table else CatalogEntries.none()
 
     def _name(self, parts: Sequence[str]) -> str:
         return f"{self._root}: {object_id(parts)!r}"
@@ -209,7 +209,7 @@ class DirectoryNamespace(LanceNamespace):
         if not self._uses_table:
             raise UnsupportedFeatureError(f"{self._root}: a catalog with manifest_enabled=false has no {what}")
 
-    def _require_namespace(self, entries: Entries, parts: TableId) -> Entry | None:
+    def _require_namespace(self, entries: CatalogEntries, parts: TableId) -> CatalogEntry | None:
         """NotFoundError unless the namespace exists; the root does, without an entry."""
         found = entries.by_id.get(object_id(parts)) if parts else None
         if parts and (found is None or found.object_type != NAMESPACE):
@@ -219,13 +219,13 @@ class DirectoryNamespace(LanceNamespace):
     def _is_listed(self, parts: TableId) -> bool:
         return self._uses_listing and len(parts) == 1 and listing.is_listed(self._store, listing.folder_of(parts[0]))
 
-    def _is_written(self, entries: Entries, parts: TableId) -> bool:
+    def _is_written(self, entries: CatalogEntries, parts: TableId) -> bool:
         try:
             return listing.is_written(self._store, self._find(entries, parts)[0])
         except InputError:
             return False  # a location that is refused
 
-    def _find(self, entries: Entries, parts: TableId) -> tuple[str, Entry | None]:
+    def _find(self, entries: CatalogEntries, parts: TableId) -> tuple[str, CatalogEntry | None]:
         """The folder of a table, and its entry. NotFoundError without one, InputError for a place outside of the root."""
         entry = entries.by_id.get(object_id(parts))
         if entry is not None and entry.object_type == TABLE and parts_of(entry.object_id) == parts:
@@ -250,7 +250,7 @@ class DirectoryNamespace(LanceNamespace):
             raise self._exists(parts)
         return f"{secrets.token_hex(4)}_{object_id(parts)}"
 
-    def _added(self, entries: Entries, entry: Entry, *, is_listed: bool = False) -> Any:
+    def _added(self, entries: CatalogEntries, entry: CatalogEntry, *, is_listed: bool = False) -> Any:
         parts = parts_of(entry.object_id)
         self._require_namespace(entries, parts[:-1])
         if entry.object_id in entries.by_id or is_listed:
@@ -261,14 +261,16 @@ class DirectoryNamespace(LanceNamespace):
         """Remove the entry; the folder that the name had."""
         found: list[str] = []
 
-        def forget(entries: Entries) -> Any:
+        def forget(entries: CatalogEntries) -> Any:
             folder, entry = self._find(entries, parts)
             found[:] = [folder]
             if entry is None:
                 raise _NothingToWriteError
             return entries.without(entry.object_id)
 
-        _unless_nothing(lambda: self._table.change(forget) if self._uses_table else forget(Entries.none()), may_be_gone)
+        _unless_nothing(
+            lambda: self._table.change(forget) if self._uses_table else forget(CatalogEntries.none()), may_be_gone
+        )
         return found[0] if found else ""
 
 
@@ -311,7 +313,7 @@ def _as_json(properties: Any) -> str | None:
     return json.dumps(dict(properties), separators=(",", ":")) if properties else None
 
 
-def _children(entries: Entries, parts: TableId, kind: str) -> Iterable[str]:
+def _children(entries: CatalogEntries, parts: TableId, kind: str) -> Iterable[str]:
     for entry in entries.by_id.values():
         found = parts_of(entry.object_id)
         if entry.object_type == kind and found[:-1] == parts:

@@ -6,7 +6,7 @@
     sales          namespace    null                    {"team":"a"}  null
     sales$orders   table        77f3a1c2_sales$orders   null          null
 
-Every change writes all rows anew as the next version, and is refused where the table moved meanwhile: it is decided again
+Every change writes all rows again as the next version, and is refused where another writer was faster: it is decided again
 on the newest rows then, so that an id exists once however many writers there are. Columns that others added are kept.
 """
 
@@ -58,7 +58,7 @@ _MANAGED = "table_version_management"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One namespace or table."""
 
     object_id: str
@@ -77,29 +77,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Entries:
+class CatalogEntries:
     """The rows of one version; none where there is no such table yet."""
 
     rows: pa.Table
     version: int = 0
 
     @staticmethod
-    def none() -> Entries:
+    def none() -> CatalogEntries:
         """Of a catalog without such a table."""
-        return Entries(SCHEMA.empty_table())
+        return CatalogEntries(SCHEMA.empty_table())
 
     @cached_property
-    def by_id(self) -> Mapping[str, Entry]:
+    def by_id(self) -> Mapping[str, CatalogEntry]:
         """The entries that are namespaces or tables. CorruptFileError for an id that occurs twice."""
         columns = [self.rows[name].to_pylist() for name in _TEXTS]
         found = {}
         for row in zip(*columns, strict=True):
             if row[0] in found:
                 raise CorruptFileError(f"{MANIFEST_TABLE}: the id {row[0]!r} occurs twice in version {self.version}")
-            found[row[0]] = Entry(*row)
+            found[row[0]] = CatalogEntry(*row)
         return {name: entry for name, entry in found.items() if entry.object_type in (NAMESPACE, TABLE)}
 
-    def with_entry(self, entry: Entry) -> pa.Table:
+    def with_entry(self, entry: CatalogEntry) -> pa.Table:
         """All rows and one more."""
         row = {"object_id": entry.object_id, "object_type": entry.object_type, "location": entry.location}
         ours = {field.name: field for field in SCHEMA}
@@ -120,15 +120,15 @@ class ManifestTable:
         self.uri = f"{root.rstrip('/')}/{MANIFEST_TABLE}"
         self._options = dict(storage_options or {})
 
-    def read(self) -> Entries:
+    def read(self) -> CatalogEntries:
         """The newest rows. UnsupportedFeatureError for features of the catalog that are not known here."""
         snapshot = self._open()
         if snapshot is None:
-            return Entries.none()
+            return CatalogEntries.none()
         self._require_known(snapshot, "reader")
         return _rows_of(snapshot)
 
-    def change(self, decide: Callable[[Entries], pa.Table]) -> None:
+    def change(self, decide: Callable[[CatalogEntries], pa.Table]) -> None:
         """Write what `decide` makes of the newest rows; it is asked again where another writer came first, and may raise."""
         backoff = Backoff()
         for tries_left in reversed(range(MAX_TRIES)):
@@ -136,7 +136,7 @@ class ManifestTable:
             snapshot = self._open()
             if snapshot is not None:
                 self._require_known(snapshot, "writer")
-            rows = decide(Entries.none() if snapshot is None else _rows_of(snapshot))
+            rows = decide(CatalogEntries.none() if snapshot is None else _rows_of(snapshot))
             try:
                 return self._write(rows, snapshot)
             except CommitConflictError:
@@ -177,10 +177,10 @@ class ManifestTable:
             )
 
 
-def _rows_of(snapshot: Snapshot) -> Entries:
+def _rows_of(snapshot: Snapshot) -> CatalogEntries:
     rows = LanceDataset.from_snapshot(snapshot).to_table()
     kinds = {field.name: field.type for field in rows.schema}
     wrong = [name for name in _TEXTS if kinds.get(name) != pa.string()]
     if wrong:
         raise CorruptFileError(f"{snapshot.uri}: not the table of a catalog: {', '.join(wrong)} are missing, or not texts")
-    return Entries(rows, snapshot.version)
+    return CatalogEntries(rows, snapshot.version)
