@@ -12,7 +12,7 @@ A partition holds as many tokens as fit the memory that may be used; documents w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,23 +30,40 @@ from lance_core.index.text.token_map import token_table
 from lance_core.index.text.tokenize import Tokenizer, texts_of, tokenizer_of
 from lance_core.kernels.text import count_runs, keep_tokens, scatter_by_token
 
-TOKEN_BYTES = 40
-"""So much memory an occurrence of a token takes until its partition is written, and half as much again with a place."""
+TOKEN_BYTES, PLACE_BYTES = 16, 8
+"""So much memory an occurrence of a token takes until its partition is written, and its place."""
 PIECE_BYTES = 400
 """And a distinct piece of text, as bytes and as a token, in two tables and the file's automaton."""
+WINDOW_TOKENS = 1 << 20
+"""Occurrences whose lists are encoded together."""
 _NO_FRAGMENTS = bytes.fromhex("3a30000000000000")
 _COMMON = {"posting_block_size": str(BLOCK_SIZE).encode(), "posting_tail_codec": b"varint_delta_v1", "format_version": b"2"}
 _PLACES = {"positions_codec": b"packed_delta_v1", "positions_layout": b"shared_stream_v2"}
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What became of pieces of text in the partition before: `words[numbers[piece]]`; less than 0: nothing."""
+
+    numbers: Mapping[bytes, int]
+    words: Sequence[str]
+
+    def token_of(self, piece: bytes, tokenizer: Tokenizer) -> str | None:
+        """The token of a piece; finding a stem takes longer than all else that is done with a new word."""
+        number = self.numbers.get(piece)
+        if number is None:
+            return tokenizer.token_of(piece)
+        return self.words[number] if number >= 0 else None
 
 
 @dataclass
 class _Partition:
     """What is known of the documents read so far. Documents are numbered in the order read."""
 
+    known: _Known = field(default_factory=lambda: _Known({}, ()))
     vocabulary: dict[str, int] = field(default_factory=dict)
     pieces: dict[bytes, int] = field(default_factory=dict)
     tokens: list[Any] = field(default_factory=list)
-    documents: list[Any] = field(default_factory=list)
     places: list[Any] = field(default_factory=list)
     ids: list[Any] = field(default_factory=list)
     lengths: list[Any] = field(default_factory=list)
@@ -56,8 +73,14 @@ class _Partition:
     @property
     def num_bytes(self) -> int:
         """Memory until it is written, about."""
-        per_token = TOKEN_BYTES * 3 // 2 if self.places else TOKEN_BYTES
-        return self.num_tokens * per_token + len(self.pieces) * PIECE_BYTES
+        per_token = TOKEN_BYTES + PLACE_BYTES if self.places else TOKEN_BYTES
+        return self.num_tokens * per_token + (len(self.pieces) + len(self.known.numbers)) * PIECE_BYTES
+
+    def known_after(self, most: int) -> _Known:
+        """What the next partition is given to know, which takes at most so many bytes."""
+        if len(self.pieces) * PIECE_BYTES > most:
+            return _Known({}, ())
+        return _Known(self.pieces, [*self.vocabulary])
 
 
 def train(
@@ -73,9 +96,10 @@ def train(
     for batch in batches:
         _add(partition, tokenizer, batch)
         if partition.num_bytes >= most:
+            known = partition.known_after(most // 8)
             files.extend(_write(folder, len(numbers), partition, params))
             numbers.append(len(numbers))
-            partition = _Partition(vocabulary={}, pieces={})
+            partition = _Partition(known)
     if partition.num_documents or not numbers:
         files.extend(_write(folder, len(numbers), partition, params))
         numbers.append(len(numbers))
@@ -84,17 +108,16 @@ def train(
 
 def _add(partition: _Partition, tokenizer: Tokenizer, batch: pa.RecordBatch) -> None:
     cut = tokenizer.cut_texts(texts_of(batch.column(VALUE)))
-    known = np.fromiter((_number(partition, tokenizer, piece) for piece in cut.pieces), np.int32, len(cut.pieces))
+    known = _numbers(partition, tokenizer, cut.pieces)
     count, has_places = len(cut.codes), tokenizer.params.with_position
     tokens, documents, places = np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)
     lengths = np.zeros(len(cut.ends), np.uint32)
     counts = np.uint8(tokenizer.counts_places)
-    first = partition.num_documents
-    kept = keep_tokens(known, cut.codes, cut.ends, first, counts, tokens, documents, places, lengths)
+    kept = keep_tokens(known, cut.codes, cut.ends, 0, counts, tokens, documents, places, lengths)
     partition.tokens.append(tokens[:kept].copy())
-    partition.documents.append(documents[:kept].copy())
     if has_places:
-        partition.places.append(places[:kept].copy())
+        farthest = int(places[:kept].max(initial=0))
+        partition.places.append(places[:kept].astype(np.uint16 if farthest < 1 << 16 else np.uint32))
     living = lengths > 0
     partition.ids.append(numpy_of(batch.column(ID))[living])
     partition.lengths.append(lengths[living])
@@ -102,23 +125,25 @@ def _add(partition: _Partition, tokenizer: Tokenizer, batch: pa.RecordBatch) -> 
     partition.num_tokens += kept
 
 
-def _number(partition: _Partition, tokenizer: Tokenizer, piece: bytes) -> int:
-    number = partition.pieces.get(piece)
-    if number is None:
-        token = tokenizer.token_of(piece)
-        number = -1 if token is None else partition.vocabulary.setdefault(token, len(partition.vocabulary))
-        partition.pieces[piece] = number
-    return number
+def _numbers(partition: _Partition, tokenizer: Tokenizer, pieces: list[bytes]) -> Any:
+    """The numbers of the tokens that pieces of text become; less than 0: they are left out."""
+    table, vocabulary, known = partition.pieces, partition.vocabulary, partition.known
+    found = [*map(table.get, pieces)]
+    for place in [place for place, number in enumerate(found) if number is None]:
+        token = known.token_of(pieces[place], tokenizer)
+        number = -1 if token is None else vocabulary.setdefault(token, len(vocabulary))
+        found[place] = table[pieces[place]] = number
+    return np.array(found, np.int32)
 
 
 def _write(folder: IndexFolder, number: int, partition: _Partition, params: TextParams) -> list[IndexFile]:
     ids, lengths = _joined(partition.ids, np.uint64), _joined(partition.lengths, np.uint32)
-    lists = _lists(partition, has_places=params.with_position)
+    total = int(lengths.sum(dtype=np.uint64))
+    lists = _lists(partition, len(partition.vocabulary), has_places=params.with_position)
+    table = encode_lists(lists, lengths, total, has_places=params.with_position)
     tokens = token_table(partition.vocabulary)
     partition.vocabulary, partition.pieces = {}, {}
     docs = pa.schema([pa.field("_rowid", pa.uint64(), nullable=False), pa.field("_num_tokens", pa.uint32(), nullable=False)])
-    total = int(lengths.sum(dtype=np.uint64))
-    table = encode_lists(lists, lengths, total)
     metadata = {**_COMMON, **(_PLACES if params.with_position else {})}
     return [
         folder.write(part_file(number, LISTS), table, table.schema, metadata=metadata),
@@ -132,21 +157,39 @@ def _write(folder: IndexFolder, number: int, partition: _Partition, params: Text
     ]
 
 
-def _lists(partition: _Partition, *, has_places: bool) -> Lists:
-    """Occurrences by document to documents by token."""
-    tokens, documents = _joined(partition.tokens, np.int32), _joined(partition.documents, np.uint32)
-    places = _joined(partition.places, np.uint32)
-    partition.tokens, partition.documents, partition.places = [], [], []
-    size = len(partition.vocabulary)
+def _lists(partition: _Partition, size: int, *, has_places: bool) -> Iterator[Lists]:
+    """Occurrences by document to documents by token, about `WINDOW_TOKENS` occurrences at a time."""
+    starts, by_document, by_place = _by_token(partition, size, has_places=has_places)
+    first = 0
+    while first < size:
+        end = int(np.searchsorted(starts, starts[first] + WINDOW_TOKENS, side="right")) - 1
+        end = min(max(end, first + 1), size)
+        mine = starts[first : end + 1]
+        most = int(mine[-1] - mine[0])
+        found, counts, ends = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(end - first, np.int64)
+        many = count_runs(mine, by_document, found, counts, ends)
+        yield Lists(ends, found[:many], counts[:many], mine[:-1], by_place if has_places else None)
+        first = end
+
+
+def _by_token(partition: _Partition, size: int, *, has_places: bool) -> tuple[Any, Any, Any]:
+    """(where the occurrences of each token begin, their documents, their places), of which what was read is given back."""
     starts = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(tokens, minlength=size), out=starts[1:])
-    by_document, by_place = np.empty(len(tokens), np.uint32), np.empty(len(tokens) if has_places else 0, np.uint32)
-    scatter_by_token(tokens, documents, places, starts[:-1].copy(), by_document, by_place)
-    del tokens, documents, places
-    found, counts = np.empty(len(by_document), np.uint32), np.empty(len(by_document), np.uint32)
-    ends = np.empty(size, np.int64)
-    many = count_runs(starts, by_document, found, counts, ends)
-    return Lists(ends, found[:many].copy(), counts[:many].copy(), starts[:-1], by_place if has_places else None)
+    for tokens in partition.tokens:
+        starts[1:] += np.bincount(tokens, minlength=size)
+    np.cumsum(starts, out=starts)
+    cursors, count = starts[:-1].copy(), int(starts[-1])
+    by_document, by_place = np.empty(count, np.uint32), np.empty(count if has_places else 0, np.uint32)
+    first = 0
+    for at, (tokens, lengths) in enumerate(zip(partition.tokens, partition.lengths, strict=True)):
+        documents = np.repeat(np.arange(first, first + len(lengths), dtype=np.uint32), lengths)
+        places = partition.places[at].astype(np.uint32) if has_places else by_place
+        scatter_by_token(tokens, documents, places, cursors, by_document, by_place)
+        partition.tokens[at] = None
+        if has_places:
+            partition.places[at] = None
+        first += len(lengths)
+    return starts, by_document, by_place
 
 
 def _joined(parts: list[Any], kind: Any) -> Any:
