@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.arrays import Bytes, Ints
 from lance_core.errors import InputError, LanceError
-from lance_core.fetch import Buffer, ByteRange
-from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_INLINE, KIND_PACKED, sidecar_path
+from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_INLINE, KIND_PACKED, Numbers, sidecar_path
 from lance_core.io.store import Store, StoreWriter
 
 INLINE_SIZE = 64 << 10
@@ -24,16 +27,33 @@ DEDICATED_SIZE = 4 << 20
 PACK_FILE_SIZE = 1 << 30
 _KEYS = ("inline-size-threshold", "dedicated-size-threshold", "pack-file-size-threshold")
 
-Add = Callable[[Buffer], ByteRange]
+_WRITTEN = 4 << 20
+"""Bytes that a shared file is given at once."""
 
 
-class Spot(NamedTuple):
-    """Where a blob is, as its descriptor says it."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Values:
+    """The bytes of blobs: number i is `data[starts[i] : starts[i] + sizes[i]]`."""
 
-    kind: int
-    position: int
-    size: int
-    blob_id: int
+    data: memoryview
+    starts: Ints
+    sizes: Ints
+
+    def at(self, rows: Ints) -> Values:
+        """Some of them."""
+        return Values(self.data, self.starts[rows], self.sizes[rows])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Spots:
+    """Where blobs are, as their descriptors say it."""
+
+    kinds: Bytes
+    positions: Numbers
+    blob_ids: npt.NDArray[np.uint32]
+
+
+AddAll = Callable[[memoryview, Ints, Ints], Numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,51 +85,63 @@ class _Pack:
 
 
 class BlobSink:
-    """The blobs of one data file. `add` stores a buffer in the data file itself."""
+    """The blobs of one data file. `add_all` stores buffers in the data file itself."""
 
-    def __init__(self, store: Store, path: str, add: Add) -> None:
+    def __init__(self, store: Store, path: str, add_all: AddAll) -> None:
         self._store = store
         self._path = path
-        self._add = add
+        self._add_all = add_all
         self._next_id = 1
         self._packs: dict[int, _Pack] = {}
         self._paths: list[str] = []
 
-    def inline(self, data: Buffer) -> ByteRange:
-        """Store bytes in the data file, whatever their size."""
-        return self._add(data)
+    def inline(self, values: Values) -> Numbers:
+        """Store bytes in the data file, whatever their sizes; says where."""
+        return self._add_all(values.data, values.starts, values.sizes)
 
-    def put(self, data: Buffer, *, field_id: int, sizes: BlobSizes) -> Spot:
-        """Store the bytes of a value where its size belongs."""
-        size = memoryview(data).nbytes
-        if size > sizes.dedicated:
-            return self._put_alone(data, size)
-        if size > sizes.inline:
-            return self._put_packed(data, size, field_id, sizes)
-        spot = self._add(data) if size else ByteRange(0, 0)
-        return Spot(KIND_INLINE, spot.start, size, 0)
+    def put(self, values: Values, *, field_id: int, limits: BlobSizes) -> Spots:
+        """Store the bytes of values where their sizes belong."""
+        sizes = values.sizes
+        elsewhere = np.where(sizes > limits.dedicated, KIND_DEDICATED, KIND_PACKED)
+        kinds = np.where(sizes > min(limits.inline, limits.dedicated), elsewhere, KIND_INLINE).astype(np.uint8)
+        spots = Spots(kinds, np.zeros(len(sizes), np.uint64), np.zeros(len(sizes), np.uint32))
+        here, others = np.flatnonzero(kinds == KIND_INLINE), np.flatnonzero(kinds != KIND_INLINE)
+        spots.positions[here] = self.inline(values.at(here))
+        for rows in np.split(others, np.flatnonzero(np.diff(kinds[others])) + 1):
+            if len(rows) and kinds[rows[0]] == KIND_DEDICATED:
+                spots.blob_ids[rows] = [self._put_alone(values.at(rows[at : at + 1])) for at in range(len(rows))]
+            while len(rows) and kinds[rows[0]] == KIND_PACKED:
+                rows = self._put_packed(values, rows, spots, field_id, limits)
+        return spots
 
-    def _put_alone(self, data: Buffer, size: int) -> Spot:
+    def _put_alone(self, value: Values) -> int:
         blob_id, out = self._open()
         try:
-            out.write(data)
+            _write(out, value)
             out.close()
         except BaseException:
             out.abort()
             raise
-        return Spot(KIND_DEDICATED, 0, size, blob_id)
+        return blob_id
 
-    def _put_packed(self, data: Buffer, size: int, field_id: int, sizes: BlobSizes) -> Spot:
+    def _put_packed(self, values: Values, rows: Ints, spots: Spots, field_id: int, limits: BlobSizes) -> Ints:
+        """Put as many of the rows as there is room for into the shared file; returns the others."""
+        mine = values.at(rows)
+        ends = np.cumsum(mine.sizes)
         pack = self._packs.get(field_id)
-        if pack is not None and pack.size + size > sizes.pack_file:
+        many = int(np.searchsorted(ends, limits.pack_file - (pack.size if pack else 0), side="right"))
+        if pack is not None and many == 0:
             self._packs.pop(field_id).out.close()
-            pack = None
+            return rows
         if pack is None:
-            pack = self._packs[field_id] = _Pack(*self._open())
-        position = pack.size
-        pack.out.write(data)
-        pack.size += size
-        return Spot(KIND_PACKED, position, size, pack.blob_id)
+            pack, many = _Pack(*self._open()), max(1, many)
+            self._packs[field_id] = pack
+        chosen = rows[:many]
+        _write(pack.out, values.at(chosen))
+        spots.positions[chosen] = pack.size + ends[:many] - mine.sizes[:many]
+        spots.blob_ids[chosen] = pack.blob_id
+        pack.size += int(ends[many - 1])
+        return rows[many:]
 
     def _open(self) -> tuple[int, StoreWriter]:
         blob_id, self._next_id = self._next_id, self._next_id + 1
@@ -132,3 +164,13 @@ class BlobSink:
             with suppress(LanceError, OSError):
                 self._store.delete(path)
         self._paths.clear()
+
+
+def _write(out: StoreWriter, values: Values) -> None:
+    """Write values one after the other; those that are already so in memory, together."""
+    ends = values.starts + values.sizes
+    breaks = np.flatnonzero(values.starts[1:] != ends[:-1]) + 1
+    for first, last in pairwise([0, *breaks.tolist(), len(ends)]):
+        start, end = int(values.starts[first]), int(ends[last - 1])
+        for at in range(start, end, _WRITTEN):
+            out.write(values.data[at : min(at + _WRITTEN, end)])

@@ -10,26 +10,28 @@ Blobs may be below structs and lists; there, too, only the blobs are replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.arrow.buffers import buffer_of
+from lance_core.arrays import Bools, Ints
+from lance_core.arrow.buffers import buffer_of, bytes_of
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow.kinds import as_list, as_struct
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import InputError
-from lance_core.fetch import ByteRange
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
-from lance_core.file.blob.sink import BlobSink, BlobSizes
+from lance_core.file.blob.sink import BlobSink, BlobSizes, Values
 from lance_core.file.blob_descriptors import DESCRIPTOR, KIND_EXTERNAL, PAIR
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_old_blob, leaves
 from lance_core.format.schema import NO_PARENT, Field, Schema
 from lance_core.format.version import FileVersion
 
+_NUMBERS = {"kind": np.uint8, "position": np.uint64, "size": np.uint64, "blob_id": np.uint32}
+"""The descriptor's parts that are numbers, in its order."""
 _NULL_POSITION = {FileVersion.V2_0: 1, FileVersion.V2_1: 1 << 16}
 
 
@@ -65,7 +67,7 @@ class BlobStore:
     version: FileVersion
     sink: BlobSink
     external: ExternalUris = BASES_ONLY
-    _sizes: dict[int, BlobSizes] = field(default_factory=dict)
+    _limits: dict[int, BlobSizes] = field(default_factory=dict)
 
     def has_blobs(self, node: Node) -> bool:
         """Whether the field is, or holds, a blob column."""
@@ -103,48 +105,50 @@ class BlobStore:
     def _old(self, array: pa.Array[Any]) -> pa.Array[Any]:
         positions = np.full(len(array), _NULL_POSITION[self.version], np.uint64)
         sizes = np.zeros(len(array), np.uint64)
-        for row, value in enumerate(array):
-            if value.is_valid:
-                data = value.as_buffer()
-                spot = self.sink.inline(data) if data.size else ByteRange(0, 0)
-                positions[row], sizes[row] = spot.start, spot.size
+        rows, values = _values(array, _valid(array))
+        positions[rows], sizes[rows] = self.sink.inline(values), values.sizes
         return pa.StructArray.from_arrays([arrow_of(positions), arrow_of(sizes)], fields=list(PAIR))
 
     def _new(self, item: Field, array: pa.StructArray) -> pa.Array[Any]:
-        columns: dict[str, Any] = {kind.name: array.field(number) for number, kind in enumerate(array.type)}
-        valid = array.is_valid()
-        rows = [self._describe(item, _Value(columns, row)) if valid[row].as_py() else None for row in range(len(array))]
-        stored = [(0, 0, 0, 0, "") if found is None else found for found in rows]
-        children = [pa.array([found[number] for found in stored], kind.type) for number, kind in enumerate(DESCRIPTOR)]
-        mask = pa.array([found is None for found in rows], pa.bool_())
+        columns = {kind.name: array.field(number) for number, kind in enumerate(array.type)}
+        nowhere = np.zeros(len(array), np.bool_)
+        is_here = _valid(array) & (_valid(columns["data"]) if "data" in columns else nowhere)
+        is_there = _valid(array) & ~is_here & (_valid(columns["uri"]) if "uri" in columns else nowhere)
+        stored = {name: np.zeros(len(array), kind) for name, kind in _NUMBERS.items()}
+        uris = [""] * len(array)
+        if is_here.any():
+            rows, values = _values(columns["data"], is_here)
+            limits = self._limits.setdefault(item.id, BlobSizes.of(item.metadata, name=item.name))
+            spots = self.sink.put(values, field_id=item.id, limits=limits)
+            parts: tuple[npt.NDArray[Any], ...] = (spots.kinds, spots.positions, values.sizes, spots.blob_ids)
+            for numbers, part in zip(stored.values(), parts, strict=True):
+                numbers[rows] = part
+        for row in np.flatnonzero(is_there).tolist():
+            position, size = [columns[name][row].as_py() or 0 if name in columns else 0 for name in ("position", "size")]
+            base_id, uris[row] = self.external.place(columns["uri"][row].as_py())
+            for numbers, number in zip(stored.values(), (KIND_EXTERNAL, position, size, base_id), strict=True):
+                numbers[row] = number
+        children = [*map(arrow_of, stored.values()), pa.array(uris, pa.string())]
+        mask = arrow_of(~(is_here | is_there))
         return pa.StructArray.from_arrays(children, fields=list(DESCRIPTOR), mask=mask)
 
-    def _describe(self, item: Field, value: _Value) -> tuple[int, int, int, int, str] | None:
-        """(kind, position, size, blob id, uri) of one value; None when it is neither here nor elsewhere."""
-        data, uri = value.get("data"), value.get("uri")
-        if data is not None:
-            if item.id not in self._sizes:
-                self._sizes[item.id] = BlobSizes.of(item.metadata, name=item.name)
-            return (*self.sink.put(data.as_buffer(), field_id=item.id, sizes=self._sizes[item.id]), "")
-        if uri is not None:
-            position, size = value.get("position"), value.get("size")
-            numbers = [0 if number is None else number.as_py() for number in (position, size)]
-            base_id, text = self.external.place(uri.as_py())
-            return KIND_EXTERNAL, numbers[0], numbers[1], base_id, text
-        return None
+
+def _valid(array: pa.Array[Any]) -> Bools:
+    return numpy_of(array.is_valid(), may_copy=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """One row of a blob column, as the table's schema says it."""
-
-    columns: Mapping[str, Any]
-    row: int
-
-    def get(self, name: str) -> Any:
-        """A part of the value; None where there is none."""
-        found = self.columns[name][self.row] if name in self.columns else None
-        return found if found is not None and found.is_valid else None
+def _values(array: pa.Array[Any], is_wanted: Bools) -> tuple[Ints, Values]:
+    """Which rows are wanted, and the bytes of these."""
+    if not pa.types.is_binary(array.type) and not pa.types.is_large_binary(array.type):
+        array = array.cast(pa.large_binary())
+    width = np.dtype(np.int32 if pa.types.is_binary(array.type) else np.int64)
+    _, held, data = array.buffers()
+    rows = np.flatnonzero(is_wanted)
+    if held is None or data is None:
+        return rows, Values(memoryview(b""), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64))
+    first, size = array.offset * width.itemsize, (len(array) + 1) * width.itemsize
+    offsets = bytes_of(held)[first : first + size].view(width).astype(np.int64)
+    return rows, Values(memoryview(data).cast("B"), offsets[rows], offsets[rows + 1] - offsets[rows])
 
 
 def _list_type(node: ListNode, item: pa.DataType) -> pa.DataType:

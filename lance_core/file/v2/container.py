@@ -10,6 +10,9 @@ import struct
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+import numpy as np
+
+from lance_core.arrays import Addresses, Ints
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.file.footer import Footer, encode_footer
 from lance_core.format.layout import FileColumn
@@ -18,6 +21,8 @@ from lance_core.io.store import StoreWriter
 from lance_core.wire.columns import encode_columns
 
 ALIGNMENT = 64
+_JOINED = 4 << 20
+"""Bytes of small buffers that are written at once."""
 _FILLER = b"H" * ALIGNMENT
 
 
@@ -38,6 +43,21 @@ class ContainerWriter:
         if len(data):
             self._write(data)
         return ByteRange(start, self.position)
+
+    def add_buffers(self, data: memoryview, starts: Ints, sizes: Ints) -> Addresses:
+        """Write `data[starts[i] : starts[i] + sizes[i]]`, each aligned; says where each is, 0 for an empty one."""
+        positions = np.zeros(len(sizes), np.uint64)
+        filled = np.flatnonzero(sizes)
+        ends = np.cumsum(sizes[filled] + -sizes[filled] % ALIGNMENT)
+        first, done = 0, 0
+        while first < len(filled):
+            last = max(first + 1, int(np.searchsorted(ends, done + _JOINED, side="right")))
+            rows = filled[first:last]
+            steps = np.diff(ends[first:last], prepend=done)
+            spot = self.add_buffer(_aligned(data, starts[rows], sizes[rows], steps))
+            positions[rows] = spot.start + (ends[first:last] - done) - steps
+            first, done = last, int(ends[last - 1])
+        return positions
 
     def add_global_buffer(self, data: Buffer) -> int:
         """Write a global buffer; its number counts from 1, because 0 is the descriptor that `finish` writes."""
@@ -64,6 +84,16 @@ class ContainerWriter:
         self._out.write(data)
         # The length of a view counts its items, which need not be bytes.
         self.position += len(data) if isinstance(data, bytes) else memoryview(data).nbytes
+
+
+def _aligned(data: memoryview, starts: Ints, sizes: Ints, steps: Ints) -> Buffer:
+    """Buffers with gaps between them, as `add_buffer` would write them one by one."""
+    if len(starts) == 1:
+        return data[int(starts[0]) : int(starts[0] + sizes[0])]
+    parts: list[Buffer] = []
+    for start, size, step in zip(starts.tolist(), sizes.tolist(), steps.tolist(), strict=True):
+        parts += (data[start : start + size], _FILLER[: step - size])
+    return b"".join(parts[:-1])
 
 
 def _table(ranges: Sequence[ByteRange]) -> bytes:

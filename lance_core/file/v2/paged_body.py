@@ -115,7 +115,7 @@ class PagedBody:
         self._max_page_bytes = max_page_bytes
         self._max_buffered_bytes = max_buffered_bytes
         self._container = ContainerWriter(out)
-        self._sink = BlobSink(store, path, self._container.add_buffer)
+        self._sink = BlobSink(store, path, self._container.add_buffers)
         self._blobs = BlobStore(version, self._sink, external)
         nodes = [build_tree(schema, field, {}) for field in schema.top_level]
         self._refusal = refusal_of(nodes, version)
