@@ -8,6 +8,7 @@
     form   base uri, default Spark connection, storage options (JSON); login and password as in the table below
 
 `aws_conn_id`, `gcp_conn_id` or `azure_conn_id` take the credentials from that connection (`airflow_lance.cloud`).
+`catalog_uri` names a catalog in which tables have names (`airflow_lance.named_tables`).
 `base_uri` may also stand in the host field (`"host": "/data/lake"`). No Airflow import, no IO.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from airflow_lance.named_tables import CatalogSettings, catalog_settings
 from lance_core.errors import InputError
 
 _HAS_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
@@ -57,13 +59,19 @@ class LanceConnection:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark_conn_id: str = ""
     cloud_conn_ids: Mapping[str, str] = field(default_factory=dict)
+    catalog: CatalogSettings | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values of all options that are not known to be plain."""
         from lance_core.jobs.specs.plain_options import is_plain_option
 
-        return tuple(value for name, value in self.storage_options.items() if value and not is_plain_option(name, value))
+        options = (value for name, value in self.storage_options.items() if value and not is_plain_option(name, value))
+        return (*options, *(() if self.catalog is None else self.catalog.secrets))
+
+    def is_named(self, table: str) -> bool:
+        """Whether a table is given by its name in the connection's catalog."""
+        return self.catalog is not None and not is_full_uri(table.strip())
 
     def table_uri(self, table: str) -> str:
         """The uri of a table: `table` itself when it is a uri or an absolute path, else a place below `base_uri`."""
@@ -128,7 +136,20 @@ def parse_connection(connection: ConnectionLike) -> LanceConnection:
         options.setdefault(password_name, connection.password)
     clouds = {name: _text(extra, name, connection) for name in ("aws_conn_id", "gcp_conn_id", "azure_conn_id")}
     named = {name: conn_id for name, conn_id in clouds.items() if conn_id}
-    return LanceConnection(base_uri, options, _text(extra, "spark_conn_id", connection), named)
+    spark_conn_id, catalog = _text(extra, "spark_conn_id", connection), _catalog(extra, connection)
+    if catalog is not None and catalog.kind == "dir" and not base_uri:
+        base_uri = catalog.uri
+    return LanceConnection(base_uri, options, spark_conn_id, named, catalog)
+
+
+def _catalog(extra: Mapping[str, Any], connection: ConnectionLike) -> CatalogSettings | None:
+    return catalog_settings(
+        kind=_text(extra, "catalog_kind", connection),
+        uri=_text(extra, "catalog_uri", connection),
+        token=_text(extra, "catalog_token", connection),
+        properties=_options(extra.get("catalog_properties"), connection, name="catalog_properties"),
+        where=f"connection {connection.conn_id!r}",
+    )
 
 
 def _host_uri(connection: ConnectionLike) -> str:
@@ -145,8 +166,8 @@ def _text(extra: Mapping[str, Any], name: str, connection: ConnectionLike) -> st
     return value.strip()
 
 
-def _options(value: object, connection: ConnectionLike) -> dict[str, str]:
-    where = f"connection {connection.conn_id!r}: extra.storage_options"
+def _options(value: object, connection: ConnectionLike, *, name: str = "storage_options") -> dict[str, str]:
+    where = f"connection {connection.conn_id!r}: extra.{name}"
     if value is None or value == "":
         return {}
     if isinstance(value, str):
@@ -157,7 +178,7 @@ def _options(value: object, connection: ConnectionLike) -> dict[str, str]:
             raise InputError(f"{where}: expected a JSON object") from None
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}")
-    return {str(name): _plain(item, f"{where}.{name}") for name, item in value.items()}
+    return {str(key): _plain(item, f"{where}.{key}") for key, item in value.items()}
 
 
 def _plain(value: object, where: str) -> str:

@@ -160,6 +160,21 @@ _CONNECTION: dict[str, Any] = {
                 ("azure_conn_id", "Azure", "wasb_default"),
             )
         },
+        "catalog_uri": {
+            "label": "Catalog",
+            "description": "Where tables have names: a folder (s3://lake), or the address of a REST catalog (https://...).",
+            "schema": {"type": ["string", "null"]},
+        },
+        "catalog_token": {
+            "label": "Catalog token",
+            "description": "The bearer token of a REST catalog.",
+            "schema": {"type": ["string", "null"], "format": "password"},
+        },
+        "catalog_properties": {
+            "label": "Catalog properties",
+            "description": 'A JSON object, for example {"delimiter": "."}. Masked, because it may hold headers.',
+            "schema": {"type": ["string", "null"], "format": "password"},
+        },
         "storage_options": {
             "label": "Storage options",
             "description": 'A JSON object, for example {"region": "eu-west-1"}. Masked, because it may hold secrets.',

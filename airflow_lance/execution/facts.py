@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.hooks.lance import LanceHook
+from lance_core.errors import NotFoundError
 
 if TYPE_CHECKING:
     from lance_core.conditions import Condition, TableFacts
@@ -18,4 +19,10 @@ def look(
     from lance_core.jobs import api
 
     hook = LanceHook(lance_conn_id)
-    return api.look(hook.get_uri(uri), condition=condition, options={**hook.storage_options(uri), **(storage_options or {})})
+    try:
+        place = hook.get_uri(uri)
+    except NotFoundError:
+        from lance_core.conditions import TableFacts
+
+        return TableFacts(uri=uri, exists=False)
+    return api.look(place, condition=condition, options={**hook.storage_options(uri), **(storage_options or {})})

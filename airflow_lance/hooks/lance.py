@@ -6,6 +6,7 @@
     hook.get_uri("flights.lance")             # "/data/lake/flights.lance"
     hook.dataset("flights.lance")             # the table, to read; hook.write(rows, "flights.lance", mode="append")
     hook.list_tables()                        # ["flights.lance", ...]; hook.table_exists("flights.lance")
+    hook.get_uri("sales.orders")              # with a catalog: where the table of that name is
     hook.test_connection()                    # lists, and proves that two writers cannot both commit one version
 """
 
@@ -26,7 +27,9 @@ from airflow_lance.connection import LanceConnection, is_full_uri, parse_connect
 from lance_core.errors import AlreadyExistsError, InputError, LanceError, NotFoundError
 
 if TYPE_CHECKING:
+    from airflow_lance.named_tables import NamedTables
     from lance_core.jobs.api import Store
+    from lance_core.namespace import TableLocation
 
 DEFAULT_SPARK_CONNECTION = "spark_default"
 
@@ -59,14 +62,52 @@ class LanceHook(BaseHook):
             mask_secret(secret)
         return settings
 
-    def get_uri(self, table: str | os.PathLike[str]) -> str:
-        """The uri of a table named below the base uri, or by its full uri (which then needs no connection)."""
+    def get_uri(self, table: str | os.PathLike[str], *, declare: bool = False) -> str:
+        """The uri of a table named in the catalog or below the base uri, or by its full uri (which needs no connection).
+
+        `declare` reserves a name that is new to the catalog; without it NotFoundError.
+        """
         name = str(plain_uri(table))
-        return self._settings_for(name).table_uri(name)
+        settings = self._settings_for(name)
+        return self._locate(name, declare=declare).uri if settings.is_named(name) else settings.table_uri(name)
+
+    def identity_uri(self, table: str | os.PathLike[str]) -> str:
+        """The uri that identities of writes are made of: a table in the catalog keeps it wherever it is moved to."""
+        name = str(plain_uri(table))
+        settings = self._settings_for(name)
+        return self.named_tables.stable_uri(name) if settings.is_named(name) else settings.table_uri(name)
 
     def storage_options(self, table: str | os.PathLike[str] = "") -> dict[str, str]:
-        """Options to open the store with, secrets included and masked in logs."""
-        return dict(self._settings_for(table).storage_options)
+        """Options to open the store with, secrets included and masked in logs; of a named table, those of its catalog."""
+        name = str(plain_uri(table))
+        settings = self._settings_for(name)
+        return dict(self._locate(name).storage_options if name and settings.is_named(name) else settings.storage_options)
+
+    @cached_property
+    def named_tables(self) -> NamedTables:
+        """The connection's catalog. InputError when it has none."""
+        from airflow_lance.named_tables import NamedTables
+
+        settings = self.settings
+        if settings.catalog is None:
+            raise InputError(
+                f"the connection {self.lance_conn_id!r} has no catalog",
+                cure="Set catalog_uri: a folder, or a server's address.",
+            )
+        return NamedTables(settings.catalog, settings.storage_options, base_uri=settings.base_uri)
+
+    def is_named(self, table: str | os.PathLike[str]) -> bool:
+        """Whether a table is given by its name in the connection's catalog."""
+        name = str(plain_uri(table))
+        return self._settings_for(name).is_named(name)
+
+    def list_namespaces(self, namespace: str = "") -> list[str]:
+        """Names of the namespaces in one of the catalog, by default in its root."""
+        return self.named_tables.namespaces(namespace)
+
+    def describe(self, table: str) -> dict[str, Any]:
+        """Where a table of the catalog is: its name, uri and properties, and whether it was only declared."""
+        return self.named_tables.describe(table)
 
     def spark_conn_id(self, table: str | os.PathLike[str] = "") -> str:
         """The Spark connection that runs jobs unless an operator names another."""
@@ -96,17 +137,31 @@ class LanceHook(BaseHook):
         if "schema_drift" in options:
             if mode != "append":
                 raise InputError(f'schema_drift needs mode="append", got {mode!r}', cure="Omit it.")
-            _append_rows(rows, self.get_uri(table), options=self.storage_options(table), **options)
+            _append_rows(rows, self.get_uri(table, declare=True), options=self.storage_options(table), **options)
             return self.dataset(table)
-        return api.write_table(rows, self.get_uri(table), mode=mode, options=self.storage_options(table), **options)
+        uri = self.get_uri(table, declare=True)
+        return api.write_table(rows, uri, mode=mode, options=self.storage_options(table), **options)
 
-    def list_tables(self) -> list[str]:
-        """Names of the tables below the base uri, as the other methods and the operators take them; no table is opened."""
+    def list_tables(self, namespace: str = "") -> list[str]:
+        """Names of the tables, as the other methods and the operators take them; no table is opened.
+
+        Of a connection with a catalog those in a namespace and below it, else those below the base uri.
+        """
+        if namespace or self.settings.catalog is not None:
+            return self.named_tables.tables(namespace)
         from lance_core.maintenance.find import find_tables
 
         base = self.settings.table_uri(self.settings.base_uri)
         found = find_tables(base, storage_options=self.storage_options())
         return [table.uri.removeprefix(f"{base.rstrip('/')}/") for table in found]
+
+    def has_name(self, table: str | os.PathLike[str]) -> bool:
+        """Whether the catalog has a table of this name, written or not."""
+        try:
+            self.get_uri(table)
+        except NotFoundError:
+            return False
+        return True
 
     def table_exists(self, table: str | os.PathLike[str]) -> bool:
         """Whether a table has a version."""
@@ -128,11 +183,22 @@ class LanceHook(BaseHook):
         A store that lets both writers through loses commits silently, so the test fails there. The probe is removed.
         """
         try:
+            if self.settings.catalog is not None:
+                spaces = self.list_namespaces()
+                if self.settings.catalog.kind == "rest":
+                    return True, f"{self.settings.catalog.uri}: the catalog answers, and has {len(spaces)} namespaces."
             if not self.settings.base_uri:
                 return False, "The connection has no base uri. Set base_uri, for example s3://bucket/tables or /data/lake."
             return _probe(self.get_conn())
         except (LanceError, OSError, ValueError, ImportError) as error:
             return False, f"{type(error).__name__}: {error}"
+
+    def _locate(self, name: str, *, declare: bool = False) -> TableLocation:
+        from airflow_lance.execution.secrets import mask_all
+
+        found = self.named_tables.locate(name, declare=declare)
+        mask_all(found.storage_options)
+        return found
 
     def _settings_for(self, table: str | os.PathLike[str]) -> LanceConnection:
         try:

@@ -199,8 +199,9 @@ class LanceStageOperator(LanceTableOperator):
         named = {"key": self.key, "idempotency_key": self.idempotency_key or ""}
         if self.idempotency_key is not None and not self.idempotency_key.strip():
             raise InputError(f"{self.task_id}: idempotency_key is empty, so every run would have the same identity")
-        spec = self.make_spec(uri=uri, identity=identity_of(context, uri=uri, **named))
-        former = former_identities_of(context, uri=uri, **named)
+        known_as = self.identity_uri(uri)
+        spec = self.make_spec(uri=uri, identity=identity_of(context, uri=known_as, **named))
+        former = former_identities_of(context, uri=known_as, **named)
         spec = replace(spec, former_identities=former, on_clear=self.on_clear)
         return with_asker(spec, context, retries=self.retries)
 

@@ -20,6 +20,8 @@ class LanceCreateTableOperator(LanceVerbOperator):
     :param enable_stable_row_ids: keep row ids stable when rows move.
     """
 
+    declares_name = True
+
     template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "schema")
 
     def __init__(

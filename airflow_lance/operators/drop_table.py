@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.operators.verb import LanceVerbOperator, given
 
 if TYPE_CHECKING:
+    from airflow_lance.compat import Context
     from lance_core.jobs.specs.spec import JobSpec
 
 
@@ -24,6 +26,19 @@ class LanceDropTableOperator(LanceVerbOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.if_missing = if_missing
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Remove the table, and its name where a catalog has it."""
+        with as_airflow_errors(self.uri):
+            if not self.lance_hook.is_named(self.uri):
+                return super().execute(context)
+            if self.if_missing == "skip" and not self.lance_hook.has_name(self.uri):
+                self.log.info("The catalog has no table %s.", self.uri)
+                return {"kind": "drop_table", "dropped": False}
+        done = super().execute(context)
+        with as_airflow_errors(self.uri):
+            self.lance_hook.named_tables.forget(self.uri)
+        return done
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A DropTableSpec; InputError names the argument that is wrong."""

@@ -71,7 +71,7 @@ class LanceErasureOperator(LanceTableOperator):
             key = self._key()
             uri = self.table_uri()
             predicate = bind(self.predicate, self.predicate_params) if self.predicate_params else self.predicate
-            identity = identity_of(context, uri=uri)
+            identity = identity_of(context, uri=self.identity_uri(uri))
             asked = with_asker(DeleteSpec(uri=uri, predicate=predicate), context, retries=self.retries).asked
             erasure = Erasure(
                 uri=uri,

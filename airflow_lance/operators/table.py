@@ -17,7 +17,8 @@ from airflow_lance.pools import DEFAULT_POOL, explain_pool
 class LanceTableOperator(BaseOperator):
     """An operator on one table.
 
-    :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
+    :param uri: the table: a full uri, a name below the connection's base uri, or, where the connection has a catalog, its
+        name in there, such as `sales.orders`. (templated)
     :param lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
     :param storage_options: more options for the store, over the connection's. A value may be a reference that the
         machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
@@ -27,6 +28,8 @@ class LanceTableOperator(BaseOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
     ui_color = "#e3f0ec"
     operator_extra_links: Collection[BaseOperatorLink] = (LancePageLink(), LanceChangesLink())
+    declares_name: ClassVar[bool] = False
+    """Whether the operator makes a table that does not exist: a name that is new is reserved in the catalog."""
     resolved_uri = ""
     """The table's full uri, once the task has looked it up; the link to its page needs it."""
 
@@ -40,6 +43,7 @@ class LanceTableOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.uri = plain_uri(uri)
+        self._hook: LanceHook | None = None
         self.lance_conn_id = lance_conn_id
         self.storage_options = dict(storage_options or {})
         check_storage_options(self.storage_options, where=self.task_id)
@@ -63,13 +67,19 @@ class LanceTableOperator(BaseOperator):
 
     @property
     def lance_hook(self) -> LanceHook:
-        """The hook of this task's connection."""
-        return LanceHook(self.lance_conn_id)
+        """The hook of this task's connection. One for the task, so that a name is resolved once."""
+        if self._hook is None or self._hook.lance_conn_id != self.lance_conn_id:
+            self._hook = LanceHook(self.lance_conn_id)
+        return self._hook
 
     def table_uri(self) -> str:
-        """The table's full uri."""
-        self.resolved_uri = self.lance_hook.get_uri(self.uri)
+        """The table's full uri. NotFoundError for a name that its catalog does not have."""
+        self.resolved_uri = self.lance_hook.get_uri(self.uri, declare=self.declares_name)
         return self.resolved_uri
+
+    def identity_uri(self, uri: str) -> str:
+        """The uri that identities are made of: that of a named table is its name's, so that a moved table has the same."""
+        return self.lance_hook.identity_uri(self.uri) if self.uri else uri
 
     def store_options(self) -> dict[str, Any]:
         """The connection's options and over them this operator's; values are text or references."""

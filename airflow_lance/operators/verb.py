@@ -69,7 +69,8 @@ class LanceVerbOperator(LanceTableOperator):
             uri = self.table_uri()
             self.prepare(context, uri=uri)
             clear = clear_of(context, retries=self.retries)
-            identity = identity_after_clear(identity_of(context, uri=uri), clear=clear, on_clear=self.on_clear)
+            identity = identity_of(context, uri=self.identity_uri(uri))
+            identity = identity_after_clear(identity, clear=clear, on_clear=self.on_clear)
             # The clear is in the identity already; the job itself never refuses because of one.
             spec = replace(self.make_spec(uri=uri, identity=identity), on_clear="skip")
             spec = with_asker(spec, context, retries=self.retries)

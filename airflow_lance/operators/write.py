@@ -36,6 +36,8 @@ class LanceWriteOperator(LanceStageOperator):
     :param progress_seconds: how often the log tells rows, fragments and bytes.
     """
 
+    declares_name = True
+
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
         "source", "max_rows_per_file", "max_bytes_per_file", "num_partitions", "properties",

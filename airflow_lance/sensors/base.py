@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class LanceSensor(BaseSensorOperator):
     """Base of the sensors; a subclass defines the condition (`make_condition`).
 
-    :param uri: the table: a full uri, or a name below the connection's base uri. (templated)
+    :param uri: the table: a full uri, a name below the connection's base uri, or its name in the connection's catalog.
+        (templated)
     :param lance_conn_id: the `lance` connection. (templated)
     :param storage_options: more options for the store, as references if they are secret: they are stored with the trigger.
         (templated)

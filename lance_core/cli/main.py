@@ -16,7 +16,19 @@ import sys
 import click
 
 from lance_core import __version__
-from lance_core.cli import branching, doctor, editing, jobs, ledger, maintain, maintenance, reading, staging, watching
+from lance_core.cli import (
+    branching,
+    catalog,
+    doctor,
+    editing,
+    jobs,
+    ledger,
+    maintain,
+    maintenance,
+    reading,
+    staging,
+    watching,
+)
 from lance_core.errors import LanceError
 
 
@@ -26,7 +38,7 @@ def cli() -> None:
     """Look at Lance tables, and look after them."""
 
 
-for _module in (reading, editing, branching, maintenance, maintain, doctor, staging, ledger, jobs, watching):
+for _module in (reading, editing, branching, maintenance, maintain, doctor, staging, ledger, jobs, watching, catalog):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
 

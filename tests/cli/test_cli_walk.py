@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import lance_core
+from lance_core import namespace as ns
 from lance_core.cli.main import cli
 from lance_core.cli.output import Output
 from lance_core.commit.registry.ledger import record_landed
@@ -39,6 +40,14 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("branches", "create"): ("URI", "exp"),
     ("branches", "delete"): ("URI", "old"),
     ("branches", "list"): ("URI",),
+    ("catalog", "create-namespace"): ("CATALOG", "more", "--property", "team=a"),
+    ("catalog", "deregister"): ("CATALOG", "sales.orders"),
+    ("catalog", "describe"): ("CATALOG", "sales.orders"),
+    ("catalog", "drop"): ("CATALOG", "sales.orders"),
+    ("catalog", "drop-namespace"): ("CATALOG", "empty"),
+    ("catalog", "namespaces"): ("CATALOG",),
+    ("catalog", "register"): ("CATALOG", "sales.again", "t.lance"),
+    ("catalog", "tables"): ("CATALOG", "sales"),
     ("cleanup",): ("URI", "--dry-run", "--older-than", "1s", "--keep-tagged"),
     ("commit",): ("URI",),
     ("compact",): ("URI",),
@@ -79,9 +88,11 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("wait",): ("URI", "--version", "1", "--timeout", "5"),
     ("warmup",): (),
 }
-"""Arguments each command is tried with; URI is a table, JOB the spec of a job."""
+"""Arguments each command is tried with; URI is a table, JOB the spec of a job, CATALOG the folder of the table."""
 
 FIELDS: dict[tuple[str, ...], set[str]] = {
+    ("catalog", "describe"): {"name", "location", "is_only_declared"},
+    ("catalog", "register"): {"name", "location"},
     ("cleanup",): {"dry_run"},
     ("compact",): {"version", "fragments_removed", "fragments_added"},
     ("count",): {"rows"},
@@ -129,6 +140,10 @@ def prepared(folder: Path) -> str:
     append = {"kind": "append", "uri": uri, "identity": IDENTITY, "source": source(folder)}
     run_job(spec_from_json(json.dumps(append)))
     record_landed(resolve_store(uri), "landed", version=1, transaction="")
+    catalog = ns.DirectoryNamespace(root=str(folder))
+    for name in ("sales", "empty"):
+        catalog.create_namespace(ns.CreateNamespaceRequest(id=[name]))
+    lance_core.write_dataset(pa.table({"id": [1]}), namespace_client=catalog, table_id=["sales", "orders"])
     return uri
 
 
@@ -152,7 +167,7 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         job = json.dumps({"kind": "append", "uri": uri, "source": source(folder)})
         policy = folder / "policy.yaml"
         policy.write_text(f"base_uri: {folder}\n")
-        given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(folder / "page.html")}
+        given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(folder / "page.html"), "CATALOG": str(folder)}
         arguments = [given.get(item, item) for item in CASES[path]]
         result = CliRunner().invoke(cli, [*path, *arguments, *(["--json"] if as_json else [])])
         assert result.exit_code == 0, result.output

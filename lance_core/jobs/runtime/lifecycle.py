@@ -346,7 +346,17 @@ def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
     clear_progress(store, attempt.attempt)
 
 
-_OURS = ("_lance_core/", "_versions/", "_transactions/", "_deletions/", "_indices/", "_refs/", "data/", "tree/")
+_OURS = (
+    "_lance_core/",
+    "_versions/",
+    "_transactions/",
+    "_deletions/",
+    "_indices/",
+    "_refs/",
+    "data/",
+    "tree/",
+    ".lance-reserved",
+)
 
 
 def _refuse_foreign(store: Store) -> None:

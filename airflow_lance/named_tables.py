@@ -1,0 +1,165 @@
+"""Tables by name: the catalog of a `lance` connection, and what a name means in it.
+
+::
+
+    {"conn_type": "lance", "extra": {"catalog_uri": "s3://lake"}}                      a directory
+    {"conn_type": "lance", "extra": {"catalog_uri": "https://catalog:2333", "catalog_token": "..."}} a REST one
+
+A name is resolved by the task that uses it, on its worker: `sales.orders` to the table's location, and to the options to open
+it with. A DAG that is parsed asks no catalog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from lance_core.errors import InputError, NotFoundError
+
+if TYPE_CHECKING:
+    from lance_core.namespace import LanceNamespace, TableLocation
+
+KINDS = ("dir", "rest")
+_MARGIN_SECONDS = 60.0
+"""Credentials that expire sooner are requested again."""
+_MAX_DEPTH = 8
+
+
+@dataclass(frozen=True)
+class CatalogSettings:
+    """A connection's catalog. `token` and `properties` may hold secrets."""
+
+    kind: str
+    uri: str
+    token: str = field(default="", repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values to mask: the token, and headers."""
+        headers = [value for name, value in self.properties.items() if name.startswith("header.")]
+        return tuple(text for value in (self.token, *headers) for text in {value, value.rpartition(" ")[2]} if text)
+
+
+def catalog_settings(
+    *, kind: str, uri: str, token: str, properties: Mapping[str, str], where: str
+) -> CatalogSettings | None:
+    """The catalog of these fields, None without one. InputError for a kind that does not exist, or without an address."""
+    if not (kind or uri):
+        return None
+    is_address = uri.startswith(("http://", "https://"))
+    kind = kind or ("rest" if is_address else "dir")
+    if kind not in KINDS:
+        raise InputError(f"{where}: catalog_kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if not uri or is_address != (kind == "rest"):
+        expected = "the http(s) address of its server" if kind == "rest" else "its folder, such as s3://lake"
+        raise InputError(f"{where}: a catalog of kind {kind!r} needs as catalog_uri {expected}")
+    return CatalogSettings(kind, uri, token, properties)
+
+
+def open_catalog(settings: CatalogSettings, storage_options: Mapping[str, str]) -> LanceNamespace:
+    """The catalog; no request is sent. InputError for unknown properties."""
+    from lance_core.namespace import connect
+
+    if settings.kind == "dir":
+        stored = {f"storage.{name}": text for name, text in storage_options.items()}
+        return connect("dir", {"root": settings.uri, **stored, **settings.properties})
+    token = {"header.Authorization": f"Bearer {settings.token}"} if settings.token else {}
+    return connect("rest", {"uri": settings.uri, **token, **settings.properties})
+
+
+class NamedTables:
+    """The tables of one catalog, by name. A name is resolved once, until its credentials are about to expire."""
+
+    def __init__(self, settings: CatalogSettings, storage_options: Mapping[str, str], *, base_uri: str) -> None:
+        self._settings = settings
+        self.catalog = open_catalog(settings, storage_options)
+        bases = (storage_options.get("allowed_bases", ""), base_uri if settings.kind == "rest" else "")
+        allowed = " ".join(base for base in bases if base)
+        self._options = {**storage_options, **({"allowed_bases": allowed} if allowed else {})}
+        self._found: dict[str, TableLocation] = {}
+
+    def locate(self, name: str, *, declare: bool = False) -> TableLocation:
+        """Where a table is. `declare` reserves a name that is new; else NotFoundError."""
+        from lance_core.namespace import find_or_declare, find_table
+
+        known = self._found.get(name)
+        if known is None or (known.expires_at is not None and known.expires_at < time.time() + _MARGIN_SECONDS):
+            known = (find_or_declare if declare else find_table)(self.catalog, parts_of(name), self._options)
+            self._found[name] = known
+        return known
+
+    def forget(self, name: str) -> None:
+        """Remove a name from the catalog whose table was dropped."""
+        from lance_core.namespace import DeregisterTableRequest, DropTableRequest
+
+        parts = parts_of(name)
+        try:
+            if self._settings.kind == "dir":
+                self.catalog.drop_table(DropTableRequest(id=parts))
+            else:
+                self.catalog.deregister_table(DeregisterTableRequest(id=parts))
+        except NotFoundError:
+            return
+        finally:
+            self._found.pop(name, None)
+
+    def stable_uri(self, name: str) -> str:
+        """A uri that says the same of a table wherever it is: identities of writes are made of it."""
+        from lance_core.namespace import object_id
+
+        place = quote(self._settings.uri.rstrip("/"), safe="")
+        return f"lance+catalog://{self._settings.kind}/{place}/{object_id(parts_of(name))}"
+
+    def tables(self, namespace: str = "") -> list[str]:
+        """The names of all tables in a namespace and in those below it."""
+        return sorted(self._tables(parts_of(namespace) if namespace else (), 0))
+
+    def namespaces(self, namespace: str = "") -> list[str]:
+        """The names of the namespaces in a namespace."""
+        from lance_core.namespace import all_namespaces
+
+        parts = parts_of(namespace) if namespace else ()
+        return sorted(written(*parts, name) for name in all_namespaces(self.catalog, parts))
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """A table's name, location and properties, and whether it was only declared."""
+        from lance_core.namespace import DescribeTableRequest
+
+        found = self.catalog.describe_table(DescribeTableRequest(id=parts_of(name), check_declared=True))
+        return {
+            "name": name,
+            "uri": self.locate(name).uri,
+            "properties": dict(found.properties or {}),
+            "is_only_declared": bool(found.is_only_declared),
+        }
+
+    def _tables(self, parts: tuple[str, ...], depth: int) -> Iterator[str]:
+        from lance_core.namespace import all_namespaces, all_tables
+
+        for name in all_tables(self.catalog, parts):
+            yield written(*parts, name)
+        if depth < _MAX_DEPTH:
+            for name in all_namespaces(self.catalog, parts):
+                yield from self._tables((*parts, name), depth + 1)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts of a name. InputError for a path."""
+    from lance_core.namespace import parse_name
+
+    if "/" in name or "\\" in name:
+        raise InputError(
+            f"{name!r} is a path, but the connection has a catalog", cure="Write the table's name, such as sales.orders."
+        )
+    return parse_name(name)
+
+
+def written(*parts: str) -> str:
+    """A name as operators take it: with dots, or with `$` where a part holds a dot."""
+    from lance_core.namespace import object_id
+
+    return object_id(parts) if any("." in part for part in parts) else ".".join(parts)
