@@ -5,8 +5,8 @@
     {"conn_type": "lance", "extra": {"catalog_uri": "s3://lake"}}                      a directory
     {"conn_type": "lance", "extra": {"catalog_uri": "https://catalog:2333", "catalog_token": "..."}} a REST one
 
-A name is resolved by the task that uses it, on its worker: `sales.orders` to the table's location, and to the options to open
-it with. A DAG that is parsed asks no catalog.
+A name is resolved by the task that uses it, on its worker: `sales.orders` to the table's location, and to the options to
+open it with. A DAG that is parsed asks no catalog.
 """
 
 from __future__ import annotations
