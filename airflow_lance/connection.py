@@ -19,10 +19,12 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_lance.named_tables import CatalogSettings, catalog_settings
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from airflow_lance.named_tables import CatalogSettings
 
 _HAS_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -143,6 +145,10 @@ def parse_connection(connection: ConnectionLike) -> LanceConnection:
 
 
 def _catalog(extra: Mapping[str, Any], connection: ConnectionLike) -> CatalogSettings | None:
+    if not (extra.get("catalog_kind") or extra.get("catalog_uri")):
+        return None
+    from airflow_lance.named_tables import catalog_settings
+
     return catalog_settings(
         kind=_text(extra, "catalog_kind", connection),
         uri=_text(extra, "catalog_uri", connection),
