@@ -194,10 +194,12 @@ class LanceHook(BaseHook):
             return False, f"{type(error).__name__}: {error}"
 
     def _locate(self, name: str, *, declare: bool = False) -> TableLocation:
-        from airflow_lance.execution.secrets import mask_all
+        from lance_core.jobs.specs.plain_options import is_plain_option
 
         found = self.named_tables.locate(name, declare=declare)
-        mask_all(found.storage_options)
+        for option, value in found.storage_options.items():
+            if value and not is_plain_option(option, value):
+                mask_secret(value)
         return found
 
     def _settings_for(self, table: str | os.PathLike[str]) -> LanceConnection:
