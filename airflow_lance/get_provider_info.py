@@ -32,6 +32,7 @@ _OPERATORS = (
     "query",
     "replace_where",
     "restore",
+    "sql",
     "table_config",
     "tag",
     "transaction",

@@ -4,7 +4,8 @@
 
     LanceMergeOperator(..., when_matched="upsert")                 refused among the DAG's import errors, not at 3 a.m.
     LanceDeleteOperator(..., rows_per_task="{{ params.rows }}")    a template counts as a number; it is checked when it runs
-    LanceAppendOperator(..., source="/raw/{{ ds }}.csv")           of a path the rest counts, which shows its format
+    LanceAppendOperator(..., source="/raw/{{ ds }}.csv")           of a path the rest counts, which shows its format, and
+                                                                    of a SQL statement, which shows what it changes
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from collections.abc import Mapping
 from typing import Any
 
 _NAMES_OF_FUNCTIONS = ("callable", "function")
-_NAMES_OF_PATHS = ("source", "paths")
+_NAMES_OF_TEXTS = ("source", "paths", "sql")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 
 
 def check_arguments(task: Any) -> None:
     """Make the spec of a task with a placeholder for each template. InputError names the wrong argument."""
-    if any(_is_late(getattr(task, name, None)) for name in task.template_fields) or _is_template(
-        getattr(task, "source", None)
-    ):
+    if any(_is_late(getattr(task, name, None)) for name in task.template_fields):
+        return
+    if any(_is_template(getattr(task, name, None)) for name in ("source", "sql")):
         return
     stand_in = copy.copy(task)
     for name in task.template_fields:
@@ -50,7 +51,7 @@ def _rendered(value: Any, name: str) -> Any:
     if isinstance(value, str):
         if "{{" not in value and "{%" not in value:
             return value
-        if name in _NAMES_OF_PATHS:
+        if name in _NAMES_OF_TEXTS:
             return _TEMPLATE.sub("7", value)
         return "parsed:parsed" if name in _NAMES_OF_FUNCTIONS else "7"
     if isinstance(value, Mapping):

@@ -34,7 +34,9 @@ def publish(
     from lance_core.spark import OnDemandSpark
 
     check_callables(gates)
-    with OnDemandSpark() as runner:
+    # Work that reads other tables may have to be done again, with the options that its own task has for them.
+    options_of = getattr(operator, "options_of", None) or (lambda _: api.revealed(options))
+    with OnDemandSpark(options_of) as runner:
         done = api.commit(
             uri,
             references,

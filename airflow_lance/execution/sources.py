@@ -21,7 +21,7 @@ from typing import Any
 from airflow_lance.connection import is_object_path, path_text
 from lance_core.errors import InputError
 
-LOCAL_FORMATS = ("arrow", "csv", "json", "orc", "parquet")
+LOCAL_FORMATS = ("arrow", "csv", "json", "lance", "orc", "parquet")
 """What a job reads without Spark."""
 
 _SUFFIXES: Mapping[str, Mapping[str, Any]] = {
@@ -32,6 +32,7 @@ _SUFFIXES: Mapping[str, Mapping[str, Any]] = {
     ".jsonl": {"format": "json"},
     ".ndjson": {"format": "json"},
     ".arrow": {"format": "arrow"},
+    ".lance": {"format": "lance"},
 }
 
 

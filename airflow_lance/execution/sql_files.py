@@ -18,7 +18,7 @@ from lance_core.errors import InputError
 
 SUFFIX = ".sql"
 _FIELDS = (
-    "predicate", "where", "filter", "when_matched_condition", "when_not_matched_by_source_condition",
+    "sql", "predicate", "where", "filter", "when_matched_condition", "when_not_matched_by_source_condition",
 )  # fmt: skip
 _MAPPINGS = ("updates", "columns")
 """Arguments that map a column to SQL."""

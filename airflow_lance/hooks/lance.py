@@ -5,6 +5,7 @@
     hook = LanceHook("lake")                  # AIRFLOW_CONN_LAKE='{"conn_type": "lance", "host": "/data/lake"}'
     hook.get_uri("flights.lance")             # "/data/lake/flights.lance"
     hook.dataset("flights.lance")             # the table, to read; hook.write(rows, "flights.lance", mode="append")
+    hook.sql("SELECT count(*) FROM f", {"f": "flights.lance"})    # over one table or several, with DuckDB
     hook.list_tables()                        # ["flights.lance", ...]; hook.table_exists("flights.lance")
     hook.get_uri("sales.orders")              # with a catalog: where the table of that name is
     hook.test_connection()                    # lists, and proves that two writers cannot both commit one version
@@ -141,6 +142,24 @@ class LanceHook(BaseHook):
             return self.dataset(table)
         uri = self.get_uri(table, declare=True)
         return api.write_table(rows, uri, mode=mode, options=self.storage_options(table), **options)
+
+    def sql(self, query: str, tables: Mapping[str, Any]) -> Any:
+        """The rows of a SELECT over tables as an Arrow table, by DuckDB; `to_pandas()` makes it a frame.
+
+        `tables`: name in the query -> a table, as for `LanceSqlOperator`. The query sees nothing else.
+        """
+        from airflow_lance.sql_tables import read_tables
+        from lance_core.jobs import api
+        from lance_core.jobs.specs.sql import read_sources
+
+        found, options = {}, {}
+        for name, table in read_tables(tables).items():
+            if table.uri:
+                hook = LanceHook(table.lance_conn_id) if table.lance_conn_id else self
+                table = table.at(hook.get_uri(table.uri), version=table.version)
+                options[table.uri] = hook.storage_options(table.name)
+            found[name] = table.source
+        return api.query(query, read_sources(found), options_of=lambda uri: options.get(uri, {})).read_all()
 
     def list_tables(self, namespace: str = "") -> list[str]:
         """Names of the tables, as the other methods and the operators take them; no table is opened.

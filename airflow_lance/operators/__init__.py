@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.sql import LanceSqlOperator as LanceSqlOperator
     from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
@@ -63,6 +64,7 @@ else:
             "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
             "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
             "LanceRestoreOperator": "airflow_lance.operators.restore",
+            "LanceSqlOperator": "airflow_lance.operators.sql",
             "LanceStageOperator": "airflow_lance.operators.base",
             "LanceTableOperator": "airflow_lance.operators.table",
             "LanceTagOperator": "airflow_lance.operators.tag",
@@ -94,6 +96,7 @@ __all__ = [
     "LancePublishBranchOperator",
     "LanceReplaceWhereOperator",
     "LanceRestoreOperator",
+    "LanceSqlOperator",
     "LanceStageOperator",
     "LanceTableOperator",
     "LanceTagOperator",

@@ -1,10 +1,12 @@
 """`lance job`: run a job spec in this process, as Airflow and Spark do. `lance commit`: publish staged transactions.
+`lance sql`: one statement over several tables.
 
 ::
 
     lance job '{"kind": "append", "uri": "/t.lance", "source": {"format": "parquet", "paths": ["new.parquet"]}}' --commit
     lance job merge.json --json
     lance commit /t.lance
+    lance sql 'SELECT u.name, sum(o.price) AS paid FROM o JOIN u USING (id) GROUP BY 1' -t o=/orders.lance -t u=/users.lance
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 import click
 
 from lance_core.cli.output import Output
-from lance_core.cli.table import Table, table_command
+from lance_core.cli.table import Table, parse_pairs, table_command
 from lance_core.errors import InputError
 
 
@@ -55,6 +57,35 @@ def commit(table: Table, output: Output, identities: tuple[str, ...], no_re_exec
     output.record(api.run(spec, options=table.options))
 
 
+@click.command("sql")
+@click.argument("statement")
+@click.option(
+    "-t", "--table", "tables", multiple=True, metavar="NAME=URI", callback=parse_pairs, help="A table; repeatable."
+)
+@click.option(
+    "-o", "--storage-option", multiple=True, metavar="KEY=VALUE", callback=parse_pairs, help="Storage option; repeatable."
+)
+@click.option("--max-rows", default=1000, show_default=True, help="Refuse a result of more rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def sql(statement: str, tables: dict[str, str], storage_option: dict[str, str], max_rows: int, as_json: bool) -> None:
+    """Run one SQL STATEMENT over tables: a SELECT, or INSERT, UPDATE, DELETE or MERGE, which change one. Needs DuckDB."""
+    from lance_core.commit.model import StagedTransaction
+    from lance_core.jobs import api
+    from lance_core.jobs.run import run_job
+    from lance_core.jobs.specs.spec import CommitSpec
+    from lance_core.jobs.specs.sql import lance_source, sql_spec
+
+    sources = {name: lance_source(uri) for name, uri in tables.items()}
+    spec = api.with_options(sql_spec(statement, sources, result={"max_rows": max_rows}), storage_option)
+    result: Any = run_job(spec)
+    output = Output(as_json=as_json)
+    if isinstance(result, StagedTransaction):
+        result = run_job(CommitSpec.of([result], uri=spec.uri, storage_options=spec.storage_options))
+        output.record(result.to_dict())
+    else:
+        output.rows(result.to_dict()["rows"], empty="no rows")
+
+
 def _text(spec: str) -> str:
     if spec == "-":
         return sys.stdin.read()
@@ -66,4 +97,4 @@ def _text(spec: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-COMMANDS = (job, commit)
+COMMANDS = (job, commit, sql)

@@ -9,7 +9,8 @@
     abort          give up attempts that will never finish: their files are removed by name
     commit         publish staged transactions as versions
     look           the facts of a table that conditions are tested on
-    open_table     a table to read; `write_table` writes one without staging
+    open_table     a table to read; `write_table` writes one without staging; `query` reads several with SQL
+    make_runner    this process, with the storage options of further tables
     open_store     the store below a uri, for a connection test
 """
 
@@ -31,12 +32,17 @@ from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import lifecycle
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
+from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import JobResult, Runner
+from lance_core.jobs.sources.lance_table import OptionsOf
+from lance_core.jobs.sources.open_source import from_sql
 from lance_core.jobs.specs.secret import as_secret, reveal_all
-from lance_core.jobs.specs.spec import CommitSpec, JobSpec, read_spec
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec, SourceSpec, read_spec
 from lance_core.jobs.staging.compact_report import report_lines
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lance_core.conditions import Condition, TableFacts
 
 __all__ = [
@@ -48,13 +54,16 @@ __all__ = [
     "commit",
     "find_done",
     "look",
+    "make_runner",
     "open_store",
     "open_table",
+    "query",
     "raise_failure",
     "raising_driver_errors",
     "read_result",
     "reference_of",
     "report_lines",
+    "revealed",
     "run",
     "watch",
     "with_options",
@@ -229,6 +238,21 @@ def write_table(
     from lance_core.dataset import write_dataset
 
     return write_dataset(rows, uri, mode=mode, storage_options=reveal_all(options), **more)
+
+
+def revealed(options: Options) -> dict[str, str]:
+    """Storage options with references looked up here and now; for a store only."""
+    return reveal_all({name: as_secret(value, where=name) for name, value in options.items()})
+
+
+def make_runner(options_of: OptionsOf) -> LocalRunner:
+    """What carries specs out in this process, with the storage options of each Lance table that they read."""
+    return LocalRunner(options_of)
+
+
+def query(sql: str, tables: Mapping[str, SourceSpec], *, options_of: OptionsOf) -> pa.RecordBatchReader:
+    """The rows of a SELECT over tables, by DuckDB. InputError for a query that it refuses."""
+    return from_sql(sql, tables, options_of, what="the query").reader()
 
 
 def open_store(uri: str, options: Options) -> Store:

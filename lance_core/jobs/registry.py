@@ -108,6 +108,7 @@ KINDS: Mapping[str, JobKind] = {
         )
     },
     "query": JobKind("lance_core.jobs.specs.definition:QuerySpec", "lance_core.jobs.actions.query:QueryJob"),
+    "sql": JobKind("lance_core.jobs.specs.definition:SqlSpec", "lance_core.jobs.actions.sql:SqlJob"),
     "check": JobKind("lance_core.jobs.specs.definition:CheckSpec", "lance_core.jobs.publish.check:CheckJob"),
     "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.actions.validate:ValidateJob"),
 }

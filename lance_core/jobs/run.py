@@ -17,7 +17,7 @@ def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
     if runner is None:
         from lance_core.jobs.runtime.local_runner import LocalRunner
 
-        runner = LocalRunner()
+        runner = LocalRunner(lambda _: spec.resolved_options())
     return job_of(spec).run(spec, runner)
 
 

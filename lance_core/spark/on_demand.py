@@ -19,6 +19,7 @@ import pyarrow as pa
 from lance_core.errors import InputError
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import JobSource, Read, Shape, TaskResult, Work
+from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.spark.runner import SparkRows, SparkRunner
 
 _PYTHON = "PYSPARK_PYTHON"
@@ -27,7 +28,8 @@ _PYTHON = "PYSPARK_PYTHON"
 class OnDemandSpark(LocalRunner):
     """The local runner; expressions of Spark run in a session on this machine, which ends with the `with` block."""
 
-    def __init__(self) -> None:
+    def __init__(self, options_of: OptionsOf = no_options) -> None:
+        super().__init__(options_of)
         self._session: Any = None
         self._is_ours = False
         self._spark = SparkRunner(self._open)

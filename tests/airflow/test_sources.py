@@ -19,7 +19,7 @@ from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
 from lance_core.errors import InputError
-from lance_core.jobs.sources.open_source import _FORMATS
+from lance_core.jobs.sources.open_source import _FORMATS, LANCE
 from lance_core.jobs.specs.spec import SourceSpec
 from tests.airflow.operator_support import execute, ids
 
@@ -71,7 +71,7 @@ def test_a_path_is_read_with_its_header(tmp_path: Path) -> None:
 
 
 def test_formats_without_spark_are_those_of_the_reader() -> None:
-    assert {*LOCAL_FORMATS} == {*_FORMATS}
+    assert {*LOCAL_FORMATS} == {*_FORMATS, LANCE}
 
 
 LOCAL: dict[str, Any] = {"task_id": "t", "uri": "/t.lance", "execution": "local"}

@@ -73,6 +73,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("restore",): ("URI", "1"),
     ("schema",): ("URI", "--ids"),
     ("seal-indices",): ("URI",),
+    ("sql",): ("SELECT count(*) AS n FROM a JOIN b USING (id)", "-t", "a=URI", "-t", "b=URI"),
     ("staged", "abort"): ("URI", IDENTITY),
     ("staged", "gc"): ("URI",),
     ("staged", "list"): ("URI",),
@@ -168,7 +169,7 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         policy = folder / "policy.yaml"
         policy.write_text(f"base_uri: {folder}\n")
         given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(folder / "page.html"), "CATALOG": str(folder)}
-        arguments = [given.get(item, item) for item in CASES[path]]
+        arguments = [given.get(item, item.replace("=URI", f"={uri}")) for item in CASES[path]]
         result = CliRunner().invoke(cli, [*path, *arguments, *(["--json"] if as_json else [])])
         assert result.exit_code == 0, result.output
         if not as_json:

@@ -6,7 +6,8 @@
     COPY t TO '/tmp/x', ATTACH 'x.db'          refused
     SET enable_external_access = true          refused: the settings are locked
 
-Queries come from DAGs and from users of a table; both may be filled from templates.
+Queries come from DAGs and from users of a table; both may be filled from templates. A folder to spill to is the one place
+where a query may read and write files: it is the query's own, empty at first, and removed afterwards.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _MEMORY_SHARE = 0.5
 _AT_LEAST = 256 << 20
 
 
-def connect(duckdb: Any) -> Any:
-    """A connection in memory, with at most half of the machine's memory."""
-    connection = duckdb.connect(config={"memory_limit": f"{_memory_limit() >> 20}MiB", "temp_directory": ""})
+def connect(duckdb: Any, *, spill: str = "") -> Any:
+    """A connection in memory, with at most half of the machine's memory; what needs more goes to the folder `spill`."""
+    connection = duckdb.connect(config={"memory_limit": f"{_memory_limit() >> 20}MiB", "temp_directory": spill})
     for setting in ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true"):
         connection.execute(f"SET {setting}")
     return connection

@@ -44,17 +44,21 @@ class QueryJob:
         )
         facts: dict[str, Any] = {"version": table.version}
         if spec.target is None:
-            facts |= _result(scanner.to_batches(), spec.max_rows)
+            facts |= bounded_result(scanner.to_batches(), spec.max_rows)
         elif spec.format == "lance":
             written = write_dataset(scanner.to_reader(), spec.target, mode="overwrite", storage_options=options)
             facts |= {"num_rows": written.count_rows(), "target": spec.target, "target_version": written.version}
         else:
-            facts |= {"num_rows": _export(scanner.to_reader(), spec, options), "target": spec.target}
+            facts |= {
+                "num_rows": export(scanner.to_reader(), spec.target, format=spec.format, options=options),
+                "target": spec.target,
+            }
         log.info("query of %s at version %d: %d rows", spec.uri, table.version, facts["num_rows"])
         return Report(self.kind, facts)
 
 
-def _result(batches: Iterator[pa.RecordBatch], max_rows: int) -> dict[str, Any]:
+def bounded_result(batches: Iterator[pa.RecordBatch], max_rows: int) -> dict[str, Any]:
+    """{"num_rows", "rows"} as JSON data. InputError when there are more than `max_rows`."""
     rows: list[dict[str, Any]] = []
     for batch in batches:
         rows += batch.to_pylist()
@@ -66,13 +70,14 @@ def _result(batches: Iterator[pa.RecordBatch], max_rows: int) -> dict[str, Any]:
     return {"num_rows": len(rows), "rows": json.loads(json.dumps(rows, default=str))}
 
 
-def _export(reader: pa.RecordBatchReader, spec: QuerySpec, options: Mapping[str, str]) -> int:
-    folder, _, name = str(spec.target).rpartition("/")
+def export(reader: pa.RecordBatchReader, target: str, *, format: str, options: Mapping[str, str]) -> int:
+    """Write a file of some format; the number of rows. The file replaces one that is there. InputError for a bad target."""
+    folder, _, name = target.rpartition("/")
     if not folder or not name:
-        raise InputError(f"query: target {spec.target!r} is neither a uri nor an absolute path of a file")
+        raise InputError(f"query: target {target!r} is neither a uri nor an absolute path of a file")
     with scratch_folder("the result of a query") as place:
         path = place / "rows"
-        count = _WRITERS[spec.format](reader, path)
+        count = _WRITERS[format](reader, path)
         resolve_store(folder, dict(options)).put(name, path.read_bytes())
     return count
 

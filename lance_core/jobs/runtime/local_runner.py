@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_core.errors import InputError
 from lance_core.jobs.runtime.progress import Ticker
 from lance_core.jobs.runtime.protocols import JobSource, Read, Runner, Shape, TaskResult, Work
+from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.jobs.sources.open_source import LocalSource, open_local_source
 from lance_core.jobs.specs.spec import SourceSpec
 
@@ -34,13 +35,23 @@ class LocalRows:
 
 
 class LocalRunner(Runner):
-    """For small tables, tests, and machines without Spark."""
+    """For small tables, tests, and machines without Spark.
+
+    `options_of`: the storage options of Lance tables that are sources. `opened`: by name in the query, the versions of those
+    that were opened.
+    """
 
     name = "local"
 
+    def __init__(self, options_of: OptionsOf = no_options) -> None:
+        self.options_of = options_of
+        self.opened: dict[str, int] = {}
+
     def open_source(self, spec: SourceSpec) -> LocalRows:
         """A source read through pyarrow."""
-        return LocalRows(open_local_source(spec))
+        source = open_local_source(spec, self.options_of)
+        self.opened |= {name or spec.paths[0]: table.version for name, table in source.tables.items()}
+        return LocalRows(source)
 
     def open_tasks(self, num_tasks: int) -> LocalRows:
         """Task numbers, each a separate partition, done one after the other."""

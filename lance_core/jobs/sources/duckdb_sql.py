@@ -1,41 +1,72 @@
-"""SQL over Arrow streams, when DuckDB is installed: sources and gates that are given as queries.
+"""SQL over Arrow streams and tables, when DuckDB is installed: sources and gates that are given as queries.
 
 ::
 
-    query("SELECT count(*) AS n FROM t", {"t": reader})    -> a RecordBatchReader with one row
+    query("SELECT count(*) AS n FROM t", {"t": reader})                -> a RecordBatchReader with one row
+    query("SELECT ... FROM a JOIN b ...", {"a": TableView(...), ...})  reads what the query needs, as often as it needs it
+
+Joins and sorts that outgrow memory spill to a folder of their own.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.dataset.query.sandbox import connect
-from lance_core.errors import InputError
+from lance_core.dataset.query.table_view import TableView
+from lance_core.errors import InputError, LanceError
+from lance_core.scratch import scratch_folder
+
+Views = Mapping[str, "pa.RecordBatchReader | TableView"]
 
 
-def query(
-    sql: str, views: Mapping[str, pa.RecordBatchReader], *, what: str, cure: str, batch_rows: int
-) -> pa.RecordBatchReader:
-    """The result of a query over views, each of which may be read once. InputError, which names `what` asked, when DuckDB is
-    absent or refuses the query."""
+def query(sql: str, views: Views, *, what: str, cure: str, batch_rows: int) -> pa.RecordBatchReader:
+    """The result of a query over views; a stream among them may be read once. InputError, which names `what` asked, when
+    DuckDB is absent or refuses the query; the error of a table that cannot be read as it is."""
     try:
         duckdb: Any = importlib.import_module("duckdb")
     except ImportError:
         raise InputError(f"{what} needs the package duckdb", cure=cure) from None
-    connection = connect(duckdb)
-    for name, reader in views.items():
-        connection.register(name, reader)
-    try:
-        result = connection.sql(sql)
-        if result is None:
-            raise InputError(f"{what} is not a query and returns no rows", cure="Give a SELECT.")
-        # DuckDB 2 dropped the older name.
-        read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
-        found: pa.RecordBatchReader = read(batch_rows)
-    except duckdb.Error as error:
-        raise InputError(f"{what} failed: {error}") from None
-    return found
+    with ExitStack() as stack:
+        spill = stack.enter_context(scratch_folder(what))
+        connection = connect(duckdb, spill=str(spill / "spill"))
+        stack.callback(connection.close)
+        for name, view in views.items():
+            connection.register(name, view)
+        try:
+            result = connection.sql(sql)
+            if result is None:
+                raise InputError(f"{what} is not a query and returns no rows", cure="Give a SELECT.")
+            # DuckDB 2 dropped the older name.
+            read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
+            found: pa.RecordBatchReader = read(batch_rows)
+        except duckdb.Error as error:
+            raise _failure(error, views, what) from None
+        return pa.RecordBatchReader.from_batches(found.schema, _rows(found, stack.pop_all(), views, what))
+
+
+def _rows(found: pa.RecordBatchReader, stack: ExitStack, views: Views, what: str) -> Iterator[pa.RecordBatch]:
+    """The rows; afterwards the connection and its folder are gone."""
+    with stack:
+        batches = iter(found)
+        while True:
+            try:
+                batch = next(batches, None)
+            except LanceError:
+                raise
+            except Exception as error:  # whichever class the engine gives to an error of a view
+                raise _failure(error, views, what) from error
+            if batch is None:
+                return
+            yield batch
+
+
+def _failure(error: Exception, views: Views, what: str) -> LanceError:
+    """What ended the query: the error of a table, else what the engine refused."""
+    failures = (view.failure for view in views.values() if isinstance(view, TableView))
+    return next((failure for failure in failures if failure is not None), None) or InputError(f"{what} failed: {error}")

@@ -1,4 +1,5 @@
-"""A source's rows without Spark: files through pyarrow.dataset, a function that returns Arrow, SQL when DuckDB is installed.
+"""A source's rows without Spark: files through pyarrow.dataset, Lance tables, a function that returns Arrow, and SQL over
+such sources when DuckDB is installed.
 
 The same `SourceSpec` runs under Spark, so options carry Spark's names and defaults: a CSV has no header unless
 `header` says so and its columns are text unless `inferSchema` or `schema` says otherwise. (What `inferSchema` finds may be
@@ -9,33 +10,42 @@ needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.sources.files import csv_dataset, open_dataset
+from lance_core.jobs.sources.lance_table import OptionsOf, batches_of, no_options, open_lance, view_of
 from lance_core.jobs.sources.spark_ddl import parse_ddl
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec
 
 BATCH_ROWS = 65_536
+LANCE = "lance"
 
 
 @dataclass(frozen=True)
 class LocalSource:
-    """Rows to be read. `num_rows` only where the files' own metadata says it cheaply."""
+    """Rows to be read. `num_rows` only where the files' own metadata says it cheaply. `tables`: the versions of Lance tables
+    that they come from, by the name that a query has for each."""
 
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
     num_rows: int | None = None
+    tables: Mapping[str, Snapshot] = field(default_factory=dict)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
 
-def open_local_source(spec: SourceSpec) -> LocalSource:
+def open_local_source(spec: SourceSpec, options_of: OptionsOf = no_options) -> LocalSource:
     """The source a spec describes. InputError for a missing path, an unknown format or option, or a bad function."""
     if spec.callable:
         function = load_function(spec.callable)
@@ -44,7 +54,9 @@ def open_local_source(spec: SourceSpec) -> LocalSource:
         except TypeError as error:
             raise InputError(f"source.callable {spec.callable} does not take these kwargs: {error}") from error
         return source_of(rows, what=f"source.callable {spec.callable}")
-    return _from_sql(spec) if spec.sql else _from_files(spec)
+    if spec.sql:
+        return from_sql(spec.sql, spec.views, options_of, what="source.sql")
+    return _from_lance(spec, options_of) if str(spec.format).lower() == LANCE else _from_files(spec)
 
 
 def source_of(rows: Any, *, what: str) -> LocalSource:
@@ -92,7 +104,7 @@ def _from_files(spec: SourceSpec) -> LocalSource:
     if maker is None:
         raise InputError(
             f"source format {spec.format!r} cannot be read without Spark",
-            cure=f"Run the job with Spark, or use one of {', '.join(sorted(_FORMATS))}.",
+            cure=f"Run the job with Spark, or use one of {', '.join(sorted((*_FORMATS, LANCE)))}.",
         )
     if not spec.paths:
         raise InputError(f"source.paths is empty for format {name}")
@@ -106,17 +118,26 @@ def _from_files(spec: SourceSpec) -> LocalSource:
     return LocalSource(dataset.schema, lambda: scan(dataset), dataset.count_rows() if name in ("parquet", "orc") else None)
 
 
-def _from_sql(spec: SourceSpec) -> LocalSource:
-    views = {name: open_local_source(view) for name, view in spec.views.items()}
-    readers = {name: pa.RecordBatchReader.from_batches(view.schema, view.batches()) for name, view in views.items()}
+def _from_lance(spec: SourceSpec, options_of: OptionsOf) -> LocalSource:
+    if spec.schema:
+        raise InputError("source.schema cannot be combined with format lance, whose tables have one")
+    options = {key: as_secret(value, where=f"source.options.{key}").reveal() for key, value in spec.options.items()}
+    snapshot = open_lance(spec.paths, options, options_of)
+    return LocalSource(snapshot.arrow_schema, lambda: batches_of(snapshot), snapshot.manifest.num_rows, {"": snapshot})
+
+
+def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *, what: str) -> LocalSource:
+    """The rows of a query over sources. InputError, which names `what` asked, for one that DuckDB refuses."""
+    opened = {name: open_local_source(view, options_of) for name, view in views.items()}
+    tables = {name: source.tables[""] for name, source in opened.items() if "" in source.tables}
     reader = query(
-        str(spec.sql),
-        readers,
-        what="source.sql",
-        cure="Run the job with Spark, install duckdb, or pass a callable.",
+        sql,
+        {name: view_of(tables[name], sql) if name in tables else source.reader() for name, source in opened.items()},
+        what=what,
+        cure='Run the job with Spark, or pip install "airflow-provider-lance[duckdb]", or pass a callable.',
         batch_rows=BATCH_ROWS,
     )
-    return LocalSource(reader.schema, lambda: iter(reader))
+    return LocalSource(reader.schema, lambda: iter(reader), tables=tables)
 
 
 def _plain_files(file_format: Callable[[], Any]) -> Callable[[tuple[str, ...], dict[str, str], pa.Schema | None], Any]:

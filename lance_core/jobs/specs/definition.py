@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from lance_core.errors import InputError
 from lance_core.jobs.specs.gates import GateSpec
-from lance_core.jobs.specs.spec import JobSpec
+from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 
 _ALTERATION_KEYS = frozenset({"path", "name", "nullable", "data_type"})
 
@@ -142,6 +142,30 @@ class QuerySpec(JobSpec):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"query: {name} must be at least 1, got {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlSpec(JobSpec):
+    """A SELECT over several tables, by DuckDB. `tables`: name in the query -> a source, such as a Lance table.
+
+    With `target` the rows become a file of `format`; without it they are the result, and more than `max_rows` are refused.
+    `uri` is that of one of the tables.
+    """
+
+    kind: ClassVar[str] = "sql"
+
+    sql: str
+    tables: Mapping[str, SourceSpec]
+    target: str | None = None
+    format: ExportFormat = "parquet"
+    max_rows: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.sql.strip():
+            raise InputError("sql: the query is empty")
+        if self.max_rows < 1:
+            raise InputError(f"sql: max_rows must be at least 1, got {self.max_rows}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from lance_core.jobs.specs.definition import (
     DropIndexSpec,
     DropTableSpec,
     QuerySpec,
+    SqlSpec,
     TableConfigSpec,
 )
 from lance_core.jobs.specs.edits import (
@@ -81,6 +82,9 @@ SPECS: list[JobSpec] = [
     CloneSpec(uri="/t", target="/u", version="tag", depth="deep"),
     QuerySpec(
         uri="/t", columns=("a",), nearest={"column": "v", "q": [0.5, 1.0], "k": 3}, version=2, target="/x.csv", format="csv"
+    ),
+    SqlSpec(
+        uri="/t", sql="SELECT 1", tables={"t": SourceSpec(format="lance", paths=("/t",))}, target="/x.csv", format="csv"
     ),
     CheckSpec(uri="/t", gates=(GateSpec(min_rows=1),), version=3),
 ]

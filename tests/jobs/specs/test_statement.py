@@ -1,0 +1,108 @@
+"""SQL statements become the jobs that do their work; everything that has no job is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lance_core.errors import InputError
+from lance_core.jobs.specs.statement import read_statement
+
+FORMS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "select 1; ": ("query", "", "select 1", {}),
+    "-- rows\nWITH q AS (SELECT 1) SELECT * FROM q": ("query", "", "WITH q AS (SELECT 1) SELECT * FROM q", {}),
+    "INSERT INTO daily SELECT d AS day /* ; */ FROM o WHERE a<=3": (
+        "append",
+        "daily",
+        "SELECT d AS day FROM o WHERE a<=3",
+        {},
+    ),
+    'insert into "da ily" (day, "p x") select d, x::int from o': (
+        "append",
+        "da ily",
+        'SELECT * FROM (select d, x::int from o\n) AS rows_of_query("day", "p x")',
+        {"schema_drift": "fill_missing"},
+    ),
+    "INSERT OVERWRITE TABLE t SELECT 1 a": ("overwrite", "t", "SELECT 1 a", {}),
+    "CREATE OR REPLACE TABLE t AS SELECT 1 a": ("overwrite", "t", "SELECT 1 a", {}),
+    "INSERT INTO t REPLACE WHERE day='d' AND x>=2 SELECT * FROM s": (
+        "replace_where",
+        "t",
+        "SELECT * FROM s",
+        {"predicate": "day='d' AND x>=2"},
+    ),
+    "UPDATE users u SET u.name = upper(u.name), n = u.n+1 WHERE u.id<=3 AND \"odd u.n\"='u.n'": (
+        "update",
+        "users",
+        "",
+        {"updates": {"name": "upper(name)", "n": "n+1"}, "where": "id<=3 AND `odd u.n`='u.n'"},
+    ),
+    "UPDATE t SET a = b IN (1, 2)": ("update", "t", "", {"updates": {"a": "b IN (1, 2)"}}),
+    "DELETE FROM t": ("delete", "t", "", {"predicate": "true"}),
+    "DELETE FROM t WHERE id IN (1,2) AND x LIKE 'a;--b'": (
+        "delete",
+        "t",
+        "",
+        {"predicate": "id IN (1,2) AND x LIKE 'a;--b'"},
+    ),
+    "DELETE FROM users AS u WHERE u.id IN (SELECT id FROM leavers WHERE (x))": (
+        "merge",
+        "users",
+        'SELECT DISTINCT "id" FROM (SELECT id FROM leavers WHERE (x)\n) AS rows_of_query("id") WHERE "id" IS NOT NULL',
+        {"on": ["id"], "when_matched": "delete", "when_not_matched": "keep", "create": False},
+    ),
+    "MERGE INTO users t USING (SELECT * FROM s) s ON (t.id = s.id AND s.day=t.day) WHEN MATCHED AND s.ts > t.ts THEN UPDATE "
+    "SET * WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE AND t.old THEN DELETE": (
+        "merge",
+        "users",
+        "SELECT * FROM s",
+        {
+            "on": ["id", "day"],
+            "when_matched": "update",
+            "when_matched_condition": "source.ts > target.ts",
+            "when_not_matched": "insert",
+            "when_not_matched_by_source": "delete",
+            "when_not_matched_by_source_condition": "old",
+            "create": False,
+        },
+    ),
+    "MERGE INTO a USING b USING (k) WHEN MATCHED THEN DELETE": (
+        "merge",
+        "a",
+        'SELECT * FROM "b"',
+        {"on": ["k"], "when_matched": "delete", "when_not_matched": "keep", "create": False},
+    ),
+}
+
+REFUSED = {
+    "": "must begin with one of",
+    "DROP TABLE x": "got DROP",
+    "SELECT 1; SELECT 2": "one statement at a time",
+    "CREATE TABLE x AS SELECT 1": "expected OR, got TABLE",
+    "INSERT INTO t": "expected a query, got the end",
+    "INSERT INTO t (a": "not closed",
+    "INSERT INTO lake.t SELECT 1": "plain names",
+    "UPDATE t SET a = 1 FROM b": "FROM is not supported",
+    "UPDATE t SET a": "expected SET column = expression",
+    "UPDATE t SET a = (SELECT 1)": "a subquery",
+    "DELETE FROM t WHERE a IN (SELECT 1) AND b": "a subquery",
+    "DELETE FROM t WHERE": "condition or an expression is missing",
+    "MERGE INTO a USING b ON a.k = b.j WHEN MATCHED THEN DELETE": "columns of one name",
+    "MERGE INTO a USING b ON a.k = b.k WHEN MATCHED THEN UPDATE SET x = b.x": "not supported here",
+    "MERGE INTO a USING b ON a.k = b.k WHEN NOT MATCHED AND b.x THEN INSERT *": "not supported here",
+    "MERGE INTO a USING b ON a.k = b.k WHEN MATCHED AND b.x THEN UPDATE SET * WHEN MATCHED THEN DELETE": "two clauses",
+}
+
+
+@pytest.mark.parametrize("sql", FORMS)
+def test_a_statement_becomes_a_job(sql: str) -> None:
+    kind, target, query, fields = FORMS[sql]
+    told = read_statement(sql)
+    assert (told.kind, told.target, told.query, dict(told.fields)) == (kind, target, query, fields)
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_has_no_job_is_refused(sql: str) -> None:
+    with pytest.raises(InputError, match=REFUSED[sql]):
+        read_statement(sql)
