@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -86,11 +86,12 @@ class NamedTables:
         """Where a table is. `declare` reserves a name that is new; else NotFoundError."""
         from lance_core.namespace import find_or_declare, find_table
 
-        known = self._found.get(name)
+        table, branch = _split(name)
+        known = self._found.get(table)
         if known is None or (known.expires_at is not None and known.expires_at < time.time() + _MARGIN_SECONDS):
-            known = (find_or_declare if declare else find_table)(self.catalog, parts_of(name), self._options)
-            self._found[name] = known
-        return known
+            known = (find_or_declare if declare and not branch else find_table)(self.catalog, parts_of(table), self._options)
+            self._found[table] = known
+        return replace(known, uri=known.uri + branch)
 
     def forget(self, name: str) -> None:
         """Remove a name from the catalog whose table was dropped."""
@@ -111,8 +112,8 @@ class NamedTables:
         """A uri that says the same of a table wherever it is: identities of writes are made of it."""
         from lance_core.namespace import object_id
 
-        place = quote(self._settings.uri.rstrip("/"), safe="")
-        return f"lance+catalog://{self._settings.kind}/{place}/{object_id(parts_of(name))}"
+        place, (table, branch) = quote(self._settings.uri.rstrip("/"), safe=""), _split(name)
+        return f"lance+catalog://{self._settings.kind}/{place}/{object_id(parts_of(table))}{branch}"
 
     def tables(self, namespace: str = "") -> list[str]:
         """The names of all tables in a namespace and in those below it."""
@@ -145,6 +146,14 @@ class NamedTables:
         if depth < _MAX_DEPTH:
             for name in all_namespaces(self.catalog, parts):
                 yield from self._tables((*parts, name), depth + 1)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """A table's name, and the branch that follows it as in uris: `sales.orders/tree/day`. InputError for another place."""
+    table, mark, branch = name.strip().partition("/tree/")
+    if mark and (not branch or any(part in ("", ".", "..") for part in branch.split("/"))):
+        raise InputError(f"{name!r} does not name a branch", cure="Write namespace.table/tree/branch.")
+    return table, mark + branch
 
 
 def parts_of(name: str) -> tuple[str, ...]:

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 from airflow.exceptions import AirflowFailException
+from airflow.sdk import DAG, task
 
 import lance_core
+from airflow_lance.checks import row_count
 from airflow_lance.connection import parse_connection
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.operators.append import LanceAppendOperator
@@ -22,6 +24,7 @@ from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.create_table import LanceCreateTableOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
+from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish
 from airflow_lance.sensors.rows import LanceRowsSensor
 from lance_core import namespace as ns
 from lance_core.errors import InputError, NotFoundError
@@ -164,8 +167,6 @@ def test_a_table_that_moves_between_staging_and_commit_is_refused(
 
 
 def test_a_dag_by_name(hook: LanceHook, source: dict[str, Any], run_dag: Callable[..., Any]) -> None:
-    from airflow.sdk import DAG, task
-
     with DAG("by_name", schedule=None, start_date=datetime(2026, 1, 1)) as dag:
         first = append(source)
 
@@ -180,6 +181,22 @@ def test_a_dag_by_name(hook: LanceHook, source: dict[str, Any], run_dag: Callabl
         first >> more() >> count()
     assert str(run_dag(dag).state) == "success"
     assert hook.dataset("sales.orders").count_rows() == 5
+
+
+def test_write_audit_publish_by_name(hook: LanceHook, source: dict[str, Any], run_dag: Callable[..., Any]) -> None:
+    hook.write(pa.table({"id": [0]}), "sales.orders")
+    dag = DAG("audit_by_name", schedule=None, start_date=datetime(2026, 1, 1))
+    given: dict[str, Any] = {"uri": "sales.orders", "lance_conn_id": "lake", "execution": "local"}
+    with dag, LanceWriteAuditPublish("day", checks=[row_count(at_least=4)], **given) as day:
+        append(source, day.branch_uri)
+    assert str(run_dag(dag).state) == "success"
+    assert sorted(hook.dataset("sales.orders").to_table()["id"].to_pylist()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["sales.orders/tree/", "sales.orders/tree/../x", "sales.orders/data"])
+def test_a_name_with_another_path_is_refused(hook: LanceHook, name: str) -> None:
+    with pytest.raises(InputError):
+        hook.get_uri(name)
 
 
 def test_the_token_is_sent_and_masked(connection: Define, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,6 +231,25 @@ def test_every_one_of_many_writers_gets_its_own_name(tmp_path: Path) -> None:
     assert sorted(rows) == [f"t{number}" for number in range(6)]
 
 
+def test_writers_of_both_libraries_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    def declare(number: int) -> None:
+        if number % 2:
+            ns.DirectoryNamespace(root=str(tmp_path)).declare_table(ns.DeclareTableRequest(id=[f"ours{number}"]))
+            return
+        try:
+            OfficialDirectory(root=str(tmp_path)).declare_table(official.DeclareTableRequest(id=[f"theirs{number}"]))
+        except Exception as error:  # it gives up after a few lost races, which it says
+            lost.append((number, str(error)))
+
+    lost: list[tuple[int, str]] = []
+    with ThreadPoolExecutor(6) as pool:
+        [*pool.map(declare, range(16))]
+    wanted = {f"{'ours' if number % 2 else 'theirs'}{number}" for number in range(16)} - {f"theirs{n}" for n, _ in lost}
+    rows = lance_core.dataset(tmp_path / "__manifest").to_table()["object_id"].to_pylist()
+    assert len(rows) == len({*rows}) and wanted <= {*rows}
+    assert all("conflict" in said.lower() or "concurrent" in said.lower() for _, said in lost), lost
+
+
 def test_a_catalog_without_its_own_table_is_the_folders_of_its_root(tmp_path: Path) -> None:
     catalog = ns.DirectoryNamespace(root=str(tmp_path), manifest_enabled="false")
     theirs = OfficialDirectory(root=str(tmp_path), manifest_enabled="false")
