@@ -23,6 +23,7 @@ from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import aligned_words
+from lance_core.codecs.unpack_few import MOST_BLOCKS, unpack_few
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, InlineBitpacking, OutOfLineBitpacking
 from lance_core.kernels import bits as kernels
@@ -284,6 +285,8 @@ def _unpack(words: Unsigned, starts: Ints, widths: Ints, counts: Ints, count: in
     out = np.empty(count, words.dtype)
     if kernels.unpack.is_worth_loading(count, words.dtype):
         done = kernels.unpack(words, starts, widths, counts, np.empty(BLOCK, words.dtype), out)
+    elif len(starts) <= MOST_BLOCKS:
+        done = unpack_few(words, starts, widths, counts, out)
     else:
         done = kernels.unpack_plainly(words, starts, widths, counts, out)
     if done != count:

@@ -70,17 +70,21 @@ def windows(selection: RowSelection, window_rows: int) -> Iterator[RowSelection]
         yield RowSelection(starts, ends)
 
 
-def clip(selection: RowSelection, start: int, end: int) -> RowSelection:
-    """The selected rows within [start, end), counted from `start`."""
-    if len(selection.starts) == 1:
-        low, high = int(selection.starts[0]), int(selection.ends[0])
-        if start <= low and high <= end:
-            return selection if start == 0 else RowSelection.span(low - start, high - start)
-    first = int(np.searchsorted(selection.ends, start, side="right"))
-    last = int(np.searchsorted(selection.starts, end, side="left"))
-    starts = np.maximum(selection.starts[first:last], start) - start
-    ends = np.minimum(selection.ends[first:last], end) - start
-    return RowSelection(starts, ends)
+def cut_at(selection: RowSelection, edges: Ints) -> Iterator[tuple[int, RowSelection]]:
+    """(i, the selected rows within edges[i] and edges[i + 1], counted from edges[i]), wherever there are any."""
+    if len(edges) == 2 and len(selection.starts) == 1:
+        start, low, high = int(edges[0]), int(selection.starts[0]), int(selection.ends[0])
+        if start <= low and high <= edges[1]:
+            yield 0, selection if start == 0 else RowSelection.span(low - start, high - start)
+            return
+    firsts = np.searchsorted(selection.ends, edges[:-1], side="right")
+    lasts = np.searchsorted(selection.starts, edges[1:], side="left")
+    for number in np.flatnonzero(firsts < lasts).tolist():
+        here, start = slice(firsts[number], lasts[number]), edges[number]
+        starts, ends = selection.starts[here] - start, selection.ends[here] - start
+        # Only the first and the last range may go on beyond an edge.
+        starts[0], ends[-1] = max(0, starts[0]), min(ends[-1], edges[number + 1] - start)
+        yield number, RowSelection(starts, ends)
 
 
 def scale(selection: RowSelection, factor: int) -> RowSelection:

@@ -69,6 +69,10 @@ class Leaf:
         return self.values.count
 
 
+_LISTS = tuple(layer.is_list for layer in RepDefLayer)
+"""Whether each layer is a list, by its number."""
+
+
 def max_visible_def(layers: tuple[RepDefLayer, ...]) -> int:
     """Largest definition level of an entry that still owns a value slot (FORMAT A.5): all below the first list layer.
 
@@ -90,4 +94,4 @@ def max_def(layers: tuple[RepDefLayer, ...]) -> int:
 
 def max_rep(layers: tuple[RepDefLayer, ...]) -> int:
     """Number of list layers, which is the repetition level that begins a row."""
-    return sum(layer.is_list for layer in layers)
+    return sum(map(_LISTS.__getitem__, layers))

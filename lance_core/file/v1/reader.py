@@ -22,7 +22,7 @@ from lance_core.file.footer import parse_legacy_footer
 from lance_core.file.metadata import Tail
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection
-from lance_core.file.rows import clip
+from lance_core.file.rows import cut_at
 from lance_core.file.v1.pages import LegacyPages, SlotSpan
 from lance_core.file.v1.table import PageTable, decode_table, table_size
 from lance_core.format.fragment import DataFile
@@ -192,11 +192,9 @@ class _FieldReader:
             return parts
         first = int(np.searchsorted(self.starts, window.starts[0], side="right")) - 1
         last = int(np.searchsorted(self.starts, window.ends[-1], side="left"))
-        for batch in range(first, last):
-            rows = clip(window, int(self.starts[batch]), int(self.starts[batch + 1]))
-            parts.extend(
-                SlotSpan(batch, start, end) for start, end in zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)
-            )
+        for batch, rows in cut_at(window, self.starts[first : last + 1]):
+            spans = zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)
+            parts.extend(SlotSpan(first + batch, start, end) for start, end in spans)
         return parts
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:

@@ -24,7 +24,7 @@ from lance_core.file.convert.assemble import concat, flat_array
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
 from lance_core.file.convert.values import bitmap, is_variable, to_arrow
 from lance_core.file.error_location import located, span
-from lance_core.file.rows import clip
+from lance_core.file.rows import cut_at
 from lance_core.format.encoding20 import BlobColumnEncoding, List
 from lance_core.format.layout import FileColumn, Page
 from lance_core.pages.leaf import Leaf
@@ -50,10 +50,8 @@ class PagedColumn:
 
     def parts(self, rows: RowSelection) -> Iterator[tuple[int, Page, RowSelection]]:
         """(number, page, rows of the page) of every page with selected rows."""
-        for number, page in enumerate(self.column.pages):
-            part = clip(rows, int(self.starts[number]), int(self.starts[number + 1]))
-            if len(part.starts):
-                yield number, page, part
+        for number, part in cut_at(rows, self.starts):
+            yield number, self.column.pages[number], part
 
 
 def paged(column: FileColumn) -> PagedColumn:

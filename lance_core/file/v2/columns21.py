@@ -24,7 +24,7 @@ from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_v
 from lance_core.file.convert.assemble import concat, leaf_array, nested_array
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
-from lance_core.file.rows import clip, scale
+from lance_core.file.rows import cut_at, scale
 from lance_core.format.layout import BlobLayout, FileColumn, FullZipLayout, MiniBlockLayout, Page
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
@@ -68,10 +68,8 @@ class ColumnReader:
             return
         first = int(np.searchsorted(self.starts, window.starts[0], side="right")) - 1
         last = int(np.searchsorted(self.starts, window.ends[-1], side="left"))
-        for number in range(first, last):
-            rows = clip(window, int(self.starts[number]), int(self.starts[number + 1]))
-            if len(rows.starts):
-                yield number, scale(rows, self.scale)
+        for number, rows in cut_at(window, self.starts[first : last + 1]):
+            yield first + number, scale(rows, self.scale)
 
     def fetch(self, number: int, rows: RowSelection) -> Fetch[Leaf]:
         """Some rows of one page."""
