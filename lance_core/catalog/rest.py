@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,7 +22,7 @@ from lance_core.catalog.http import HttpClient, Tls
 from lance_core.catalog.interface import DynamicContextProvider, LanceNamespace
 from lance_core.catalog.names import DELIMITER, as_id
 from lance_core.commit.backoff import Backoff
-from lance_core.errors import InputError, StoreError
+from lance_core.errors import InputError, StoreError, UnsupportedFeatureError
 
 READ_TRIES = 3
 _HEADER, _CONTEXT = "header.", "headers."
@@ -100,6 +101,7 @@ class RestNamespace(LanceNamespace):
         )
 
     def declare_table(self, request: spec.DeclareTableRequest) -> spec.DeclareTableResponse:
+        self._require_parent(request)
         found = self._table("declare", request, {"location": request.location, "properties": request.properties})
         return spec.DeclareTableResponse(
             location=_text(found, "location"),
@@ -128,6 +130,13 @@ class RestNamespace(LanceNamespace):
         return spec.DropTableResponse(
             id=_texts(found, "id"), location=_text(found, "location"), properties=_map(found, "properties")
         )
+
+    def _require_parent(self, request: Any) -> None:
+        """NotFoundError for a table in a namespace that does not exist: there are servers that would make it, unlisted."""
+        parts = as_id(request.id, what="id")
+        if len(parts) > 1:
+            with suppress(UnsupportedFeatureError):  # a server without the question answers the declaration itself
+                self.namespace_exists(spec.NamespaceExistsRequest(id=parts[:-1]))
 
     def _list(self, path: str, operation: str, request: Any, more: Mapping[str, str]) -> Mapping[str, Any]:
         pairs = {"page_token": request.page_token, "limit": request.limit, **more}

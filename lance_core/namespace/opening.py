@@ -8,16 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from lance_core.catalog import requests as spec
 from lance_core.catalog.interface import LanceNamespace
 from lance_core.catalog.rest import RestNamespace
-from lance_core.errors import InputError
+from lance_core.errors import InputError, StoreError
 from lance_core.io.resolve import scheme_of
 from lance_core.namespace.directory import DirectoryNamespace
 
-KINDS = ("dir", "rest")
+MAX_PAGES = 10_000
+"""A server that never ends a listing would keep a task busy for ever."""
 
 
 def connect(impl: str, properties: Mapping[str, str]) -> LanceNamespace:
@@ -42,22 +43,31 @@ def connect_to(
 
 
 def all_tables(catalog: LanceNamespace, namespace: tuple[str, ...] = ()) -> Iterator[str]:
-    """The names of the tables in a namespace, from all pages."""
-    token: str | None = None
-    while True:
+    """The names of the tables in a namespace, from all pages. StoreError for pages without an end."""
+
+    def page(token: str | None) -> tuple[list[str], str | None]:
         found = catalog.list_tables(spec.ListTablesRequest(id=namespace, page_token=token))
-        yield from found.tables
-        if not found.page_token or found.page_token == token:
-            return
-        token = found.page_token
+        return found.tables, found.page_token
+
+    return _all_pages(page)
 
 
 def all_namespaces(catalog: LanceNamespace, namespace: tuple[str, ...] = ()) -> Iterator[str]:
-    """The names of the namespaces in a namespace, from all pages."""
-    token: str | None = None
-    while True:
+    """The names of the namespaces in a namespace, from all pages. StoreError for pages without an end."""
+
+    def page(token: str | None) -> tuple[list[str], str | None]:
         found = catalog.list_namespaces(spec.ListNamespacesRequest(id=namespace, page_token=token))
-        yield from found.namespaces
-        if not found.page_token or found.page_token == token:
+        return found.namespaces, found.page_token
+
+    return _all_pages(page)
+
+
+def _all_pages(page: Callable[[str | None], tuple[list[str], str | None]]) -> Iterator[str]:
+    token: str | None = None
+    for _ in range(MAX_PAGES):
+        names, following = page(token)
+        yield from names
+        if not following or following == token:
             return
-        token = found.page_token
+        token = following
+    raise StoreError(f"the catalog's listing has more than {MAX_PAGES} pages")

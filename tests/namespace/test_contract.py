@@ -61,6 +61,8 @@ class CatalogContract:
             catalog.drop_table(ns.DropTableRequest(id=["sales", "no"]))
         with pytest.raises(NotFoundError):
             catalog.deregister_table(ns.DeregisterTableRequest(id=["sales", "no"]))
+        with pytest.raises(NotFoundError):
+            catalog.declare_table(ns.DeclareTableRequest(id=["no", "orders"]))
         catalog.declare_table(ns.DeclareTableRequest(id=["sales", "orders"]))
         with pytest.raises(AlreadyExistsError):
             catalog.declare_table(ns.DeclareTableRequest(id=["sales", "orders"]))

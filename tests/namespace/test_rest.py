@@ -156,6 +156,27 @@ def test_a_part_that_would_change_the_route_is_not_sent(part: str) -> None:
         client(uri).describe_table(ns.DescribeTableRequest(id=["a", part]))
 
 
+def test_a_server_that_does_not_know_a_question_is_asked_to_declare() -> None:
+    def answer(method: str, path: str, *_: Any) -> Answer:
+        return (200, {"location": "s3://b/t"}) if path.endswith("/declare") else (406, {"error": "no", "code": 0})
+
+    with server(answer) as uri:
+        assert client(uri).declare_table(ns.DeclareTableRequest(id=["a", "t"])).location == "s3://b/t"
+
+
+def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_core.namespace.opening.MAX_PAGES", 5)
+    asked: list[str] = []
+
+    def answer(method: str, path: str, *_: Any) -> Answer:
+        asked.append(path)
+        return 200, {"tables": ["t"], "page_token": str(len(asked))}
+
+    with server(answer) as uri, pytest.raises(StoreError, match="pages"):
+        [*ns.all_tables(client(uri))]
+    assert len(asked) == 5
+
+
 def test_a_silent_server_is_a_retryable_error() -> None:
     def answer(*_: Any) -> Answer:
         time.sleep(0.4)
