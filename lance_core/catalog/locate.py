@@ -22,7 +22,14 @@ from lance_core.catalog.errors import translated
 from lance_core.catalog.interface import LanceNamespace, TableFinder
 from lance_core.catalog.names import as_id, object_id
 from lance_core.catalog.vended import effective_options, expires_at
-from lance_core.errors import AlreadyExistsError, InputError, LanceError, NotFoundError, UnsupportedFeatureError
+from lance_core.errors import (
+    AlreadyExistsError,
+    InputError,
+    LanceError,
+    NotFoundError,
+    RetryableConflictError,
+    UnsupportedFeatureError,
+)
 from lance_core.io.resolve import scheme_of
 from lance_core.io.scope import HERE, family_of, is_allowed
 
@@ -55,8 +62,12 @@ def declare_table(
     parts = as_id(table_id)
     try:
         answer = _asked(client, "declare_table", parts)
-    except AlreadyExistsError:
-        return find_table(client, parts, storage_options)
+    except (AlreadyExistsError, RetryableConflictError) as error:
+        # A server may call the loser of a race either; a namespace of this name is no table.
+        try:
+            return find_table(client, parts, storage_options)
+        except NotFoundError:
+            raise error from None
     return _accepted(client, parts, answer, storage_options, is_new=True)
 
 

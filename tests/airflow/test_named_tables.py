@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -128,6 +129,14 @@ def test_a_task_that_was_killed_after_the_declaration_is_run_again(hook: LanceHo
     place = hook.get_uri("sales.orders", declare=True)
     assert hook.describe("sales.orders")["is_only_declared"] is True
     assert execute(append(source), publishes=True)["uri"] == place
+
+
+def test_two_tasks_that_create_one_name_at_once_make_one_table(hook: LanceHook, source: dict[str, Any]) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        done = [*pool.map(lambda run: execute(append(source), publishes=True, run_id=run), ["r1", "r2"])]
+    assert len({result["uri"] for result in done}) == 1
+    assert hook.dataset("sales.orders").to_table()["id"].to_pylist() == [1, 2, 3, 1, 2, 3]
+    assert hook.list_tables() == ["sales.orders"]
 
 
 def test_a_created_table_is_found_by_the_name_it_was_declared_with(hook: LanceHook) -> None:

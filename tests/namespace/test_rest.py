@@ -113,6 +113,19 @@ def test_a_declaration_whose_answer_was_lost_is_repeated_safely(tmp_path: Path) 
         assert lance_core.write_dataset(ROWS, **named).count_rows() == 2  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("code", [5, 14])
+def test_the_loser_of_a_race_for_a_name_gets_its_location(tmp_path: Path, code: int) -> None:
+    def answer(method: str, path: str, *_: Any) -> Answer:
+        return (409, {"code": code}) if path.endswith("/declare") else (200, {"location": str(tmp_path / "t")})
+
+    with server(answer) as uri:
+        found = ns.declare_table(client(uri), ["t"], {"allowed_bases": str(tmp_path)})
+    assert (found.uri, found.is_new) == (str(tmp_path / "t"), False)
+    with server(lambda method, path, *_: (409 if path.endswith("/declare") else 404, {})) as uri:
+        with pytest.raises(AlreadyExistsError):  # a namespace has the name
+            ns.declare_table(client(uri), ["t"])
+
+
 def test_a_provider_renews_the_token() -> None:
     seen: list[tuple[str, str]] = []
 
