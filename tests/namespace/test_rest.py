@@ -121,9 +121,9 @@ def test_the_loser_of_a_race_for_a_name_gets_its_location(tmp_path: Path, code: 
     with server(answer) as uri:
         found = ns.declare_table(client(uri), ["t"], {"allowed_bases": str(tmp_path)})
     assert (found.uri, found.is_new) == (str(tmp_path / "t"), False)
-    with server(lambda method, path, *_: (409 if path.endswith("/declare") else 404, {})) as uri:
-        with pytest.raises(AlreadyExistsError):  # a namespace has the name
-            ns.declare_table(client(uri), ["t"])
+    gone = server(lambda method, path, *_: (409 if path.endswith("/declare") else 404, {}))
+    with gone as uri, pytest.raises(AlreadyExistsError):  # a namespace has the name
+        ns.declare_table(client(uri), ["t"])
 
 
 def test_a_provider_renews_the_token() -> None:
