@@ -93,11 +93,12 @@ def _described(value: object) -> str:
     )
 
 
-def check_formats(source: Mapping[str, Any], *, execution: str) -> None:
+def check_formats(source: Mapping[str, Any], *, execution: object) -> None:
     """InputError where a source's format needs Spark and the job runs without."""
     for item in (source, *(source.get("views") or {}).values()):
         name = item.get("format")
-        if execution == "local" and isinstance(name, str) and "{" not in name and name.lower() not in LOCAL_FORMATS:
+        without_spark = not str(execution).startswith("spark")
+        if without_spark and isinstance(name, str) and "{" not in name and name.lower() not in LOCAL_FORMATS:
             raise InputError(
                 f"source format {name!r} cannot be read without Spark",
                 cure=f"Use one of {', '.join(LOCAL_FORMATS)}, or another execution than 'local'.",

@@ -11,10 +11,11 @@ its output, it only stages, which changes nothing that a reader sees.
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from airflow_lance.compat import AirflowException, BaseOperatorLink, Context, deferrable_by_default
 from airflow_lance.execution.arguments import (
@@ -35,6 +36,7 @@ from airflow_lance.operators.table import LanceTableOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from airflow_lance.execution.external import Command, CommandRun
     from airflow_lance.execution.spark_submit import SparkSubmitRun
     from lance_core.jobs.specs.spec import JobSpec
 
@@ -64,8 +66,9 @@ class LanceStageOperator(LanceTableOperator):
     :param on_clear: what happens to work that has landed when a person clears its task: "again" publishes it once more,
         "fail" refuses, "skip" leaves it. None is "again" for overwrite, replace where and merge, else "fail".
     :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
-        server; or "local" for small tables: in the worker's own process, without Spark. None takes the deployment's
-        `[lance] default_execution`, and spark-submit without one.
+        server; or "local" for small tables: in the worker's own process, without Spark; or an
+        `ExternalPython` or a `Command` of `airflow_lance.execution.external`: like "local", in another environment or a
+        container. None takes the deployment's `[lance] default_execution`, and spark-submit without one.
     :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`
         (`spark_connect_default` for "spark-connect"). (templated)
     :param packaging: how executors get lance_core: "installed" there; "archive", sent along as a zip, where its dependencies
@@ -110,7 +113,7 @@ class LanceStageOperator(LanceTableOperator):
         key: str = "",
         idempotency_key: str | None = None,
         on_clear: OnClear | None = None,
-        execution: Execution | None = None,
+        execution: Execution | Command | None = None,
         spark_conn_id: str | None = None,
         conf: Mapping[str, str] | None = None,
         spark_submit: Mapping[str, Any] | None = None,
@@ -120,7 +123,8 @@ class LanceStageOperator(LanceTableOperator):
     ) -> None:
         super().__init__(**kwargs)
         execution = execution or default_execution()
-        require_one_of(execution, _EXECUTIONS, where=f"{self.task_id}: execution")
+        if not _is_command(execution):
+            require_one_of(execution, _EXECUTIONS, where=f"{self.task_id}: execution")
         require_one_of(on_missing, ON_MISSING, where=f"{self.task_id}: on_missing")
         if commit is not None:
             require_one_of(commit, _COMMITS, where=f"{self.task_id}: commit")
@@ -146,7 +150,7 @@ class LanceStageOperator(LanceTableOperator):
         self.deferrable = deferrable_by_default() if deferrable is None else deferrable
         self._spec: JobSpec | None = None
         self._options: dict[str, Any] = {}
-        self._submit: SparkSubmitRun | None = None
+        self._submit: SparkSubmitRun | CommandRun | None = None
         self._runs_here = False
         self._publishes = False
         self._touched: Touched | None = None
@@ -189,6 +193,8 @@ class LanceStageOperator(LanceTableOperator):
             check_callables(spec.to_plain(redact=True))
             self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.effective_identity, self.execution)
             stage = self._submit_job if self.execution == "spark-submit" else self._stage_here
+            if _is_command(self.execution):
+                stage = self._run_command
             return self._finish(stage(spec, options, context), spec, options, context)
 
     def spec_of(self, context: Context, *, uri: str) -> JobSpec:
@@ -279,6 +285,14 @@ class LanceStageOperator(LanceTableOperator):
         finally:
             self._runs_here = False
 
+    def _run_command(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
+        """Stage in the process that a command starts."""
+        from airflow_lance.execution.external import CommandRun
+
+        command = cast("Command", self.execution)
+        self._submit = run = CommandRun(command, log=self.log)
+        return run.run(spec, options=options)
+
     def _submit_job(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> dict[str, Any]:
         """Stage in a Spark job, unless this identity's work is done already."""
         from airflow_lance.execution.spark_installed import require_spark
@@ -292,12 +306,12 @@ class LanceStageOperator(LanceTableOperator):
             return done.reference
         conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
         settings = SparkSettings(conn_id, self.conf, self.spark_submit, self.packaging)
-        self._submit = SparkSubmitRun(settings, task_id=self.task_id)
+        self._submit = submit = SparkSubmitRun(settings, task_id=self.task_id)
         with api.raising_driver_errors(spec, options=options):
             stale = api.begin_watch(spec, options=options)
-            job = self._submit.detach(spec, options=options, context=context) if self.deferrable else None
+            job = submit.detach(spec, options=options, context=context) if self.deferrable else None
             if job is None:
-                self._submit.run(spec, options=options, context=context)
+                submit.run(spec, options=options, context=context)
         if job is not None:
             self._defer(spec, job, stale)
         return api.read_result(spec, options=options)
@@ -316,3 +330,9 @@ class LanceStageOperator(LanceTableOperator):
             ),
             method_name="execute_complete",
         )
+
+
+def _is_command(execution: object) -> bool:
+    """Whether an execution is a command. Who has one has imported its class."""
+    module = sys.modules.get("airflow_lance.execution.external")
+    return module is not None and isinstance(execution, module.Command)
