@@ -27,6 +27,8 @@ from lance_core.pages.rows import RowSelection, expand_ranges
 MAX_BUFFERS = 64
 """More value buffers per chunk than any encoding has."""
 
+_FEW_RANGES, _FEW_CHUNKS = 8, 4
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkTable:
@@ -54,6 +56,12 @@ class ChunkTable:
         assert self.carries is not None
         started = self.row_ends + self.carries
         return np.where(chunks > 0, started[chunks - 1], 0)
+
+    def started(self, chunk: int) -> int:
+        """The same of one chunk."""
+        assert self.row_ends is not None
+        assert self.carries is not None
+        return self.row_ends.item(chunk - 1) + self.carries.item(chunk - 1) if chunk else 0
 
 
 def read_table(
@@ -115,6 +123,24 @@ def chunks_of_rows(layout: MiniBlockLayout, table: ChunkTable, rows: RowSelectio
     # Neighbouring ranges may share a chunk.
     first[1:] = np.maximum(first[1:], last[:-1])
     return expand_ranges(first, np.maximum(last, first))
+
+
+def chunks_of_few(table: ChunkTable, rows: RowSelection) -> list[int] | None:
+    """`chunks_of_rows` of a few rows of a page with a repetition index, without arrays; None where that is not worth it."""
+    if len(rows.starts) > _FEW_RANGES or table.row_ends is None or table.carries is None:
+        return None
+    found: list[int] = []
+    last = 0
+    for start, end in zip(rows.starts.tolist(), rows.ends.tolist(), strict=True):
+        first = int(table.row_ends.searchsorted(start, "left"))
+        if start > 0 and table.row_ends.item(first) == start and table.carries.item(first) == 0:
+            first += 1
+        first = max(first, last)
+        last = max(first, int(table.row_ends.searchsorted(end, "left")) + 1)
+        if last - first > _FEW_CHUNKS:
+            return None
+        found += range(first, last)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,7 @@ from lance_core.fetch import Fetch
 from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.kernels.levels import locate_rows
 from lance_core.pages.buffers import check_part, request_ranges
-from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers
+from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_few, chunks_of_rows, read_headers
 from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
 from lance_core.pages.rows import RowSelection, expand_ranges
 from lance_core.pages.select import check_slots
@@ -103,25 +103,45 @@ def _num_rows(parts: Sequence[PageRows]) -> int:
 
 
 def _chunks(layout: MiniBlockLayout, parts: Sequence[PageRows]) -> _Chunks:
-    found = []
+    columns: tuple[list[int], ...] = ([], [], [], [], [], [])
     base = 0
     for number, part in enumerate(parts):
-        table = part.table
-        chunks = chunks_of_rows(layout, table, part.rows)
-        starts, ends = table.bounds[chunks], table.bounds[chunks + 1]
-        check_part(part.page, 1, starts, ends)
-        found.append(
-            (
-                starts + part.page.buffers[1].start,
-                ends - starts,
-                table.values[chunks + 1] - table.values[chunks],
-                table.rows_before(chunks) + base,
-                table.rows_before(chunks + 1) + base,
-                np.full(len(chunks), number, np.int64),
-            )
-        )
+        few = chunks_of_few(part.table, part.rows)
+        if few is None:
+            _add_many(columns, layout, part, base)
+        else:
+            _add_few(columns, part, few, base)
+        columns[-1].extend([number] * (len(columns[0]) - len(columns[-1])))
         base += part.page.num_rows
-    return _Chunks(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    return _Chunks(*(np.array(column, np.int64) for column in columns))
+
+
+def _add_few(columns: tuple[list[int], ...], part: PageRows, chunks: Sequence[int], base: int) -> None:
+    """Starts, sizes, counts, rows before and after. A read of some rows has hundreds of pages with a chunk or two."""
+    table, buffer = part.table, part.page.buffers[1]
+    starts, sizes, counts, before, after = columns[:5]
+    for chunk in chunks:
+        start, end = table.bounds.item(chunk), table.bounds.item(chunk + 1)
+        if not 0 <= start <= end <= buffer.size:
+            check_part(part.page, 1, table.bounds[chunk : chunk + 1], table.bounds[chunk + 1 : chunk + 2])
+        starts.append(start + buffer.start)
+        sizes.append(end - start)
+        counts.append(table.values.item(chunk + 1) - table.values.item(chunk))
+        before.append(table.started(chunk) + base)
+        after.append(table.started(chunk + 1) + base)
+
+
+def _add_many(columns: tuple[list[int], ...], layout: MiniBlockLayout, part: PageRows, base: int) -> None:
+    """The same of any number of chunks."""
+    table = part.table
+    chunks = chunks_of_rows(layout, table, part.rows)
+    starts, ends = table.bounds[chunks], table.bounds[chunks + 1]
+    check_part(part.page, 1, starts, ends)
+    counts = table.values[chunks + 1] - table.values[chunks]
+    before, after = table.rows_before(chunks) + base, table.rows_before(chunks + 1) + base
+    found = (starts + part.page.buffers[1].start, ends - starts, counts, before, after)
+    for column, numbers in zip(columns, found, strict=False):
+        column += numbers.tolist()
 
 
 def decode_levels(codecs: Codecs, encoding: object, pieces: object, counts: Ints) -> Levels:
