@@ -34,12 +34,22 @@ def _open(spark: Any, spec: SourceSpec) -> Any:
         for name, view in spec.views.items():
             open_spark_source(spark, view).createOrReplaceTempView(name)
         return spark.sql(spec.sql)
+    if str(spec.format).lower() == "lance":
+        register_where_possible(spark)
     reader = spark.read.format(spec.format)
     for name, value in spec.options.items():
         reader = reader.option(name, as_secret(value, where=f"source.options.{name}").reveal())
     if spec.schema:
         reader = reader.schema(spec.schema)
     return reader.load(list(spec.paths)) if spec.paths else reader.load()
+
+
+def register_where_possible(spark: Any) -> None:
+    """Let a session know `format("lance")`; one before Spark 4.0 cannot."""
+    if hasattr(spark, "dataSource"):
+        from lance_core.spark.source import register
+
+        register(spark)
 
 
 def evaluate_sql(frame: Any, kept: str, columns: Mapping[str, str]) -> Any:

@@ -174,3 +174,15 @@ def test_progress_is_logged(spark, uri: str, caplog: pytest.LogCaptureFixture) -
     stage(spark, AppendSpec(uri=uri, source=source(rows=200_000), max_rows_per_file=20_000, progress_seconds=0.05))
     lines = [record.getMessage() for record in caplog.records]
     assert [line for line in lines if "fragments, " in line and "tasks" in line]
+
+
+def test_a_query_over_lance_tables_is_a_source(spark, tmp_path: Path) -> None:
+    if not hasattr(spark, "dataSource"):
+        pytest.skip("Spark before 4.0 knows no Python data sources")
+    orders, daily = str(tmp_path / "orders.lance"), str(tmp_path / "daily.lance")
+    lance.write_dataset(pa.table({"id": [1, 2, 3]}), orders)
+    lance.write_dataset(pa.table({"id": [4]}), orders, mode="append")
+    view = SourceSpec(format="lance", paths=(orders,), options={"version": "1"})
+    query = SourceSpec(sql="SELECT id + 10 AS id FROM orders WHERE id > 1", views={"orders": view})
+    publish(spark, AppendSpec(uri=daily, source=query))
+    assert rows_of(daily)["id"].to_pylist() == [12, 13]
