@@ -30,7 +30,7 @@ from lance_core.index.text.token_map import token_table
 from lance_core.index.text.tokenize import Tokenizer, texts_of, tokenizer_of
 from lance_core.kernels.text import count_runs, keep_tokens, scatter_by_token
 
-TOKEN_BYTES, PLACE_BYTES = 16, 8
+TOKEN_BYTES, PLACE_BYTES = 16, 11
 """So much memory an occurrence of a token takes until its partition is written, and its place."""
 PIECE_BYTES = 400
 """And a distinct piece of text, as bytes and as a token, in two tables and the file's automaton."""
