@@ -113,7 +113,8 @@ def _install(place: Path, interpreter: str, airflow: str) -> str:
             return "the environment could not be made"
     command = [*_uv(), "pip", "install", "--quiet", "--python", str(place / "bin" / "python")]
     wanted = [f"apache-airflow=={airflow}", "apache-airflow-providers-common-compat", "pandas", *PINS.get(airflow, ())]
-    done = subprocess.run([*command, *wanted, "--editable", str(REPOSITORY)], env=_uv_env(), capture_output=True, text=True)
+    here = f"{REPOSITORY}[duckdb]"
+    done = subprocess.run([*command, *wanted, "--editable", here], env=_uv_env(), capture_output=True, text=True)
     return "" if done.returncode == 0 else f"packages: {(done.stderr.strip().splitlines() or ['no message'])[-1].strip()}"
 
 

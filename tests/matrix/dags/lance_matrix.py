@@ -42,6 +42,7 @@ from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
+from airflow_lance.operators.sql import LanceSqlOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
@@ -160,6 +161,16 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **TABLE),
         LanceQueryOperator(task_id="query", filter="id = 100", **TABLE),
         LanceCloneOperator(task_id="clone", target=f"{URI}.clone", depth="deep", **TABLE),
+        LanceSqlOperator(
+            task_id="sql_change",
+            sql="DELETE FROM copy WHERE id IN (SELECT id FROM flights WHERE id = 100)",
+            tables={"copy": f"{URI}.clone", "flights": URI},
+        ),
+        LanceSqlOperator(
+            task_id="sql_query",
+            sql="SELECT count(*) AS missing FROM flights ANTI JOIN copy USING (id)",
+            tables={"copy": f"{URI}.clone", "flights": URI},
+        ),
         LanceAlterColumnsOperator(task_id="alter", uri=f"{URI}.clone", alterations=[{"path": "value", "name": "worth"}]),
         LanceDropColumnsOperator(task_id="drop_columns", uri=f"{URI}.clone", columns=["twice"]),
         LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
