@@ -360,7 +360,7 @@ class _CommitLoop:
 
     def _transaction_file(self, newest: OpenVersion | None, transaction: Transaction) -> str:
         if newest is not None:
-            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE)
+            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE) or is_fence(transaction)
         else:
             without = self._options is not None and self._options.no_transaction_file
         if without or self._attempt is None:

@@ -34,7 +34,7 @@ from lance_core.commit.record_types import WITHDRAW, Fence
 from lance_core.commit.records import FORMAT, each, write_record
 from lance_core.commit.references import data_paths, is_referenced, referenced_files
 from lance_core.commit.registry import attempts as registry
-from lance_core.commit.registry.claims import drop_claim, list_claims, put_claim
+from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.fences import (
     fence_for_withdrawal,
     note_fence_version,
@@ -62,6 +62,9 @@ ITSELF = "itself"
 
 Key = tuple[str, str]
 """Identity and attempt."""
+
+_KEYS_OF_A_FENCE = 10_000
+"""So many attempts a fence version withdraws at most: its transaction must fit into the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +231,14 @@ class _Removing:
             for key in keys:
                 self._known[key].doubt = _nobody_knows(self._store, *key)
             return
+        for begin in range(0, len(keys), _KEYS_OF_A_FENCE):
+            self._publish_fence(latest, keys[begin : begin + _KEYS_OF_A_FENCE])
+
+    def _publish_fence(self, latest: int, keys: Sequence[Key]) -> None:
         properties = dict(withdrawal_property(*key) for key in keys)
         transaction = Transaction(latest, str(uuids.uuid4()), ReserveFragments(0), properties=properties)
-        # Under a claim of its own: when this is killed, the transaction's file is removed with the files of the claim.
-        claim = put_claim(self._store, uuids=[transaction.uuid], attempts=dict(keys), commit=naming.new_attempt())
-        version = commit_transaction(self._store, transaction, attempt=claim.commit).version
-        drop_claim(self._store, claim)
+        # It writes no file, so it needs no claim, and nobody has to know when its put has ended.
+        version = commit_transaction(self._store, transaction).version
         log.info("%s: version %d withdraws %s", self._store.uri, version, ", ".join(attempt for _, attempt in keys))
         for key in keys:
             self._known[key].fence = Fence(WITHDRAW, by=self._by, version=version)

@@ -11,7 +11,6 @@ import lance
 import pytest
 
 from lance_core.commit import naming
-from lance_core.commit.identities import withdrawal_property
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import load_manifest
 from lance_core.commit.registry import claims, fences
@@ -57,19 +56,19 @@ def test_a_fence_is_no_doubt_once_each_commit_has_ended(tmp_path: Path) -> None:
     assert find_landed(store, mine.identity, mine.read_version) is None
 
 
-def test_a_version_that_withdraws_an_attempt_is_no_landing_of_it(tmp_path: Path) -> None:
-    """Its transaction's file may be named after that attempt; only data, deletion and index files show a landing."""
+def test_a_transaction_file_with_the_name_of_an_attempt_is_no_landing_of_it(tmp_path: Path) -> None:
+    """A version that withdraws an attempt used to have such a file; only data, deletion and index files show a landing."""
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(rows_at([0]), uri)
     mine = append(uri, [100])
     store = resolve_store(uri)
-    fence = Transaction(1, str(uuid.uuid4()), ReserveFragments(0), properties=dict([withdrawal_property("other", "0" * 16)]))
-    commit_transaction(store, fence, attempt=mine.attempt)
+    other = Transaction(1, str(uuid.uuid4()), ReserveFragments(0))
+    commit_transaction(store, other, attempt=mine.attempt)
     newest = load_manifest(store)
     assert naming.is_of_attempt(naming.transaction_path(newest.transaction_file), mine.attempt)
     for number in range(2):
         lance.write_dataset(rows_at([number]), uri, mode="append")
-    # The version that withdraws is the newest again, and the versions before it are gone.
-    commit_transaction(store, replace(fence, read_version=4, uuid=str(uuid.uuid4())), attempt=mine.attempt)
+    # A version with such a file is the newest again, and the versions before it are gone.
+    commit_transaction(store, replace(other, read_version=4, uuid=str(uuid.uuid4())), attempt=mine.attempt)
     lance.dataset(uri).cleanup_old_versions(older_than=dt.timedelta(0))
     assert find_landed(store, mine.identity, mine.read_version) is None
