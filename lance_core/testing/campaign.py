@@ -7,9 +7,10 @@
     seen/zombie-memory.npy       the traces (see `distinct`) that runs of this scenario on this store have had so far
     seen/zombie-memory-1.json    a schedule that went wrong
 
-Killed, it loses the turns in progress, and goes on from there when it is started again in the same folder. Every third turn
-belongs to whatever has had the least time, and every other one to whatever has shown the most new schedules a second. A turn
-ends early where almost all schedules are known.
+Killed, it loses the turns in progress, and goes on from there when it is started again in the same folder. First each
+scenario has a turn of the systematic search on each store, and a short one of schedules by chance at each depth. Then every
+third turn belongs to whatever has had the least time, and every other one to whatever has shown the most new schedules a
+second. A turn ends early where almost all schedules are known.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from lance_core.testing.walk import walk
 
 TURN_SECONDS = 20.0
 """Processor time of a turn: short enough to lose, long enough for most of what actors do to be known (see `histories`)."""
+_SHORT = 0.3
+"""The part of a turn's time that the first turns by chance have, so that none waits for the others' long ones."""
 _WINDOW, _FEW_NEW = 1000, 30
 """A turn ends where so many schedules in a row have shown fewer new ones."""
 _DEPTHS = ((6, 2), (9, 4))
@@ -190,9 +193,9 @@ class Campaign:
         """What comes next: not what another process is at."""
         free = [pair for pair in self._pairs if pair not in busy] or [*self._pairs]
         self._number += 1
-        fresh = [pair for pair in free if not self.shares[pair].turns]
-        if fresh:
-            pair = fresh[0]
+        fresh = min(free, key=lambda item: self.shares[item].turns)
+        if self.shares[fresh].turns <= len(_DEPTHS):
+            pair, seconds = fresh, seconds * _SHORT
         elif self._number % 3 == 0:
             pair = min(free, key=lambda item: self.shares[item].seconds)
         else:
