@@ -120,6 +120,10 @@ _CONFIG: dict[str, Any] = {
                 "example": "our_company.sources:*, our_company.gates:no_gaps",
                 "default": "",
             },
+            "catalog_classes": _option(
+                "Clients of catalogs that connections may name as catalog_kind, comma-separated, with their classes.",
+                example="glue=lance_namespace_impls.glue:GlueNamespace",
+            ),
             **_PAGES,
         },
     },

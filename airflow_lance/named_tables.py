@@ -4,6 +4,8 @@
 
     {"conn_type": "lance", "extra": {"catalog_uri": "s3://lake"}}                      a directory
     {"conn_type": "lance", "extra": {"catalog_uri": "https://catalog:2333", "catalog_token": "..."}} a REST one
+    {"conn_type": "lance", "extra": {"catalog_kind": "glue", "catalog_uri": "glue://eu-west-1", "catalog_properties": {...}}}
+                                                                                  a class that the deployment allows
 
 A name is resolved by the task that uses it, on its worker: `sales.orders` to the table's location, and to the options to
 open it with. A DAG that is parsed asks no catalog.
@@ -14,15 +16,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from airflow_lance.compat import configured
 from lance_core.errors import InputError, NotFoundError
 
 if TYPE_CHECKING:
     from lance_core.namespace import LanceNamespace, TableLocation
 
 KINDS = ("dir", "rest")
+_CLASSES = "catalog_classes"
+"""The deployment's option that names further kinds: `glue=lance_namespace_impls.glue:GlueNamespace`."""
+_SECRET_WORDS = ("secret", "token", "password", "key", "credential", "auth")
 _MARGIN_SECONDS = 60.0
 """Credentials that expire sooner are requested again."""
 _MAX_DEPTH = 8
@@ -39,9 +46,12 @@ class CatalogSettings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values to mask: the token, and headers."""
-        headers = [value for name, value in self.properties.items() if name.startswith("header.")]
+        """Values to mask: the token, headers, and what a client of the deployment calls a secret."""
+        headers = [value for name, value in self.properties.items() if name.startswith("header.") or self._is_secret(name)]
         return tuple(text for value in (self.token, *headers) for text in {value, value.rpartition(" ")[2]} if text)
+
+    def _is_secret(self, name: str) -> bool:
+        return self.kind not in KINDS and any(word in name.lower() for word in _SECRET_WORDS)
 
 
 def catalog_settings(
@@ -53,17 +63,48 @@ def catalog_settings(
     is_address = uri.startswith(("http://", "https://"))
     kind = kind or ("rest" if is_address else "dir")
     if kind not in KINDS:
-        raise InputError(f"{where}: catalog_kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        _class_of(kind, where=where)
+        if not uri or token:
+            raise InputError(
+                f"{where}: a catalog of kind {kind!r} needs a catalog_uri and takes no catalog_token",
+                cure="catalog_uri says in identities which catalog it is; the client gets catalog_properties.",
+            )
+        return CatalogSettings(kind, uri, "", properties)
     if not uri or is_address != (kind == "rest"):
         expected = "the http(s) address of its server" if kind == "rest" else "its folder, such as s3://lake"
         raise InputError(f"{where}: a catalog of kind {kind!r} needs as catalog_uri {expected}")
     return CatalogSettings(kind, uri, token, properties)
 
 
-def open_catalog(settings: CatalogSettings, storage_options: Mapping[str, str]) -> LanceNamespace:
-    """The catalog; no request is sent. InputError for unknown properties."""
-    from lance_core.namespace import connect
+def _class_of(kind: str, *, where: str) -> str:
+    """`module:class` of a kind that the deployment allows: a connection alone must not choose what is imported."""
+    allowed = dict(item.partition("=")[::2] for item in configured(_CLASSES).replace(" ", "").split(",") if item)
+    if kind not in allowed:
+        raise InputError(
+            f"{where}: catalog_kind must be one of {', '.join((*KINDS, *sorted(allowed)))}, got {kind!r}",
+            cure=f"For another kind, the deployment names its class: [lance] {_CLASSES} = {kind}=module:class.",
+        )
+    return allowed[kind]
 
+
+def _client_of(settings: CatalogSettings) -> Any:
+    module, _, name = _class_of(settings.kind, where="the connection").partition(":")
+    try:
+        made = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"the class of catalogs of kind {settings.kind!r} cannot be imported: {error}",
+            cure=f"Install its package on the workers, and check [lance] {_CLASSES}.",
+        ) from error
+    return made(**settings.properties)
+
+
+def open_catalog(settings: CatalogSettings, storage_options: Mapping[str, str]) -> LanceNamespace:
+    """The catalog; built-in kinds send no request. InputError for unknown properties, or a class that is not there."""
+    from lance_core.namespace import ForeignNamespace, connect
+
+    if settings.kind not in KINDS:
+        return ForeignNamespace(_client_of(settings))
     if settings.kind == "dir":
         stored = {f"storage.{name}": text for name, text in storage_options.items()}
         return connect("dir", {"root": settings.uri, **stored, **settings.properties})
@@ -77,7 +118,7 @@ class NamedTables:
     def __init__(self, settings: CatalogSettings, storage_options: Mapping[str, str], *, base_uri: str) -> None:
         self._settings = settings
         self.catalog = open_catalog(settings, storage_options)
-        bases = (storage_options.get("allowed_bases", ""), base_uri if settings.kind == "rest" else "")
+        bases = (storage_options.get("allowed_bases", ""), base_uri if settings.kind != "dir" else "")
         allowed = " ".join(base for base in bases if base)
         self._options = {**storage_options, **({"allowed_bases": allowed} if allowed else {})}
         self._found: dict[str, TableLocation] = {}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from lance_core.lazy import lazy_face
 
 if TYPE_CHECKING:
+    from lance_core.catalog.foreign import ForeignNamespace as ForeignNamespace
     from lance_core.catalog.interface import DynamicContextProvider as DynamicContextProvider
     from lance_core.catalog.interface import LanceNamespace as LanceNamespace
     from lance_core.catalog.locate import TableLocation as TableLocation
@@ -75,6 +76,7 @@ else:
             "DropTableRequest": "lance_core.catalog.requests",
             "DropTableResponse": "lance_core.catalog.requests",
             "DynamicContextProvider": "lance_core.catalog.interface",
+            "ForeignNamespace": "lance_core.catalog.foreign",
             "LanceNamespace": "lance_core.catalog.interface",
             "ListNamespacesRequest": "lance_core.catalog.requests",
             "ListNamespacesResponse": "lance_core.catalog.requests",
@@ -117,6 +119,7 @@ __all__ = [
     "DropTableRequest",
     "DropTableResponse",
     "DynamicContextProvider",
+    "ForeignNamespace",
     "LanceNamespace",
     "ListNamespacesRequest",
     "ListNamespacesResponse",

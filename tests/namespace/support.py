@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.namespace import DirectoryNamespace, LanceNamespace, RestNamespace
+from lance_core.namespace import DirectoryNamespace, ForeignNamespace, LanceNamespace, RestNamespace
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
 
@@ -33,6 +33,11 @@ def catalog_of(kind: str, root: Path) -> Iterator[tuple[LanceNamespace, dict[str
     """A catalog and the storage options that its tables need."""
     if kind == "dir":
         yield DirectoryNamespace(root=str(root)), {}
+        return
+    if kind == "foreign":
+        from lance.namespace import DirectoryNamespace as Official
+
+        yield ForeignNamespace(Official(root=str(root))), {"allowed_bases": str(root)}
         return
     with rest_over(root) as client:
         yield client, {"allowed_bases": str(root)}

@@ -145,3 +145,9 @@ class TestDirectory(CatalogContract):
 
 class TestRest(CatalogContract):
     kind = "rest"
+
+
+class TestForeign(CatalogContract):
+    """The official library's own client."""
+
+    kind = "foreign"
