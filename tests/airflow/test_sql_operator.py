@@ -10,6 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from airflow.sdk import ObjectStoragePath
 
 import lance_core
 from airflow_lance.compat import AirflowFailException
@@ -51,6 +52,14 @@ def test_a_statement_changes_its_table_exactly_once(lake: Path) -> None:
     table = lance.dataset(str(lake / "daily.lance"))
     assert table.to_table().to_pylist() == [{"day": "2026-01-01", "paid": 3.0}]
     assert lance_core.dataset(str(lake / "daily.lance")).version == 1
+
+
+def test_tables_may_be_paths(lake: Path) -> None:
+    tables = {"orders": lake / "orders.lance", "users": {"uri": ObjectStoragePath(f"file://{lake}/users.lance")}}
+    found = execute(
+        LanceSqlOperator(task_id="sql", sql="SELECT count(*) AS n FROM orders JOIN users USING (user)", tables=tables)
+    )
+    assert found["rows"] == [{"n": 3}]
 
 
 def test_a_query_gives_rows_or_a_file(lake: Path) -> None:

@@ -109,8 +109,12 @@ def test_the_connection_form_as_the_ui_fetches_it(stack: AirflowStack) -> None:
         "aws_conn_id",
         "gcp_conn_id",
         "azure_conn_id",
+        "catalog_uri",
+        "catalog_token",
+        "catalog_properties",
     }
-    assert form["extra_fields"]["storage_options"]["schema"]["format"] == "password"
+    for name in ("storage_options", "catalog_token", "catalog_properties"):
+        assert form["extra_fields"][name]["schema"]["format"] == "password"
     assert form["standard_fields"]["host"]["title"] == "Base uri (or use the field below)"
     assert form["standard_fields"]["port"]["hidden"] is True
 

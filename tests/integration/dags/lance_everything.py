@@ -40,6 +40,7 @@ from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
+from airflow_lance.operators.sql import LanceSqlOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
@@ -140,6 +141,11 @@ def make_dag(mode: str) -> DAG:
             LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **table),
             LanceQueryOperator(task_id="query", filter="id = 100", **table),
             LanceCloneOperator(task_id="clone", target=f"{uri}.clone", depth="deep", **table),
+            LanceSqlOperator(
+                task_id="sql",
+                sql="DELETE FROM copy WHERE id IN (SELECT id FROM numbers WHERE id = 200)",
+                tables={"copy": f"{uri}.clone", "numbers": uri},
+            ),
             LanceAlterColumnsOperator(task_id="alter", uri=f"{uri}.clone", alterations=[{"path": "value", "name": "worth"}]),
             LanceDropColumnsOperator(task_id="drop_columns", uri=f"{uri}.clone", columns=["twice"]),
             LanceDropIndexOperator(task_id="drop_index", uri=f"{uri}.clone", index_name="id_idx"),
