@@ -73,6 +73,8 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
     theirs = transaction_of(store, child)
     if theirs is None or child.manifest.version != mine.version + 1:
         return _is_shown(store, child.manifest, mine, transaction, may_be_twice=may_be_twice)
+    if may_be_twice and theirs.uuid == transaction.uuid:
+        raise _unknown(store, mine)  # the same work again, brought up to another version of this number perhaps
     if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
         return True  # whatever was before is not in it
     if isinstance(transaction.operation, CreateIndex):
