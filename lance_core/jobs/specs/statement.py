@@ -9,7 +9,8 @@
     DELETE FROM users WHERE id IN (SELECT id FROM leavers)                            merge that deletes what matches
     MERGE INTO users USING (SELECT ...) s ON users.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
 
-Queries inside are left to the engine. Conditions and expressions over the table's own rows become our filters.
+Queries inside are left to the engine as they were written. Conditions and expressions over the table's own rows become our
+filters.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 from lance_core.errors import InputError
 
 _TOKEN = re.compile(
-    r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^']|'')*')|(?P<name>\"(?:[^\"]|\"\")*\"|`[^`]*`)"
+    r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)"
+    r"|(?P<text>'(?:[^']|'')*'|[eE]'(?:[^'\\]|''|\\.)*'|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$)|(?P<name>\"(?:[^\"]|\"\")*\"|`[^`]*`)"
     r"|(?P<word>[^\W\d]\w*)|(?P<other>\d[\w.]*|.)",
     re.DOTALL,
 )
@@ -49,6 +51,9 @@ class _Token:
     depth: int
     gap: bool
     """Whether space or a comment is before it."""
+    start: int
+    """Where it begins in the statement."""
+    end: int
 
     @property
     def word(self) -> str:
@@ -65,7 +70,7 @@ class _Token:
 
 def read_statement(sql: str) -> Statement:
     """What one statement asks for. InputError for another statement, and for a form that has no job."""
-    reader = _Reader(_tokens(sql))
+    reader = _Reader(sql)
     first = reader.peek()
     if first in _QUERY:
         return Statement("query", query=reader.rest())
@@ -96,7 +101,7 @@ def _insert(reader: _Reader) -> Statement:
     query = reader.query()
     if not columns:
         return Statement("append", target, query)
-    renamed = f"SELECT * FROM ({query}\n) AS rows_of_query({', '.join(map(_quoted, columns))})"
+    renamed = _select("*", f"({query}\n) AS rows_of_query({', '.join(map(_quoted, columns))})")
     return Statement("append", target, renamed, {"schema_drift": "fill_missing"})
 
 
@@ -130,23 +135,24 @@ def _delete(reader: _Reader) -> Statement:
     target, own = reader.table()
     matching = _matching(reader.tokens[reader.at + 1 :], own) if reader.peek() == "WHERE" else None
     if matching is not None:
-        return _delete_matching(target, *matching)
+        column, inner = matching
+        return _delete_matching(target, column, reader.text(inner))
     where = reader.where(own)
     return Statement("delete", target, fields={"predicate": "true" if where is None else where})
 
 
-def _matching(tokens: Sequence[_Token], own: set[str]) -> tuple[str, str] | None:
+def _matching(tokens: Sequence[_Token], own: set[str]) -> tuple[str, Sequence[_Token]] | None:
     """The column and the query of `column IN (SELECT ...)`, where that is the whole condition."""
     if len(tokens) > 2 and tokens[0].name in own and tokens[1].text == ".":
         tokens = tokens[2:]
     if len(tokens) < 6 or not tokens[0].name or tokens[1].word != "IN" or tokens[3].word not in _QUERY:
         return None
-    return (tokens[0].name, _joined(tokens[3:-1])) if _closing(tokens, 2) == len(tokens) - 1 else None
+    return (tokens[0].name, tokens[3:-1]) if _closing(tokens, 2) == len(tokens) - 1 else None
 
 
 def _delete_matching(target: str, column: str, query: str) -> Statement:
     name = _quoted(column)
-    source = f"SELECT DISTINCT {name} FROM ({query}\n) AS rows_of_query({name}) WHERE {name} IS NOT NULL"
+    source = _select(f"DISTINCT {name}", f"({query}\n) AS rows_of_query({name}) WHERE {name} IS NOT NULL")
     fields = {"on": [column], "when_matched": "delete", "when_not_matched": "keep", "create": False}
     return Statement("merge", target, source, fields)
 
@@ -158,10 +164,10 @@ def _merge(reader: _Reader) -> Statement:
     reader.expect("USING")
     if reader.peek() == "(":
         inner = reader.group()
-        query, theirs = _joined(inner), {reader.alias()}
+        query, theirs = reader.text(inner), {reader.alias()}
     else:
         name, theirs = reader.table()
-        query = f"SELECT * FROM {_quoted(name)}"
+        query = _select("*", _quoted(name))
     nothing = {"when_matched": "keep", "when_not_matched": "keep", "create": False}
     keys, clauses = reader.keys(own, theirs), dict[str, Any]()
     while reader.take("WHEN"):
@@ -202,9 +208,14 @@ def _when(reader: _Reader, own: set[str], theirs: set[str]) -> dict[str, Any]:
 class _Reader:
     """The tokens of a statement, taken from the left."""
 
-    def __init__(self, tokens: Sequence[_Token]) -> None:
-        self.tokens = tokens
+    def __init__(self, sql: str) -> None:
+        self.tokens = _tokens(sql)
         self.at = 0
+        self._sql = sql
+
+    def text(self, tokens: Sequence[_Token]) -> str:
+        """What stands in the statement from the first to the last of some tokens, as it was written."""
+        return self._sql[tokens[0].start : tokens[-1].end] if tokens else ""
 
     def peek(self, ahead: int = 0) -> str:
         """The keyword or sign that comes next; "" at the end."""
@@ -262,7 +273,7 @@ class _Reader:
 
     def rest(self) -> str:
         """Take what is left."""
-        found, self.at = _joined(self.tokens[self.at :]), len(self.tokens)
+        found, self.at = self.text(self.tokens[self.at :]), len(self.tokens)
         return found
 
     def query(self) -> str:
@@ -355,7 +366,7 @@ def _tokens(sql: str) -> list[_Token]:
             gap = True
             continue
         depth += text == "("
-        found.append(_Token(kind, text, depth, gap))
+        found.append(_Token(kind, text, depth, gap, match.start(), match.end()))
         depth -= text == ")"
         gap = False
     while found and found[-1].text == ";":
@@ -376,6 +387,11 @@ def _closing(tokens: Sequence[_Token], start: int) -> int:
         if tokens[number].text == ")" and tokens[number].depth == depth:
             return number
     raise InputError("the statement: a parenthesis is not closed")
+
+
+def _select(columns: str, source: str) -> str:
+    # What is put in is the author's own statement, and the engine that reads the query has no files and no network.
+    return f"SELECT {columns} FROM {source}"
 
 
 def _quoted(name: str) -> str:

@@ -15,8 +15,20 @@ FORMS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "INSERT INTO daily SELECT d AS day /* ; */ FROM o WHERE a<=3": (
         "append",
         "daily",
-        "SELECT d AS day FROM o WHERE a<=3",
+        "SELECT d AS day /* ; */ FROM o WHERE a<=3",
         {},
+    ),
+    "INSERT INTO daily SELECT E'it\\'s -- no; comment' AS note, $$(;$$ AS more FROM o -- the end\n;": (
+        "append",
+        "daily",
+        "SELECT E'it\\'s -- no; comment' AS note, $$(;$$ AS more FROM o",
+        {},
+    ),
+    "MERGE INTO t USING (SELECT $q$) x$q$ AS id /* all */ FROM s) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *": (
+        "merge",
+        "t",
+        "SELECT $q$) x$q$ AS id /* all */ FROM s",
+        {"on": ["id"], "when_matched": "keep", "when_not_matched": "insert", "create": False},
     ),
     'insert into "da ily" (day, "p x") select d, x::int from o': (
         "append",
