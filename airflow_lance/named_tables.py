@@ -162,10 +162,10 @@ class NamedTables:
 
     def namespaces(self, namespace: str = "") -> list[str]:
         """The names of the namespaces in a namespace."""
-        from lance_core.namespace import all_namespaces
+        from lance_core.namespace import all_namespaces, format_name
 
         parts = parts_of(namespace) if namespace else ()
-        return sorted(written(*parts, name) for name in all_namespaces(self.catalog, parts))
+        return sorted(format_name((*parts, name)) for name in all_namespaces(self.catalog, parts))
 
     def describe(self, name: str) -> dict[str, Any]:
         """A table's name, location and properties, and whether it was only declared."""
@@ -180,10 +180,10 @@ class NamedTables:
         }
 
     def _tables(self, parts: tuple[str, ...], depth: int) -> Iterator[str]:
-        from lance_core.namespace import all_namespaces, all_tables
+        from lance_core.namespace import all_namespaces, all_tables, format_name
 
         for name in all_tables(self.catalog, parts):
-            yield written(*parts, name)
+            yield format_name((*parts, name))
         if depth < _MAX_DEPTH:
             for name in all_namespaces(self.catalog, parts):
                 yield from self._tables((*parts, name), depth + 1)
@@ -206,10 +206,3 @@ def parts_of(name: str) -> tuple[str, ...]:
             f"{name!r} is a path, but the connection has a catalog", cure="Write the table's name, such as sales.orders."
         )
     return parse_name(name)
-
-
-def written(*parts: str) -> str:
-    """A name as operators take it: with dots, or with `$` where a part holds a dot."""
-    from lance_core.namespace import object_id
-
-    return object_id(parts) if any("." in part for part in parts) else ".".join(parts)

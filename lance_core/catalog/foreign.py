@@ -87,18 +87,23 @@ class ForeignNamespace(LanceNamespace):
         return cast("spec.DropTableResponse", self._call("drop_table", request))
 
     def _call(self, method: str, request: Any) -> Any:
-        name = object_id(request.id) if request.id else "the root"
-        try:
-            return getattr(self._client, method)(_theirs(request))
-        except LanceError:
+        return ask(self._client, method, request)
+
+
+def ask(client: Any, method: str, request: Any) -> Any:
+    """The answer of another package's client to one of our requests; its errors as ours."""
+    name = object_id(request.id) if request.id else "the root"
+    try:
+        return getattr(client, method)(_theirs(request))
+    except LanceError:
+        raise
+    except NotImplementedError as error:
+        raise UnsupportedFeatureError(f"the catalog's client has no {method} for {name}") from error
+    except Exception as error:
+        ours = translated(error, uri=name)
+        if ours is None:
             raise
-        except NotImplementedError as error:
-            raise UnsupportedFeatureError(f"the catalog's client has no {method} for {name}") from error
-        except Exception as error:
-            ours = translated(error, uri=name)
-            if ours is None:
-                raise
-            raise ours from error
+        raise ours from error
 
 
 def _theirs(request: Any) -> Any:

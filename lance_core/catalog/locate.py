@@ -11,21 +11,19 @@ Any client with the specification's methods will do, this library's or another p
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lance_core.catalog import requests as spec
-from lance_core.catalog.errors import translated
+from lance_core.catalog.foreign import ask
 from lance_core.catalog.interface import LanceNamespace, TableFinder
 from lance_core.catalog.names import as_id, object_id
 from lance_core.catalog.vended import effective_options, expires_at
 from lance_core.errors import (
     AlreadyExistsError,
     InputError,
-    LanceError,
     NotFoundError,
     RetryableConflictError,
     UnsupportedFeatureError,
@@ -49,7 +47,9 @@ def find_table(
 ) -> TableLocation:
     """The location of a name. NotFoundError when there is none, InputError for a place that may not be opened."""
     parts = as_id(table_id)
-    return _accepted(client, parts, _asked(client, "describe_table", parts), storage_options)
+    return _accepted(
+        client, parts, _asked(client, "describe_table", spec.DescribeTableRequest(id=list(parts))), storage_options
+    )
 
 
 def declare_table(
@@ -61,7 +61,7 @@ def declare_table(
     """
     parts = as_id(table_id)
     try:
-        answer = _asked(client, "declare_table", parts)
+        answer = _asked(client, "declare_table", spec.DeclareTableRequest(id=list(parts)))
     except (AlreadyExistsError, RetryableConflictError) as error:
         # A server may call the loser of a race either; a namespace of this name is no table.
         try:
@@ -81,23 +81,8 @@ def find_or_declare(
         return declare_table(client, table_id, storage_options)
 
 
-def _asked(client: TableFinder, method: str, parts: tuple[str, ...]) -> Any:
-    try:
-        return getattr(client, method)(_request(client, method, parts))
-    except LanceError:
-        raise
-    except Exception as error:
-        ours = translated(error, uri=object_id(parts))
-        if ours is None:
-            raise
-        raise ours from error
-
-
-def _request(client: TableFinder, method: str, parts: tuple[str, ...]) -> Any:
-    """In the models of the package that the client is written for, where that is another one."""
-    name = "DescribeTableRequest" if method == "describe_table" else "DeclareTableRequest"
-    foreign = None if isinstance(client, LanceNamespace) else sys.modules.get("lance_namespace")
-    return getattr(foreign or spec, name)(id=list(parts))
+def _asked(client: TableFinder, method: str, request: Any) -> Any:
+    return getattr(client, method)(request) if isinstance(client, LanceNamespace) else ask(client, method, request)
 
 
 def _accepted(

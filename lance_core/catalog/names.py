@@ -4,6 +4,7 @@
 
     parse_name("sales.orders")          ("sales", "orders")
     parse_name("v1.2$orders")           ("v1.2", "orders"): where a `$` occurs, only it separates
+    format_name(("sales", "orders"))    "sales.orders", which parse_name takes apart again
     object_id(("sales", "orders"))      "sales$orders", as catalogs store it
 
 A part ends up in the name of a folder, so that one with a `/`, a `..` or an escape could refer to another place.
@@ -34,6 +35,11 @@ def parse_name(text: str) -> TableId:
     if not all(parts):
         raise InputError(f"{text!r} is not the name of a table: a part of it is empty", cure="Write namespace.table.")
     return parts
+
+
+def format_name(parts: TableId) -> str:
+    """A name as people write it: with dots, or with `$` where a part holds a dot."""
+    return object_id(parts) if any("." in part for part in parts) else ".".join(parts)
 
 
 def object_id(parts: Iterable[str]) -> str:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lance_core.cli.output import Output
-from lance_core.cli.table import parse_pairs
+from lance_core.cli.table import parse_pairs, storage_option
 
 if TYPE_CHECKING:
     from lance_core.namespace import LanceNamespace
 
-TOKEN_VARIABLE = "LANCE_CATALOG_TOKEN"  # nosec B105 - the name of a variable
+TOKEN_VARIABLE = "LANCE_CATALOG_TOKEN"
 
 
 @click.group("catalog")
@@ -45,14 +45,7 @@ def _catalog_command(name: str) -> Callable[[Callable[..., Any]], click.Command]
         command = click.option(
             "--token", envvar=TOKEN_VARIABLE, help=f"Bearer token of a server; better set {TOKEN_VARIABLE}."
         )(command)
-        command = click.option(
-            "-o",
-            "--storage-option",
-            multiple=True,
-            metavar="KEY=VALUE",
-            callback=parse_pairs,
-            help="Storage option of a folder; repeatable.",
-        )(command)
+        command = storage_option(help="Storage option of a folder; repeatable.")(command)
         command = click.argument("catalog")(command)
         made: click.Command = click.command(name)(command)
         return made
@@ -64,20 +57,20 @@ def _catalog_command(name: str) -> Callable[[Callable[..., Any]], click.Command]
 @click.argument("namespace", required=False)
 def tables(opened: LanceNamespace, output: Output, namespace: str | None) -> None:
     """The tables in a namespace, by default in the root. CATALOG is a folder, or the address of a REST catalog."""
-    from lance_core.namespace import all_tables
+    from lance_core.namespace import all_tables, format_name
 
     parts = _parts(namespace)
-    output.rows(({"name": _written(*parts, name)} for name in all_tables(opened, parts)), empty="no tables")
+    output.rows(({"name": format_name((*parts, name))} for name in all_tables(opened, parts)), empty="no tables")
 
 
 @_catalog_command("namespaces")
 @click.argument("namespace", required=False)
 def namespaces(opened: LanceNamespace, output: Output, namespace: str | None) -> None:
     """The namespaces in a namespace, by default in the root."""
-    from lance_core.namespace import all_namespaces
+    from lance_core.namespace import all_namespaces, format_name
 
     parts = _parts(namespace)
-    output.rows(({"name": _written(*parts, name)} for name in all_namespaces(opened, parts)), empty="no namespaces")
+    output.rows(({"name": format_name((*parts, name))} for name in all_namespaces(opened, parts)), empty="no namespaces")
 
 
 @_catalog_command("describe")
@@ -155,12 +148,6 @@ def _parts(name: str | None) -> tuple[str, ...]:
     from lance_core.namespace import parse_name
 
     return parse_name(name) if name else ()
-
-
-def _written(*parts: str) -> str:
-    from lance_core.namespace import object_id
-
-    return object_id(parts) if any("." in part for part in parts) else ".".join(parts)
 
 
 for _command in (tables, namespaces, describe, create_namespace, drop_namespace, register, deregister, drop):

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from lance_core.cli.output import Output
-from lance_core.cli.table import Table, parse_pairs, table_command
+from lance_core.cli.table import Table, parse_pairs, storage_option, table_command
 from lance_core.errors import InputError
 
 
@@ -62,9 +62,7 @@ def commit(table: Table, output: Output, identities: tuple[str, ...], no_re_exec
 @click.option(
     "-t", "--table", "tables", multiple=True, metavar="NAME=URI", callback=parse_pairs, help="A table; repeatable."
 )
-@click.option(
-    "-o", "--storage-option", multiple=True, metavar="KEY=VALUE", callback=parse_pairs, help="Storage option; repeatable."
-)
+@storage_option()
 @click.option("--max-rows", default=1000, show_default=True, help="Refuse a result of more rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def sql(statement: str, tables: dict[str, str], storage_option: dict[str, str], max_rows: int, as_json: bool) -> None:

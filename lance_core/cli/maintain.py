@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lance_core.cli.output import Output, size_text
-from lance_core.cli.table import parse_pairs
+from lance_core.cli.table import storage_option
 
 if TYPE_CHECKING:
     from lance_core.maintenance.evidence import Evidence
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 @click.argument("policy_file", metavar="POLICY", type=click.Path(exists=True, dir_okay=False))
 @click.argument("uris", nargs=-1)
 @click.option("--run", "run_now", is_flag=True, help="Execute the plan; without this option the plan is only printed.")
-@click.option(
-    "-o",
-    "--storage-option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=parse_pairs,
-    help="Storage option; repeatable.",
-)
+@storage_option("options")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def maintain(policy_file: str, uris: tuple[str, ...], run_now: bool, options: dict[str, str], as_json: bool) -> None:
     """Maintain tables by POLICY: the tables at URIS, or all below its base uri.

@@ -71,6 +71,11 @@ def parse_pairs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     return options
 
 
+def storage_option(name: str = "storage_option", *, help: str = "Storage option; repeatable.") -> Callable[[Any], Any]:
+    """The option `-o KEY=VALUE`, which every command on a store has; its values are the argument `name`."""
+    return click.option("-o", "--storage-option", name, multiple=True, metavar="KEY=VALUE", callback=parse_pairs, help=help)
+
+
 def _version(_: click.Context, __: click.Parameter, value: str | None) -> int | str | None:
     return int(value) if value is not None and value.isdigit() else value
 
@@ -95,14 +100,7 @@ def table_command(name: str, *, versioned: bool = True) -> Callable[[Callable[..
                 help="Version or tag; default is the newest version.",
             )(command)
         command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-        command = click.option(
-            "-o",
-            "--storage-option",
-            multiple=True,
-            metavar="KEY=VALUE",
-            callback=parse_pairs,
-            help="Storage option; repeatable.",
-        )(command)
+        command = storage_option()(command)
         command = click.argument("uri")(command)
         made: click.Command = click.command(name)(command)
         return made

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lance_core.catalog.locate import declare_table as declare_table
     from lance_core.catalog.locate import find_or_declare as find_or_declare
     from lance_core.catalog.locate import find_table as find_table
+    from lance_core.catalog.names import format_name as format_name
     from lance_core.catalog.names import object_id as object_id
     from lance_core.catalog.names import parse_name as parse_name
     from lance_core.catalog.requests import CreateNamespaceRequest as CreateNamespaceRequest
@@ -97,6 +98,7 @@ else:
             "declare_table": "lance_core.catalog.locate",
             "find_or_declare": "lance_core.catalog.locate",
             "find_table": "lance_core.catalog.locate",
+            "format_name": "lance_core.catalog.names",
             "object_id": "lance_core.catalog.names",
             "parse_name": "lance_core.catalog.names",
         },
@@ -140,6 +142,7 @@ __all__ = [
     "declare_table",
     "find_or_declare",
     "find_table",
+    "format_name",
     "object_id",
     "parse_name",
 ]

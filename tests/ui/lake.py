@@ -14,7 +14,7 @@ import pyarrow as pa
 import lance_core
 from lance_core.commit.log.manifests import load_manifest
 from lance_core.commit.naming import new_attempt
-from lance_core.commit.registry.claims import put_claim
+from lance_core.commit.registry.claims import make_claim, write_claim
 from lance_core.commit.registry.fences import fence_for_publishing
 from lance_core.commit.staging.staged import begin_attempt
 from lance_core.io.resolve import resolve_store
@@ -86,7 +86,8 @@ def make_doubtful(uri: Path) -> None:
     lance.write_dataset(rows_at([0]), str(uri))
     staged = append(str(uri), [100])
     store = resolve_store(str(uri))
-    claim = put_claim(store, uuids=[], attempts={staged.identity: staged.attempt}, commit=new_attempt())
+    claim = make_claim(uuids=[], attempts={staged.identity: staged.attempt}, commit=new_attempt())
+    write_claim(store, claim)
     fence_for_publishing(store, [(staged.identity, staged.attempt)], commit=claim.commit)
     for number in range(2):
         lance.write_dataset(rows_at([number]), str(uri), mode="append")

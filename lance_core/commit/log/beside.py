@@ -9,7 +9,7 @@
     with beside(store, write_hint):        the hint, while the block looks at the log
         ...
 
-    wait = begin(store, put_claim)         the claim, while the ledger is asked
+    wait = begin(store, write_claim)       the claim, while the ledger is asked
     ...
     wait()                                 before the first file
 

@@ -57,13 +57,6 @@ class Claim:
         return now < self.since + self.lease_seconds
 
 
-def put_claim(store: Store, *, uuids: Sequence[str], attempts: Mapping[str, str], commit: str) -> Claim:
-    """Announce a commit of these attempts (by identity)."""
-    claim = make_claim(uuids=uuids, attempts=attempts, commit=commit)
-    write_claim(store, claim)
-    return claim
-
-
 def make_claim(*, uuids: Sequence[str], attempts: Mapping[str, str], commit: str) -> Claim:
     """A claim that is to be written before anything else of its commit."""
     return Claim(

@@ -43,7 +43,8 @@ def test_a_fence_is_no_doubt_once_each_commit_has_ended(tmp_path: Path) -> None:
     lance.write_dataset(rows_at([0]), uri)
     mine = append(uri, [100])
     store = resolve_store(uri)
-    claim = claims.put_claim(store, uuids=[], attempts={mine.identity: mine.attempt}, commit=naming.new_attempt())
+    claim = claims.make_claim(uuids=[], attempts={mine.identity: mine.attempt}, commit=naming.new_attempt())
+    claims.write_claim(store, claim)
     fences.fence_for_publishing(store, [(mine.identity, mine.attempt)], commit=claim.commit)
     for number in range(2):
         lance.write_dataset(rows_at([number]), uri, mode="append")
