@@ -72,10 +72,12 @@ def _projection(snapshot: Snapshot, request: ScanRequest, score: str) -> Project
 
 def _filter(snapshot: Snapshot, request: ScanRequest, score: str) -> Expr | None:
     """A filter of what was found may ask for the score too."""
+    if request.filter is None:
+        return None
     tested = snapshot.arrow_schema
     if not request.prefilter:
         tested = tested.append(pa.field(score, pa.float32()))
-    return None if request.filter is None else as_filter(request.filter, tested)
+    return as_filter(request.filter, tested)
 
 
 def _options(request: ScanRequest) -> SearchOptions:

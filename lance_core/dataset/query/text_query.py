@@ -53,10 +53,10 @@ class TextScan:
 
     def table(self) -> pa.Table:
         """The rows that match, best first."""
-        found = self._find()
+        most = None if self.limit is None else self.limit + self.offset
+        found = self._find(most if self.fragments is None else None)
         if self.fragments is not None:
             found = _among_fragments(found, self.fragments)
-        most = None if self.limit is None else self.limit + self.offset
         best = found.best(most)
         return scored_table(
             self.snapshot,
@@ -68,11 +68,11 @@ class TextScan:
             offset=self.offset,
         )
 
-    def _find(self) -> Hits:
-        """What the query finds; when posting lists turn out to be damaged all rows are read instead."""
+    def _find(self, most: int | None) -> Hits:
+        """At least the best so many rows; when posting lists turn out to be damaged all rows are read instead."""
         search = self._search()
         try:
-            return search.find(self.query)
+            return search.find_best(self.query, most)
         except InputError:
             raise
         except UNREADABLE as error:

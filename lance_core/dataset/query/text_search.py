@@ -21,6 +21,7 @@ from lance_core.dataset.indexing.scalar_search import Segment, usable_segments
 from lance_core.dataset.query.text_bm25f import combined
 from lance_core.dataset.query.text_columns import Searched, TextColumn, restricted, text_column
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
+from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.index_details import InvertedDetails
@@ -71,6 +72,29 @@ class Hits:
 _NOTHING = Hits(np.empty(0, np.uint64), np.empty(0, np.float32))
 
 
+def _text_segments(snapshot: Snapshot) -> tuple[dict[str, list[Segment]], dict[str, TextParams]]:
+    """The segments of each column. Where the index is of a version not searched here: none, and how it cuts words."""
+    segments: dict[str, list[Segment]] = {}
+    for name, found in usable_segments(snapshot).items():
+        text = [segment for segment in found if segment.kind is KIND]
+        if text:
+            first = min(segment.index.name for segment in text)
+            segments[name] = [segment for segment in text if segment.index.name == first]
+    schema, params = snapshot.manifest.schema, dict[str, TextParams]()
+    for index in snapshot.manifest.indices:
+        details = decode_details(index.details) if index.details is not None else None
+        if not isinstance(details, InvertedDetails) or len(index.fields) != 1 or index.fields[0] not in schema.by_id:
+            continue
+        name = column_of(schema, index.fields[0])
+        if name not in segments and index.fragment_bitmap is not None:
+            segments[name] = []
+            params.setdefault(name, params_of_details(details))
+    return segments, params
+
+
+_TEXT_SEGMENTS = CacheSlot[Snapshot, tuple[dict[str, list[Segment]], dict[str, TextParams]]](_text_segments)
+
+
 @dataclass
 class TextSearch:
     """One search of one version. `columns` are opened when a query names them."""
@@ -88,26 +112,9 @@ class TextSearch:
     def segments(self) -> dict[str, list[Segment]]:
         """Column -> the segments of its full-text index: of the first by name when there are several."""
         if self._segments is None:
-            self._segments = {}
-            for name, found in usable_segments(self.snapshot).items():
-                text = [segment for segment in found if segment.kind is KIND]
-                if text:
-                    first = min(segment.index.name for segment in text)
-                    self._segments[name] = [segment for segment in text if segment.index.name == first]
-            self._add_unreadable(self._segments)
+            self._segments, params = self.snapshot.cached(_TEXT_SEGMENTS)
+            self._params = {**params, **self._params}
         return self._segments
-
-    def _add_unreadable(self, segments: dict[str, list[Segment]]) -> None:
-        """Columns whose index is of a version not searched here: their rows are read, and words cut as the index does."""
-        schema = self.snapshot.manifest.schema
-        for index in self.snapshot.manifest.indices:
-            details = decode_details(index.details) if index.details is not None else None
-            if not isinstance(details, InvertedDetails) or len(index.fields) != 1 or index.fields[0] not in schema.by_id:
-                continue
-            name = column_of(schema, index.fields[0])
-            if name not in segments and index.fragment_bitmap is not None:
-                segments[name] = []
-                self._params.setdefault(name, params_of_details(details))
 
     def without_indices(self) -> TextSearch:
         """The same search by reading all rows of the columns it was about; words are cut as the indices cut them."""
@@ -129,6 +136,14 @@ class TextSearch:
         """All live rows that match."""
         return _FINDERS[type(query)](self, query)
 
+    def find_best(self, query: FullTextQuery, most: int | None) -> Hits:
+        """At least the best so many of the live rows that match; all of them for most kinds of queries."""
+        if most and isinstance(query, MatchQuery) and query.boost == 1.0:
+            names = self._indexed_columns() if query.column is None else [query.column]
+            if len(names) == 1:
+                return self._match(query, names[0], most=most)
+        return self.find(query)
+
     def _indexed_columns(self) -> list[str]:
         if not self.segments:
             raise InputError("no column has a full-text index", cure="Pass the column to search, or build an index on it.")
@@ -141,7 +156,7 @@ class TextSearch:
             return self._best_of([self._match(query, name) for name in names])
         return self._match(query, query.column)
 
-    def _match(self, query: MatchQuery, name: str) -> Hits:
+    def _match(self, query: MatchQuery, name: str, *, most: int | None = None) -> Hits:
         column = self.column(name)
         # Tokens at one place (n-grams are all at place 0) count once, and one of them is enough.
         places: dict[int, list[str]] = {}
@@ -154,6 +169,7 @@ class TextSearch:
             column,
             _scorer(_meanings(query, indexed) if query.fuzziness else groups, all_words=all_words),
             _scorer(groups, all_words=all_words),
+            most=most,
         )
         return Hits(found.addresses, found.scores * np.float32(query.boost)) if query.boost != 1.0 else found
 
@@ -172,7 +188,7 @@ class TextSearch:
 
         tokens = [word for word, _ in words]
 
-        def score(part: Documents, stats: Stats) -> tuple[Any, Any]:
+        def score(part: Documents, stats: Stats, _most: int | None) -> tuple[Any, Any]:
             return matching.score_phrase(part, words, query.slop, stats)
 
         scorer = _Scorer(tokens, score if words else None)
@@ -250,20 +266,23 @@ _FINDERS: dict[type[FullTextQuery], Callable[[TextSearch, Any], Hits]] = {
 }
 
 
+_Score = Callable[[Documents, Stats, int | None], tuple[Any, Any]]
+
+
 @dataclass(frozen=True)
 class _Scorer:
-    """The tokens whose counts matter, and what scores a partition; None: nothing can match."""
+    """The tokens whose counts matter, and what scores a partition (at least its best so many); None: nothing can match."""
 
     tokens: Sequence[str]
-    score: Callable[[Documents, Stats], tuple[Any, Any]] | None
+    score: _Score | None
 
 
 def _scorer(groups: Sequence[Sequence[str]], *, all_words: bool) -> _Scorer:
     if not any(groups) or (all_words and not all(groups)):
         return _Scorer((), None)
 
-    def score(part: Documents, stats: Stats) -> tuple[Any, Any]:
-        return matching.score_words(part, groups, stats, all_words=all_words)
+    def score(part: Documents, stats: Stats, most: int | None) -> tuple[Any, Any]:
+        return matching.score_words(part, groups, stats, all_words=all_words, most=most)
 
     return _Scorer([token for group in groups for token in group], score)
 
@@ -281,17 +300,17 @@ def _meanings(query: MatchQuery, parts: Sequence[Documents]) -> list[list[str]]:
     return groups
 
 
-def _over(column: TextColumn, scorer: _Scorer, others: _Scorer) -> Hits:
+def _over(column: TextColumn, scorer: _Scorer, others: _Scorer, *, most: int | None = None) -> Hits:
     """Ask every partition, then (with `others`) the rows without an index: those are scored among all."""
     found: list[Hits] = []
     indexed = [item.documents for item in column.indexed]
     if indexed and scorer.score is not None:
         stats = stats_of(indexed, scorer.tokens)
-        found.extend(_living(item, scorer.score(item.documents, stats)) for item in column.indexed)
+        found.extend(_living(item, scorer.score, stats, most) for item in column.indexed)
     if column.others is not None and others.score is not None:
         documents = column.others.documents
         stats = stats_of([*indexed, documents], others.tokens)
-        found.append(_living(column.others, others.score(documents, stats)))
+        found.append(_living(column.others, others.score, stats, most))
     if not found:
         return _NOTHING
     if len(found) == 1:
@@ -299,8 +318,21 @@ def _over(column: TextColumn, scorer: _Scorer, others: _Scorer) -> Hits:
     return Hits(np.concatenate([hits.addresses for hits in found]), np.concatenate([hits.scores for hits in found]))
 
 
-def _living(item: Searched, found: tuple[Any, Any]) -> Hits:
-    documents, scores = found
+def _living(item: Searched, score: _Score, stats: Stats, most: int | None) -> Hits:
+    """The documents of a partition whose rows are there: at least the best so many."""
+    documents, scores = score(item.documents, stats, most)
+    if most is not None and len(scores) > most:
+        kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - most)[len(scores) - most])
+        best = _where_they_are(item, documents[kept], scores[kept])
+        if len(best.scores) >= most:
+            return best
+    if most is not None and len(scores) >= most:
+        # Some of the best may be gone: which others are next is not known yet.
+        documents, scores = score(item.documents, stats, None)
+    return _where_they_are(item, documents, scores)
+
+
+def _where_they_are(item: Searched, documents: Any, scores: Any) -> Hits:
     addresses = item.at(documents)
     living = addresses != MISSING
     return Hits(addresses[living], scores[living]) if not living.all() else Hits(addresses, scores)

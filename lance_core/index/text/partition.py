@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -37,6 +37,30 @@ class Posting:
     documents: Any
     counts: Any
     places: Any | None = None
+    _impacts: list[tuple[Any, Any]] = field(default_factory=list, repr=False)
+
+    def impacts(self, lengths: Any) -> tuple[Any, Any]:
+        """Counts and lengths of which one pair is at least as good as any document: for each count the shortest document.
+
+        `lengths` are those of all documents of the partition, the same in each call.
+        """
+        if not self._impacts:
+            self._impacts.append(_best_pairs(self.counts, lengths[self.documents]))
+        return self._impacts[0]
+
+
+def _best_pairs(counts: Any, lengths: Any) -> tuple[Any, Any]:
+    steps = np.minimum(counts, _MOST_COUNT)
+    shortest = np.full(_MOST_COUNT + 1, np.iinfo(np.uint32).max, np.uint32)
+    np.minimum.at(shortest, steps, lengths.astype(np.uint32))
+    found = np.zeros(_MOST_COUNT + 1, np.uint32)
+    np.maximum.at(found, steps, counts)
+    there = np.flatnonzero(found)
+    return found[there], shortest[there]
+
+
+_MOST_COUNT = 63
+"""Greater counts are one pair: the greatest of them, and the shortest of their documents."""
 
 
 @dataclass(frozen=True, eq=False)

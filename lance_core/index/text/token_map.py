@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, cast
 
@@ -25,6 +25,8 @@ from lance_core.index.text.fst import decode_fst, decode_fst_flat, encode_fst, f
 from lance_core.kernels.fingerprints import key_tokens
 from lance_core.kernels.text import mark_similar
 
+_KEPT = 4096
+"""Tokens of questions whose numbers are kept for each map."""
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 
 
@@ -91,6 +93,7 @@ class TokenMap:
         if batch.num_rows != 1:
             raise CorruptFileError(f"{opened.path} has {batch.num_rows} rows, expected 1")
         self._fst = batch.column(0)[0].as_py()
+        self._found = lru_cache(maxsize=_KEPT)(self._find)
 
     @cached_property
     def numbers(self) -> dict[bytes, int]:
@@ -141,6 +144,10 @@ class TokenMap:
         """The number of a token, None when no document has it."""
         if self._fst is None or "numbers" in self.__dict__:
             return self.numbers.get(token.encode())
+        return self._found(token)
+
+    def _find(self, token: str) -> int | None:
+        assert self._fst is not None
         number = find_in_fst(self._fst, token.encode(), what=self._what)
         if number is not None and number >= self._num_lists:
             raise CorruptFileError(

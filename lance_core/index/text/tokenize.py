@@ -33,6 +33,8 @@ pc: Any = compute
 _MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
 _SHORT = 4096
 """Letters of a text that is cut without a kernel."""
+_KEPT = 1024
+"""Words of questions whose tokens are kept: stemming one costs more than finding it in the index."""
 _SPARE = np.zeros(8, np.uint8)
 
 
@@ -55,6 +57,7 @@ class Tokenizer:
         if params.remove_stop_words:
             words = params.custom_stop_words
             self._stops = stop_words_of(params.language) if words is None else frozenset(words)
+        self._known = lru_cache(maxsize=_KEPT)(self.token_of)
 
     @property
     def counts_places(self) -> bool:
@@ -85,7 +88,7 @@ class Tokenizer:
     def tokens_of(self, text: str) -> list[tuple[str, int]]:
         """The tokens of one text with their places."""
         if len(text) <= _SHORT:
-            tokens = [self.token_of(piece.encode()) for piece in self._pieces(text)]
+            tokens = [self._known(piece.encode()) for piece in self._pieces(text)]
         else:
             cut = self.cut_texts(pa.array([text], pa.string()))
             known = [self.token_of(piece) for piece in cut.pieces]
