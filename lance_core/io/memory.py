@@ -69,7 +69,7 @@ class MemoryStore:
         with self._objects.lock:
             found = self._objects.by_path.get(full)
         if found is None:
-            raise NotFoundError(f"no object {path!r}", uri=self.uri)
+            raise NotFoundError(f"no object {path!r} in {self.uri}", uri=self.uri)
         return found[0]
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:

@@ -15,6 +15,8 @@ from lance_core.errors import InputError
 
 UNFINISHED_SUFFIX = ".unfinished"
 """Ending of a temporary name of ours; what wears it was never visible and belongs to a writer that is alive or dead."""
+UNFINISHED_GONE = "write of an unfinished file"
+"""The operation of the StoreError of a writer whose unfinished file somebody removed."""
 
 _CLIMBS = frozenset({".", ".."})
 

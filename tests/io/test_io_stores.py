@@ -12,6 +12,7 @@ import pytest
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
 from lance_core.fetch import ByteRange
 from lance_core.io.local.store import LocalStore
+from lance_core.io.local.writer import LocalWriter
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store
 from lance_core.io.testing import CountingStore, FaultyStore, SlowStore
@@ -31,6 +32,32 @@ class TestLocalStore(StoreContract):
         assert left.path.startswith("data/.x.lance.")
         store.delete(left.path)
         assert list(store.list_unfinished("")) == []
+
+    @pytest.mark.parametrize("ends", ["close", "put", "put_if_absent"])
+    def test_a_removed_unfinished_file_is_no_missing_object(
+        self, store: LocalStore, ends: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def remove_it() -> None:
+            for left in [*store.list_unfinished("")]:
+                Path(store.uri, left.path).unlink()
+
+        with pytest.raises(StoreError, match=r"'data/x' in .*: its unfinished file was removed") as caught:
+            if ends == "close":
+                writer = store.open_writer("data/x")
+                remove_it()
+                writer.close()
+            else:
+                finish = LocalWriter._finish
+                monkeypatch.setattr(LocalWriter, "_finish", lambda *given, **named: (finish(*given, **named), remove_it()))
+                getattr(store, ends)("data/x", b"x")
+        assert caught.value.retryable
+        assert not isinstance(caught.value, NotFoundError)
+        assert caught.value.uri == store.uri
+
+    def test_errors_name_the_place(self, store: LocalStore) -> None:
+        with pytest.raises(NotFoundError, match="no object 'data/x' in ") as caught:
+            store.get("data/x")
+        assert caught.value.uri == store.uri
 
     def test_delete_drops_empty_folders(self, store: LocalStore, tmp_path: Path) -> None:
         store.put("_indices/u/page.lance", b"x")

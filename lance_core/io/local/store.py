@@ -72,7 +72,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         except LanceError:
             raise
         except OSError as error:
-            raise as_store_error(error, path) from error
+            raise as_store_error(error, path, root=self._root) from error
         finally:
             os.close(fd)
 
@@ -84,7 +84,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         except LanceError:
             raise
         except OSError as error:
-            raise as_store_error(error, path) from error
+            raise as_store_error(error, path, root=self._root) from error
         finally:
             os.close(fd)
 
@@ -96,7 +96,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         except LanceError:
             raise
         except OSError as error:
-            raise as_store_error(error, path) from error
+            raise as_store_error(error, path, root=self._root) from error
         finally:
             os.close(fd)
 
@@ -106,7 +106,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         try:
             status = os.stat(target)
         except OSError as error:
-            raise as_store_error(error, path) from error
+            raise as_store_error(error, path, root=self._root) from error
         if not _is_file(status):
             raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
         return status.st_size
@@ -121,7 +121,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             except (FileNotFoundError, NotADirectoryError):
                 found.append(path)
             except OSError as error:
-                raise as_store_error(error, path) from error
+                raise as_store_error(error, path, root=self._root) from error
         return found
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
@@ -162,7 +162,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def _writer(self, path: str, *, syncs: Syncs | None = None) -> LocalWriter:
         target = self._full(path)
-        with typed(path):
+        with typed(path, root=self._root):
             for _ in range(_FOLDER_ATTEMPTS):
                 try:
                     # Any folder above may go while this is at it, when another process deletes the last file in it.
@@ -191,7 +191,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise as_store_error(error, folder) from error
+            raise as_store_error(error, folder, root=self._root) from error
 
     def list_folders(self, folder: str) -> Sequence[str]:
         """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
@@ -202,11 +202,11 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise as_store_error(error, folder) from error
+            raise as_store_error(error, folder, root=self._root) from error
 
     def delete(self, path: str) -> None:
         """Remove a file, and the folders above it that became empty, up to the root."""
-        with typed(path):
+        with typed(path, root=self._root):
             folder = self._unlink(path)
             if folder is not None:
                 self._drop_empty_folders(folder)
@@ -220,7 +220,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             except LanceError:
                 raise  # many of them are OSErrors too
             except OSError as error:
-                raise as_store_error(error, path) from error
+                raise as_store_error(error, path, root=self._root) from error
             if folder is not None:
                 folders[folder] = None
         for folder in folders:
@@ -265,12 +265,12 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             return os.open(target, flags | NO_FOLLOW)
         except OSError as error:
             if error.errno != errno.ELOOP:
-                raise as_store_error(error, path) from error
+                raise as_store_error(error, path, root=self._root) from error
         check_link(target, root=self._root)
         try:
             return os.open(target, flags)
         except OSError as error:
-            raise as_store_error(error, path) from error
+            raise as_store_error(error, path, root=self._root) from error
 
     def _walk(self, prefix: str, *, unfinished: bool) -> Iterator[StoreEntry]:
         start = self._folder(prefix)
@@ -280,7 +280,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             for name in names:
                 if is_unfinished(name) is not unfinished:
                     continue
-                with contextlib.suppress(FileNotFoundError), typed(name):
+                with contextlib.suppress(FileNotFoundError), typed(name, root=self._root):
                     status = os.stat(os.path.join(folder, name))
                     relative = name if below == "." else f"{below}/{name}"
                     yield StoreEntry(path=relative, size=status.st_size, modified=status.st_mtime)
@@ -328,7 +328,8 @@ def _finished(names: list[str]) -> list[str]:
 
 def _raise_unless_gone(error: OSError) -> None:
     if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        raise as_store_error(error, str(error.filename)) from error
+        folder, name = os.path.split(str(error.filename))
+        raise as_store_error(error, name, root=folder) from error
 
 
 def _read(fd: int, path: str, item: ByteRange) -> Buffer:

@@ -31,7 +31,7 @@ from lance_core.errors import (
     StoreRefusedError,
 )
 from lance_core.fetch import Buffer
-from lance_core.io.paths import UNFINISHED_SUFFIX
+from lance_core.io.paths import UNFINISHED_GONE, UNFINISHED_SUFFIX
 from lance_core.io.pool import in_io_pool, io_pool
 
 _REFUSALS: Mapping[int, str] = {
@@ -93,7 +93,7 @@ class LocalWriter:
         self._durable = durable
         self._syncs = syncs
         self._target = target
-        self._path = path
+        self._path, self._root = path, target.removesuffix(f"{os.sep}{path}")
         folder, name = os.path.split(target)
         self._temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}")
         self._has_temporary = True
@@ -106,14 +106,14 @@ class LocalWriter:
         try:
             self._file.write(data)
         except OSError as error:
-            raise as_store_error(error, self._path) from error
+            raise as_store_error(error, self._path, root=self._root) from error
 
     def close(self, *, durable: bool = True) -> None:
         """fsync, rename, fsync of the folder. Closing twice is harmless."""
         if self._file is None:
             return
         durable = durable and self._durable
-        with typed(self._path):
+        with typed(self._path, root=self._root):
             if self._syncs is not None and durable:
                 self._finish_later(self._syncs)
                 return
@@ -127,7 +127,7 @@ class LocalWriter:
         if self._file is None:
             return
         durable = durable and self._durable
-        with typed(self._path):
+        with typed(self._path, root=self._root):
             self._finish(durable=durable)
             try:
                 if after is not None:
@@ -146,7 +146,7 @@ class LocalWriter:
         if self._file is None:
             return []
         durable = durable and self._durable
-        with typed(self._path):
+        with typed(self._path, root=self._root):
             self._finish(durable=durable)
             try:
                 found = [path for target, path in targets if not self._link(target, path)]
@@ -173,6 +173,8 @@ class LocalWriter:
             os.link(self._temporary, target)
         except FileExistsError:
             return False
+        except FileNotFoundError as error:
+            raise unfinished_gone(path, self._root) from error
         except OSError as error:
             raise _no_link(error, path) from error
         return True
@@ -184,7 +186,10 @@ class LocalWriter:
             os.unlink(self._temporary)
 
     def _rename(self) -> None:
-        os.replace(self._temporary, self._target)
+        try:
+            os.replace(self._temporary, self._target)
+        except FileNotFoundError as error:
+            raise unfinished_gone(self._path, self._root) from error
         self._has_temporary = False
 
     def _finish_later(self, syncs: Syncs) -> None:
@@ -253,18 +258,30 @@ def sync_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def typed(path: str) -> Iterator[None]:
+def typed(path: str, *, root: str) -> Iterator[None]:
     try:
         yield
     except LanceError:
         raise  # many of them are OSErrors too
     except OSError as error:
-        raise as_store_error(error, path) from error
+        raise as_store_error(error, path, root=root) from error
 
 
-def as_store_error(error: OSError, path: str) -> NotFoundError | StoreError:
+def unfinished_gone(path: str, root: str) -> StoreError:
+    """A file that was being written has no name any more. A NotFoundError would say that the table lacks a file."""
+    return StoreError(
+        f"{path!r} in {root}: its unfinished file was removed while it was written",
+        uri=root,
+        operation=UNFINISHED_GONE,
+        cure="Another process took its writer for dead, or the folder is gone. Run the work again.",
+    )
+
+
+def as_store_error(error: OSError, path: str, *, root: str) -> NotFoundError | StoreError:
+    where = f"{path!r} in {root}"
     if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
-        return NotFoundError(f"no object {path!r}")
+        return NotFoundError(f"no object {where}", uri=root)
     if error.errno is not None and error.errno in _REFUSALS:
-        return StoreRefusedError(f"{path!r}: {error.strerror or error}", operation="local", cure=_REFUSALS[error.errno])
-    return StoreError(f"{path!r}: {error.strerror or error}", operation="local")
+        cure = _REFUSALS[error.errno]
+        return StoreRefusedError(f"{where}: {error.strerror or error}", uri=root, operation="local", cure=cure)
+    return StoreError(f"{where}: {error.strerror or error}", uri=root, operation="local")

@@ -168,7 +168,7 @@ class RemoteStore:
         full = self._full(path)
         info = self._again(path, lambda: self._fs.info(full))
         if info.get("type") == "directory":
-            raise NotFoundError(f"no object {path!r}", uri=self._uri)
+            raise NotFoundError(f"no object {path!r} in {self._uri}", uri=self._uri)
         return int(info["size"])
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
