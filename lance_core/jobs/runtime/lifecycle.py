@@ -43,6 +43,7 @@ from lance_core.jobs.runtime.landed_work import (
     require_same_work,
     withdrawn_by_clear,
 )
+from lance_core.jobs.runtime.lost_files import explain_lost_file
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
@@ -189,7 +190,10 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
         )
     except BaseException as error:
         # BaseException: a signal that stops the driver must not leave files behind either.
+        lost = explain_lost_file(store, attempt, error)
         abort_after(store, attempt, error)
+        if lost is not None:
+            raise lost from error
         raise
 
 

@@ -53,6 +53,7 @@ from lance_core.jobs.runtime.lifecycle import (
     work_of,
 )
 from lance_core.jobs.runtime.local_runner import LocalRows
+from lance_core.jobs.runtime.lost_files import explain_lost_file
 from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner, Shape, TableState
 from lance_core.jobs.runtime.spool import Spool
@@ -108,8 +109,11 @@ class AddColumnsJob:
         try:
             return _stage(spec, runner, attempt, existing(table, spec), target, source)
         except LanceError as error:
-            if not error.retryable:
+            lost = explain_lost_file(store, attempt, error)
+            if lost is not None or not error.retryable:
                 abort_after(store, attempt, error)
+            if lost is not None:
+                raise lost from error
             raise
 
 
