@@ -22,7 +22,7 @@ from lance_core.commit.references import is_referenced
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.errors import CommitStateUnknownError, LanceError
+from lance_core.errors import CommitStateUnknownError, CorruptFileError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
@@ -69,7 +69,7 @@ class Scenario:
     """Whether history goes: only then may it be unknown what landed."""
 
 
-BROKEN, ROWS, TWICE, BLOCKED, ERRED, LITTER = "broken", "rows", "twice", "blocked", "erred", "litter"
+BROKEN, ROWS, TWICE, BLOCKED, ERRED, LITTER, MISLED = "broken", "rows", "twice", "blocked", "erred", "litter", "misled"
 KINDS: Mapping[str, str] = {
     BROKEN: "a version refers to a file that is gone",
     ROWS: "the rows are those of no serial order",
@@ -77,6 +77,7 @@ KINDS: Mapping[str, str] = {
     BLOCKED: "nobody can go on, although the history is whole",
     ERRED: "an error that is none of this library's, or no end",
     LITTER: "a file of no version that gc left",
+    MISLED: "an actor ended as if the table were damaged, and it was whole",
 }
 
 
@@ -201,7 +202,9 @@ class Theatre:
 
     def _judge_actors(self, verdict: RunVerdict) -> None:
         for name, error in verdict.run.errors.items():
-            if isinstance(error, LanceError):
+            if isinstance(error, (NotFoundError, CorruptFileError)) and error.version is None:
+                verdict.problems.append(Problem(MISLED, f"{name}: {type(error).__name__}: {error}"))
+            elif isinstance(error, LanceError):
                 verdict.refusals.append(f"{name}: {type(error).__name__}: {error}")
             elif not isinstance(error, Killed):
                 verdict.problems.append(Problem(ERRED, f"{name}: {type(error).__name__}: {error}"))

@@ -159,6 +159,9 @@ def _step(actor: Actor, question: StoreQuestion) -> Any:
         if fault == LOST:
             raise StoreError(f"simulated: the answer to {name} {path!r} was lost") from error
         raise
+    except StoreError:
+        turns.after(actor, call, "its unfinished file is gone")
+        raise
     if is_write:
         world.note_write(actor.label, name, path, before)
     if fault == STALE and listed is not None:

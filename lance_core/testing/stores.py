@@ -19,6 +19,7 @@ from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundErro
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.abilities import DeletesMany, SharesContent
 from lance_core.io.external.store import ExternalStore
+from lance_core.io.local.writer import unfinished_gone
 from lance_core.io.paths import UNFINISHED_SUFFIX, is_unfinished
 from lance_core.io.store import Store, StoreEntry, StoreWriter
 from lance_core.testing.schedule import LISTINGS
@@ -115,7 +116,7 @@ class SimulatedStore:
     def _there(self, path: str) -> bytes:
         found = self._world.objects.get(self._folder + path)
         if found is None:
-            raise NotFoundError(f"no object {path!r}", uri=self.uri)
+            raise NotFoundError(f"no object {path!r} in {self.uri}", uri=self.uri)
         return found[0]
 
     def _place(self, path: str, data: Buffer) -> None:
@@ -203,15 +204,21 @@ class SimulatedDisk(SimulatedStore, DeletesMany, SharesContent):
 
     def _rename(self, temporary: str, path: str, written: bytes | None = None) -> None:
         def rename() -> None:
-            data = self._there(temporary) if written is None else written
+            data = self._unfinished(temporary, path)
             self._remove(temporary)
-            self._place(path, data)
+            self._place(path, data if written is None else written)
 
         self._step("rename", path, rename)
 
+    def _unfinished(self, temporary: str, path: str) -> bytes:
+        try:
+            return self._there(temporary)
+        except NotFoundError as error:
+            raise unfinished_gone(path, self.uri) from error
+
     def _link(self, temporary: str, path: str) -> bool:
         try:
-            self._step("link", path, lambda: self._place_if_absent(path, self._there(temporary)))
+            self._step("link", path, lambda: self._place_if_absent(path, self._unfinished(temporary, path)))
         except AlreadyExistsError:
             return False
         return True
