@@ -17,9 +17,12 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lance_core.jobs.specs.spec import JobSpec
 
 VARIABLE = "LANCE_STORAGE_OPTIONS"
 
@@ -40,6 +43,25 @@ def hide_in_environment(options: Mapping[str, Any]) -> HiddenOptions:
 def hide_in_file(options: Mapping[str, Any], *, name: str) -> HiddenOptions:
     """References into a file of that name in the driver's working folder."""
     return _hide(options, {"file": name})
+
+
+def all_options(options: Mapping[str, Any], reads: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a job's own store and of the tables that it reads (`WriteSpec.reads`), under one name each."""
+    further = {
+        f"{name}/{option}": value.to_json() for name, read in reads.items() for option, value in read.storage_options.items()
+    }
+    return {**options, **further}
+
+
+def with_references(spec: JobSpec, references: Mapping[str, Any]) -> JobSpec:
+    """The spec with references in the place of the options that `all_options` names."""
+    own = {name: value for name, value in references.items() if "/" not in name}
+    further = {
+        name: replace(read, storage_options={option: references[f"{name}/{option}"] for option in read.storage_options})
+        for name, read in getattr(spec, "reads", {}).items()
+    }
+    reads: dict[str, Any] = {"reads": further} if further else {}
+    return replace(spec, storage_options=own, **reads)
 
 
 def _hide(options: Mapping[str, Any], place: Mapping[str, str]) -> HiddenOptions:
@@ -84,4 +106,5 @@ def secret_names(options: Mapping[str, Any]) -> list[str]:
     """The options with a literal that is not known to be plain."""
     from lance_core.jobs.specs.plain_options import is_plain_option
 
-    return [name for name, value in options.items() if not isinstance(value, Mapping) and not is_plain_option(name, value)]
+    literals = [(name, value) for name, value in options.items() if not isinstance(value, Mapping)]
+    return [name for name, value in literals if not is_plain_option(name.rpartition("/")[2], value)]

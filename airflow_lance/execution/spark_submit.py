@@ -16,7 +16,6 @@ import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_lance.compat import Context
 from airflow_lance.execution.options import (
     HiddenOptions,
+    all_options,
     environment,
     hide_in_environment,
     hide_in_file,
     private_file,
     secret_names,
+    with_references,
 )
 from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
 from airflow_lance.execution.submit_environment import client_environment, limited_submit
@@ -70,7 +71,8 @@ class SparkSubmitRun:
         (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`,
         and storage options whose secrets are references).
         """
-        if not self._settings.can_detach or (self._settings.is_wrapped and secret_names(options)):
+        everything = all_options(options, getattr(spec, "reads", {}))
+        if not self._settings.can_detach or (self._settings.is_wrapped and secret_names(everything)):
             return None  # the file with the secrets goes when this process is done with the submit
         with self._prepared(spec, options) as (visible, arguments):
             self._build(visible, arguments)
@@ -90,6 +92,7 @@ class SparkSubmitRun:
         """The spec as it may be seen, and the submit's arguments; what is hidden is where the driver looks for it."""
         settings = self._settings
         settings.check()
+        options = all_options(options, getattr(spec, "reads", {}))
         with ExitStack() as stack:
             arguments = self._packaged(stack, settings.submit_arguments)
             if settings.is_wrapped:
@@ -106,7 +109,7 @@ class SparkSubmitRun:
             else:
                 hidden = hide_in_environment(options)
                 stack.enter_context(environment(client_environment(hidden.text, settings.runs_here)))
-            yield replace(spec, storage_options=hidden.references), arguments
+            yield with_references(spec, hidden.references), arguments
 
     def kill(self) -> None:
         """Stop the Spark job, in the way of its master and deploy mode."""

@@ -280,10 +280,22 @@ class LanceStageOperator(LanceTableOperator):
             from airflow_lance.execution.spark_connect import stage_connected
 
             return stage_connected(
-                spec, options=options, conn_id=self.spark_conn_id, conf=self.conf, packaging=self.packaging
+                self.prepare_spec(spec),
+                options=options,
+                conn_id=self.spark_conn_id,
+                conf=self.conf,
+                packaging=self.packaging,
             )
         finally:
             self._runs_here = False
+
+    def prepare_spec(self, spec: JobSpec) -> JobSpec:
+        """The spec with what a job elsewhere has to know beside its work."""
+        return spec
+
+    def resume_arguments(self) -> dict[str, Any]:
+        """What `execute_complete` gets back after a wait in the triggerer."""
+        return {}
 
     def _run_command(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
         """Stage in the process that a command starts."""
@@ -304,6 +316,7 @@ class LanceStageOperator(LanceTableOperator):
         if done is not None:
             self.log.info("Nothing to do: %s", done.reason)
             return done.reference
+        spec = self.prepare_spec(spec)
         conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
         settings = SparkSettings(conn_id, self.conf, self.spark_submit, self.packaging)
         self._submit = submit = SparkSubmitRun(settings, task_id=self.task_id)
@@ -329,6 +342,7 @@ class LanceStageOperator(LanceTableOperator):
                 storage_options=self.storage_options,  # whole: secrets in them are references
             ),
             method_name="execute_complete",
+            kwargs=self.resume_arguments(),
         )
 
 

@@ -1,4 +1,10 @@
-"""SQL over several Lance tables: a SELECT's rows as the task's result or a file, or a statement that changes a table."""
+"""SQL over several Lance tables: a SELECT's rows as the task's result or a file, or a statement that changes a table.
+
+::
+
+    LanceSqlOperator(task_id="n", sql="INSERT INTO daily SELECT ...", tables={...})                  DuckDB, in the worker
+    LanceSqlOperator(task_id="n", sql="INSERT INTO daily SELECT ...", tables={...}, execution="spark-submit")        Spark
+"""
 
 from __future__ import annotations
 
@@ -17,20 +23,26 @@ from lance_core.errors import InputError
 if TYPE_CHECKING:
     from airflow_lance.sql_tables import SqlTable
     from lance_core.jobs.specs.spec import JobSpec
+    from lance_core.jobs.specs.sql import Engine
+    from lance_core.jobs.specs.statement import Statement
 
 
+_EXECUTIONS = ("local", "spark-submit", "spark-connect")
 _CREATES = ("append", "overwrite", "replace_where")
 
 
 class LanceSqlOperator(LanceStageOperator):
-    """Run one SQL statement with DuckDB, in the worker. Arguments of `LanceStageOperator` except `uri`, and
+    """Run one SQL statement, with DuckDB in the worker or with Spark. Arguments of `LanceStageOperator` except `uri`, and
 
     :param sql: a SELECT, or one of INSERT INTO, INSERT OVERWRITE, INSERT INTO ... REPLACE WHERE, CREATE OR REPLACE TABLE ...
-        AS, UPDATE, DELETE and MERGE INTO, which change a table exactly once; or the path of a `.sql` file. (templated)
+        AS, UPDATE, DELETE and MERGE INTO, which change a table exactly once; or the path of a `.sql` file. Queries in it are
+        DuckDB's SQL, or Spark's where Spark runs them. (templated)
     :param tables: name in the statement -> a table's uri or its name below the base uri, or a mapping with `uri` and
         `version` (a number, a tag, or "triggering": that of the asset event which triggered this run), `branch`,
         `lance_conn_id`; or a source such as `{"format": "csv", "paths": [...]}`. The statement sees nothing else. Each Lance
         table is read at one version, the newest if none is given. (templated)
+    :param execution: "local" (the default, also where the deployment has another), with DuckDB in the worker; "spark-submit"
+        or "spark-connect", where a cluster runs what a statement that changes a table reads.
     :param target: a file's uri or absolute path for the rows of a SELECT; without it they are the task's result. (templated)
     :param format: of that file: "parquet", "csv", "json" (one object a line) or "arrow".
     :param max_rows: more rows than this are refused as a result.
@@ -57,10 +69,10 @@ class LanceSqlOperator(LanceStageOperator):
         **kwargs: Any,
     ) -> None:
         kwargs = {"execution": "local", **kwargs}
-        if kwargs["execution"] != "local":
+        if kwargs["execution"] not in _EXECUTIONS:
             raise InputError(
-                f"LanceSqlOperator runs in the worker, so it cannot be combined with execution={kwargs['execution']!r}",
-                cure='Omit it, or use an operator with a source {"sql": ..., "views": {...}}.',
+                f"LanceSqlOperator cannot be combined with execution={str(kwargs['execution'])!r}",
+                cure=f"Use one of {', '.join(_EXECUTIONS)}.",
             )
         super().__init__(uri="", **kwargs)
         self.sql = sql
@@ -88,26 +100,35 @@ class LanceSqlOperator(LanceStageOperator):
         write = {"properties": self.properties}
         drift = given(schema_drift=self.schema_drift)
         sources = {name: table.source for name, table in tables.items()}
-        spec = sql_spec(self.sql, sources, identity=identity, result=result, write=write, rows=drift)
+        spec = sql_spec(self.sql, sources, identity=identity, engine=self._engine, result=result, write=write, rows=drift)
         if spec.kind == "sql" and (self.commit == "later" or self.gates):
             raise InputError(f"{self.task_id}: a SELECT stages nothing, so it has neither a commit task nor gates")
         return spec
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the statement: a SELECT at once, a change exactly once."""
-        from airflow_lance.execution.errors import as_airflow_errors
-        from airflow_lance.sql_tables import read_tables
-        from lance_core.jobs.specs.statement import read_statement
+        is_query = self._resolve(context).kind == "query"
+        return self._select(context) if is_query and self.execution == "local" else super().execute(context)
 
-        with as_airflow_errors(self.uri, on_missing=self.on_missing):
-            self.uri = self._own_uri()
-            told = read_statement(self.sql)
-            is_query, is_new = told.kind == "query", told.target if told.kind in _CREATES else ""
-            self._found = {
-                name: self._resolved(table, context, declare=name == is_new)
-                for name, table in read_tables(self.tables).items()
-            }
-        return self._select(context) if is_query else super().execute(context)
+    def execute_complete(
+        self, context: Context, event: Mapping[str, Any], inputs: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
+        """The triggerer saw the Spark job end: what came of it, or its error."""
+        self._resolve(context)
+        self._inputs = {**(inputs or {})}
+        return super().execute_complete(context, event)
+
+    def prepare_spec(self, spec: JobSpec) -> JobSpec:
+        """The spec with the versions and the options of the tables that the statement reads."""
+        from lance_core.jobs import api
+
+        spec, self._inputs = api.pin_tables(spec, options_of=self.options_of)
+        self.log.info("Reading the versions %s", self._inputs)
+        return spec
+
+    def resume_arguments(self) -> dict[str, Any]:
+        """The versions that the statement reads."""
+        return {"inputs": self._inputs}
 
     def options_of(self, uri: str) -> dict[str, str]:
         """The storage options of a table that the statement reads."""
@@ -144,6 +165,9 @@ class LanceSqlOperator(LanceStageOperator):
     def _stage_here(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
         from lance_core.jobs import api
 
+        if self.execution != "local":
+            done = api.find_done(spec, options=options)
+            return super()._stage_here(spec, options, _context) if done is None else done.reference
         runner = api.make_runner(self.options_of)
         self._runs_here = True
         try:
@@ -161,14 +185,38 @@ class LanceSqlOperator(LanceStageOperator):
     def _own_uri(self) -> str:
         """The table that the statement changes, else the first that it reads; "" while neither is known."""
         from airflow_lance.sql_tables import read_tables
-        from lance_core.jobs.specs.statement import read_statement
 
         try:
             tables = read_tables(self.tables)
-            changed = read_statement(self.sql).target
+            changed = self._statement().target
         except InputError:  # a template, or a mistake that is named when the arguments are checked
             return ""
         return next((table.uri for name, table in tables.items() if table.uri and changed in ("", name)), "")
+
+    @property
+    def _engine(self) -> Engine:
+        return "duckdb" if self.execution == "local" else "spark"
+
+    def _statement(self) -> Statement:
+        from lance_core.jobs.specs.sql import dialect_of
+        from lance_core.jobs.specs.statement import read_statement
+
+        return read_statement(self.sql, dialect_of(self._engine))
+
+    def _resolve(self, context: Context) -> Statement:
+        """Find the tables; what the statement asks for."""
+        from airflow_lance.execution.errors import as_airflow_errors
+        from airflow_lance.sql_tables import read_tables
+
+        with as_airflow_errors(self.uri, on_missing=self.on_missing):
+            self.uri = self._own_uri()
+            told = self._statement()
+            is_new = told.target if told.kind in _CREATES else ""
+            self._found = {
+                name: self._resolved(table, context, declare=name == is_new)
+                for name, table in read_tables(self.tables).items()
+            }
+        return told
 
     def _resolved(self, table: SqlTable, context: Context, *, declare: bool) -> SqlTable:
         from airflow_lance.execution.triggering import pinned_version

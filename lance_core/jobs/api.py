@@ -10,6 +10,7 @@
     commit         publish staged transactions as versions
     look           the facts of a table that conditions are tested on
     open_table     a table to read; `write_table` writes one without staging; `query` reads several with SQL
+    pin_tables     versions and options of the tables that a job elsewhere reads
     make_runner    this process, with the storage options of further tables
     open_store     the store below a uri, for a connection test
 """
@@ -25,6 +26,7 @@ from lance_core.commit.model import StagedTransaction, with_todays_names
 from lance_core.commit.record_types import work_digest
 from lance_core.commit.registry.attempts import list_staged, read_finished
 from lance_core.commit.registry.ledger import recorded_version
+from lance_core.dataset.refs.branches import MAIN
 from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -34,10 +36,11 @@ from lance_core.jobs.runtime import lifecycle
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import JobResult, Runner
-from lance_core.jobs.sources.lance_table import OptionsOf
-from lance_core.jobs.sources.open_source import from_sql
+from lance_core.jobs.sources.lance_table import OptionsOf, open_lance
+from lance_core.jobs.sources.open_source import LANCE, from_sql
+from lance_core.jobs.specs.identity import canonical_uri
 from lance_core.jobs.specs.secret import as_secret, reveal_all
-from lance_core.jobs.specs.spec import CommitSpec, JobSpec, SourceSpec, read_spec
+from lance_core.jobs.specs.spec import CommitSpec, JobSpec, SourceSpec, TableRead, WriteSpec, read_spec
 from lance_core.jobs.staging.compact_report import report_lines
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ __all__ = [
     "make_runner",
     "open_store",
     "open_table",
+    "pin_tables",
     "query",
     "raise_failure",
     "raising_driver_errors",
@@ -69,6 +73,9 @@ __all__ = [
     "with_options",
     "write_table",
 ]
+
+_OF_SPARK = frozenset({"columns", "filter", "batchsize", "rowsperpartition", "unsealedindices"})
+"""Options of a Lance source that only Spark has, and that choose no version."""
 
 Options = Mapping[str, Any]
 """Storage options: texts, or references to secrets."""
@@ -253,6 +260,31 @@ def make_runner(options_of: OptionsOf) -> LocalRunner:
 def query(sql: str, tables: Mapping[str, SourceSpec], *, options_of: OptionsOf) -> pa.RecordBatchReader:
     """The rows of a SELECT over tables, by DuckDB. InputError for a query that it refuses."""
     return from_sql(sql, tables, options_of, what="the query").reader()
+
+
+def pin_tables(spec: JobSpec, *, options_of: OptionsOf) -> tuple[JobSpec, dict[str, int]]:
+    """The spec of a job that runs elsewhere, with the versions and the options of the Lance tables that its query reads; and
+    those versions, by name in the query.
+
+    The table that it changes stays at its newest version: what the job plans on must not be newer than what it reads.
+    """
+    if not isinstance(spec, WriteSpec):
+        return spec, {}
+    reads, versions = {}, dict[str, int]()
+    for name, view in spec.source.views.items():
+        if str(view.format).lower() != LANCE:
+            continue
+        (uri,) = view.paths
+        options = options_of(uri)
+        read = TableRead(storage_options={key: as_secret(value, where=key) for key, value in options.items()})
+        asked = {key.lower(): value for key, value in view.options.items() if key.lower() not in _OF_SPARK}
+        if canonical_uri(uri) != canonical_uri(spec.uri) and "asof" not in asked:
+            found = open_lance(view.paths, reveal_all(asked), options_of)
+            branch = found.manifest.branch if {"branch", "tag"} & {*asked} else None
+            read = replace(read, version=found.version, branch=None if branch == MAIN else branch)
+            versions[name] = found.version
+        reads[name] = read
+    return replace(spec, reads=reads), versions
 
 
 def open_store(uri: str, options: Options) -> Store:

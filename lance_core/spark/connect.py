@@ -17,6 +17,7 @@ from lance_core.errors import RetryableConflictError
 from lance_core.jobs.registry import job_of
 from lance_core.jobs.runtime.protocols import JobResult
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.spark.lance_tables import LanceTables
 from lance_core.spark.runner import SparkRunner
 
 
@@ -35,7 +36,7 @@ def run_connected(
         return sessions[-1]
 
     try:
-        return job_of(spec).run(spec, SparkRunner(session))
+        return job_of(spec).run(spec, SparkRunner(session, LanceTables.of(spec)))
     finally:
         for found in sessions:
             with suppress(Exception):  # the result stands, whatever the server says about the end

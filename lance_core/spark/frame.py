@@ -18,9 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
-from lance_core.spark.options import parse_options
-from lance_core.spark.source import LanceSource
-from lance_core.spark.source_read import FragmentGroup, LanceReader
+from lance_core.spark.options import SourceOptions, parse_options
+from lance_core.spark.source_read import FragmentGroup, LanceReader, read_schema
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,13 @@ def read_table(spark: Any, uri: str, **options: Any) -> Any:
     `read_table(spark, "/t.lance", version=3, columns="id,name", filter="id > 5")`.
     InputError names an unknown option or column.
     """
-    given = {"path": uri, **{name: str(value) for name, value in options.items()}}
-    schema = LanceSource(given).schema()
-    reader = LanceReader(parse_options(given), schema)
+    return frame_of(spark, parse_options({"path": uri, **{name: str(value) for name, value in options.items()}}))
+
+
+def frame_of(spark: Any, options: SourceOptions) -> Any:
+    """`read_table` for options that are known."""
+    schema = read_schema(options)
+    reader = LanceReader(options, schema)
     groups = tuple(group for group in reader.partitions() if isinstance(group, FragmentGroup))
     tasks = _Tasks(reader, groups)
 

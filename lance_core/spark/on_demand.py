@@ -1,4 +1,5 @@
-"""This process, with a local Spark session for work that only Spark can do: a commit that fills in Spark's columns.
+"""This process, with a local Spark session for work that only Spark can do: a commit that fills in Spark's columns, or
+does a statement of Spark's SQL again.
 
 ::
 
@@ -20,19 +21,21 @@ from lance_core.errors import InputError
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import JobSource, Read, Shape, TaskResult, Work
 from lance_core.jobs.sources.lance_table import OptionsOf, no_options
+from lance_core.jobs.specs.spec import SourceSpec
+from lance_core.spark.lance_tables import LanceTables
 from lance_core.spark.runner import SparkRows, SparkRunner
 
 _PYTHON = "PYSPARK_PYTHON"
 
 
 class OnDemandSpark(LocalRunner):
-    """The local runner; expressions of Spark run in a session on this machine, which ends with the `with` block."""
+    """The local runner; what is Spark's SQL runs in a session on this machine, which ends with the `with` block."""
 
     def __init__(self, options_of: OptionsOf = no_options) -> None:
         super().__init__(options_of)
         self._session: Any = None
         self._is_ours = False
-        self._spark = SparkRunner(self._open)
+        self._spark = SparkRunner(self._open, LanceTables(options_of))
 
     def __enter__(self) -> OnDemandSpark:
         return self
@@ -41,6 +44,10 @@ class OnDemandSpark(LocalRunner):
         if self._is_ours:
             with suppress(Exception):  # the result stands, whatever the JVM says about its end
                 self._session.stop()
+
+    def open_source(self, spec: SourceSpec) -> Any:
+        """Through Spark where the query is in its SQL."""
+        return self._spark.open_source(spec) if spec.engine == "spark" else super().open_source(spec)
 
     def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> Any:
         """Through Spark."""
@@ -61,10 +68,10 @@ class OnDemandSpark(LocalRunner):
                 self._is_ours = self._session is None
                 self._session = self._session or _start(SparkSession.builder)
             except Exception as error:
-                text = f"columns must be computed by Spark, but Spark cannot be started: {type(error).__name__}: {error}"
+                text = f"this work needs Spark, but Spark cannot be started: {type(error).__name__}: {error}"
                 raise InputError(
                     text.split("\n", 1)[0],
-                    cure="Install pyspark and Java where commits run, or write the columns as Lance SQL expressions.",
+                    cure="Install pyspark and Java where commits run; or run a statement, or write columns, without Spark.",
                 ) from error
         return self._session
 

@@ -30,6 +30,7 @@ from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.collect import collect
 from lance_core.spark.direct_parquet import DirectParquet, plan_direct, wrap
+from lance_core.spark.lance_tables import LanceTables
 from lance_core.spark.sources import evaluate_sql, open_spark_source
 from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 
@@ -69,17 +70,19 @@ class SparkRows:
 class SparkRunner(Runner):
     """Work on the executors of a Spark session (classic or Connect).
 
-    `session` is called when a source is opened: a job that finds its work done starts no Spark.
+    `session` is called when a source is opened: a job that finds its work done starts no Spark. `tables`: how Lance tables
+    that are sources are read.
     """
 
     name = "spark"
 
-    def __init__(self, session: Callable[[], Any]) -> None:
+    def __init__(self, session: Callable[[], Any], tables: LanceTables | None = None) -> None:
         self._session = session
+        self._tables = tables or LanceTables()
 
     def open_source(self, spec: SourceSpec) -> SparkRows:
         """A source through the session."""
-        frame = open_spark_source(self._session(), spec)
+        frame = open_spark_source(self._session(), spec, tables=self._tables)
         return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)))
 
     def open_tasks(self, num_tasks: int) -> SparkRows:

@@ -19,14 +19,12 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
 from lance_core.errors import InputError
 from lance_core.spark.options import parse_options
-from lance_core.spark.source_read import LanceReader, PushingReader, open_read_snapshot
+from lance_core.spark.source_read import LanceReader, PushingReader, read_schema
 from lance_core.spark.source_write import LanceWriter
-from lance_core.spark.types import spark_schema
 
 
 class LanceSource(DataSource):
@@ -43,15 +41,7 @@ class LanceSource(DataSource):
 
     def schema(self) -> Any:
         """Columns of the version that is read."""
-        schema = open_read_snapshot(self._parsed).arrow_schema
-        if self._parsed.columns is None:
-            return spark_schema(schema)
-        absent = [name for name in self._parsed.columns if name not in schema.names]
-        if absent:
-            raise InputError(
-                f"no column {absent[0]!r} in {self._parsed.uri}", cure=f"Its columns: {', '.join(schema.names)}."
-            )
-        return spark_schema(pa.schema([schema.field(name) for name in self._parsed.columns]))
+        return read_schema(self._parsed)
 
     def reader(self, schema: Any) -> LanceReader:
         """A reader of the columns in `schema`."""

@@ -21,6 +21,7 @@ from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
+from lance_core.errors import InputError
 from lance_core.expr import parse_filter
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
@@ -28,7 +29,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.spark.filters import split_filters
 from lance_core.spark.options import SourceOptions
-from lance_core.spark.types import arrow_schema
+from lance_core.spark.types import arrow_schema, spark_schema
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 _MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
@@ -50,9 +51,10 @@ class LanceReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: Any) -> None:
         snapshot = open_read_snapshot(options)
         self._options = options
-        self._version = snapshot.version if options.branch is None else (options.branch, snapshot.version)
-        # Where rows have ids of their own, indices answer with ids, and only the whole manifest knows where those are.
+        self._version = snapshot.version
+        # Of a branch the place is not the table's own, whether it was named or a tag is of it.
         self._place = snapshot.uri
+        # Where rows have ids of their own, indices answer with ids, and only the whole manifest knows where those are.
         needs_all = snapshot.manifest.uses_stable_row_ids and bool(snapshot.manifest.indices)
         self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
         self._columns = [field.name for field in schema.fields]
@@ -123,7 +125,7 @@ class LanceReader(DataSourceReader):
         self._filter = " AND ".join(f"({part})" for part in (self._options.filter, text) if part) or None
 
     def _snapshot(self) -> Snapshot:
-        return open_snapshot(self._options.uri, version=self._version, storage_options=self._options.storage)
+        return open_snapshot(self._place, version=self._version, storage_options=self._options.storage)
 
 
 class PushingReader(LanceReader):
@@ -134,6 +136,17 @@ class PushingReader(LanceReader):
         text, left = split_filters(filters, self._snapshot().arrow_schema)
         self._and(text)
         yield from left
+
+
+def read_schema(options: SourceOptions) -> Any:
+    """The Spark schema of the columns that the options name. InputError for one that the table does not have."""
+    schema = open_read_snapshot(options).arrow_schema
+    if options.columns is None:
+        return spark_schema(schema)
+    absent = [name for name in options.columns if name not in schema.names]
+    if absent:
+        raise InputError(f"no column {absent[0]!r} in {options.uri}", cure=f"Its columns: {', '.join(schema.names)}.")
+    return spark_schema(pa.schema([schema.field(name) for name in options.columns]))
 
 
 def open_read_snapshot(options: SourceOptions) -> Snapshot:

@@ -9,47 +9,44 @@ from lance_core.errors import InputError, SourceMissingError
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec
+from lance_core.spark.lance_tables import LanceTables
 
 
-def open_spark_source(spark: Any, spec: SourceSpec) -> Any:
+def open_spark_source(
+    spark: Any, spec: SourceSpec, *, tables: LanceTables | None = None, name: str = "", query: str | None = None
+) -> Any:
     """The DataFrame of a source, analysed but not run. InputError for a missing path, unknown format, bad SQL or function.
 
-    Views of a SQL source are temporary views of this session.
+    Views of a SQL source are temporary views of this session; `name` is that of a view, `query` what reads it. A Lance table
+    is read at one version, however often the query names it.
     """
     try:
-        frame = _open(spark, spec)
+        frame = _open(spark, spec, tables or LanceTables(), name, query)
         _ = frame.schema  # Spark Connect analyses no earlier
     except Exception as error:
         raise as_input_error(error, spec) or error from None
     return frame
 
 
-def _open(spark: Any, spec: SourceSpec) -> Any:
+def _open(spark: Any, spec: SourceSpec, tables: LanceTables, name: str, query: str | None) -> Any:
     if spec.callable:
         frame = load_function(spec.callable)(spark, **spec.kwargs)
         if not hasattr(frame, "mapInArrow"):
             raise InputError(f"source.callable {spec.callable} returned {type(frame).__name__}, not a DataFrame")
         return frame
     if spec.sql:
-        for name, view in spec.views.items():
-            open_spark_source(spark, view).createOrReplaceTempView(name)
+        for view, source in spec.views.items():
+            open_spark_source(spark, source, tables=tables, name=view, query=spec.sql).createOrReplaceTempView(view)
         return spark.sql(spec.sql)
-    if str(spec.format).lower() == "lance":
-        register_where_possible(spark)
+    options = {key: as_secret(value, where=f"source.options.{key}").reveal() for key, value in spec.options.items()}
+    if str(spec.format).lower() == "lance" and spec.schema is None:
+        return tables.open(spark, spec.paths, options, name=name, query=query)
     reader = spark.read.format(spec.format)
-    for name, value in spec.options.items():
-        reader = reader.option(name, as_secret(value, where=f"source.options.{name}").reveal())
+    for key, value in options.items():
+        reader = reader.option(key, value)
     if spec.schema:
         reader = reader.schema(spec.schema)
     return reader.load(list(spec.paths)) if spec.paths else reader.load()
-
-
-def register_where_possible(spark: Any) -> None:
-    """Let a session know `format("lance")`; one before Spark 4.0 cannot."""
-    if hasattr(spark, "dataSource"):
-        from lance_core.spark.source import register
-
-        register(spark)
 
 
 def evaluate_sql(frame: Any, kept: str, columns: Mapping[str, str]) -> Any:

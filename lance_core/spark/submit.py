@@ -82,6 +82,7 @@ def start_session(name: str) -> Any:
 
 
 def _carry_out(spec: JobSpec, sessions: list[Any]) -> Any:
+    from lance_core.spark.lance_tables import LanceTables
     from lance_core.spark.runner import SparkRunner
 
     def session() -> Any:
@@ -89,7 +90,7 @@ def _carry_out(spec: JobSpec, sessions: list[Any]) -> Any:
         return sessions[-1]
 
     job = job_of(spec)
-    runner: Runner = SparkRunner(session)
+    runner: Runner = SparkRunner(session, LanceTables.of(spec))
     return job.run(spec, runner)
 
 

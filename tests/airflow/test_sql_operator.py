@@ -96,7 +96,10 @@ def test_mistakes_are_named_when_the_dag_is_parsed(lake: Path) -> None:
         ("DROP TABLE daily", {}, "must begin with one of"),
         ("INSERT INTO nowhere SELECT 1", {}, "not one of the Lance tables"),
         ("SELECT 1", {"gates": [{"min_rows": 1}]}, "a SELECT stages nothing"),
-        ("INSERT INTO daily SELECT 1", {"execution": "spark-submit"}, "runs in the worker"),
+        ("INSERT INTO daily SELECT 1", {"execution": "kubernetes"}, "cannot be combined with execution='kubernetes'"),
+        ("SELECT 1", {"execution": "spark-submit"}, "cannot run as a Spark job"),
+        ('INSERT INTO daily SELECT 1; SELECT "', {"execution": "spark-submit"}, "one statement at a time"),
+        ("UPDATE daily SET n = 1 FROM orders", {}, "compares no key column of daily"),
         ("INSERT INTO daily SELECT 1", {"tables": {"orders": {"uri": "o.lance", "verison": 3}}}, "unknown key 'verison'"),
     ):
         with DAG("parse"), pytest.raises(InputError, match=message):

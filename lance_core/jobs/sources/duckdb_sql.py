@@ -36,9 +36,8 @@ def query(sql: str, views: Views, *, what: str, cure: str, batch_rows: int) -> p
         spill = stack.enter_context(scratch_folder(what))
         connection = connect(duckdb, spill=str(spill / "spill"))
         stack.callback(connection.close)
-        for name, view in views.items():
-            connection.register(name, view)
         try:
+            views = {name: _registered(duckdb, connection, name, view, sql) for name, view in views.items()}
             result = connection.sql(sql)
             if result is None:
                 raise InputError(f"{what} is not a query and returns no rows", cure="Give a SELECT.")
@@ -48,6 +47,20 @@ def query(sql: str, views: Views, *, what: str, cure: str, batch_rows: int) -> p
         except duckdb.Error as error:
             raise _failure(error, views, what) from None
         return pa.RecordBatchReader.from_batches(found.schema, _rows(found, stack.pop_all(), views, what))
+
+
+def _registered(
+    duckdb: Any, connection: Any, name: str, view: pa.RecordBatchReader | TableView, sql: str
+) -> pa.RecordBatchReader | TableView:
+    """The view as the query sees it: without columns of types that the engine does not know, unless it may want them."""
+    try:
+        connection.register(name, view)
+    except duckdb.NotImplementedException:
+        if not isinstance(view, TableView):
+            raise
+        view = view.narrowed(sql)
+        connection.register(name, view)
+    return view
 
 
 def _rows(found: pa.RecordBatchReader, stack: ExitStack, views: Views, what: str) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from lance_core.dataset.query.scanner import LanceScanner
-from lance_core.dataset.query.table_view import TableView, named_columns
 from lance_core.dataset.scan.request import ScanRequest
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
@@ -62,8 +61,3 @@ def _version(given: Mapping[str, str]) -> int | str | tuple[str | None, int | No
 def batches_of(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     """All rows of a version."""
     return LanceScanner(snapshot, ScanRequest()).to_batches()
-
-
-def view_of(snapshot: Snapshot, sql: str) -> TableView:
-    """The version for a query, with the columns that its text may mean: an engine may not know the types of others."""
-    return TableView(snapshot, columns=named_columns(sql, snapshot.arrow_schema.names))

@@ -16,11 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from lance_core.dataset.query.table_view import TableView
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.sources.files import csv_dataset, open_dataset
-from lance_core.jobs.sources.lance_table import OptionsOf, batches_of, no_options, open_lance, view_of
+from lance_core.jobs.sources.lance_table import OptionsOf, batches_of, no_options, open_lance
 from lance_core.jobs.sources.spark_ddl import parse_ddl
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
@@ -54,6 +55,11 @@ def open_local_source(spec: SourceSpec, options_of: OptionsOf = no_options) -> L
         except TypeError as error:
             raise InputError(f"source.callable {spec.callable} does not take these kwargs: {error}") from error
         return source_of(rows, what=f"source.callable {spec.callable}")
+    if spec.sql and spec.engine is not None:
+        raise InputError(
+            "source.sql is Spark's SQL, but this is not a Spark job",
+            cure='Run it with Spark (execution="spark-submit" or "spark-connect"), or omit `engine`.',
+        )
     if spec.sql:
         return from_sql(spec.sql, spec.views, options_of, what="source.sql")
     return _from_lance(spec, options_of) if str(spec.format).lower() == LANCE else _from_files(spec)
@@ -132,7 +138,7 @@ def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *
     tables = {name: source.tables[""] for name, source in opened.items() if "" in source.tables}
     reader = query(
         sql,
-        {name: view_of(tables[name], sql) if name in tables else source.reader() for name, source in opened.items()},
+        {name: TableView(tables[name]) if name in tables else source.reader() for name, source in opened.items()},
         what=what,
         cure='Run the job with Spark, or pip install "airflow-provider-lance[duckdb]", or pass a callable.',
         batch_rows=BATCH_ROWS,

@@ -41,7 +41,8 @@ class SourceSpec:
 
     - `format` with `paths` and `options`: what `spark.read.format(...)` takes, with Spark's option names and defaults (also
       when the job runs locally); `schema` is a Spark DDL text such as `"id BIGINT, name STRING"`;
-    - `sql`, a query over `views`, each view a source of its own;
+    - `sql`, a query over `views`, each view a source of its own; `engine` "spark": it is Spark's SQL, and no other engine
+      may run it;
     - `callable`, `"module:function"`, called with the Spark session (or without, locally) and `kwargs`; returns a DataFrame
       (locally: an Arrow table, record batch reader, dataset, or batches).
     """
@@ -52,6 +53,7 @@ class SourceSpec:
     schema: str | None = None
     sql: str | None = None
     views: Mapping[str, SourceSpec] = field(default_factory=dict)
+    engine: Literal["spark"] | None = None
     callable: str | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -61,8 +63,8 @@ class SourceSpec:
             raise InputError(f"a source needs exactly one of format, sql, callable; got {given or 'none'}")
         if self.callable and not _CALLABLE.fullmatch(self.callable):
             raise InputError(f"source.callable: expected 'module:function', got {self.callable!r}")
-        misplaced = {"format": ("views", "kwargs"), "sql": ("paths", "options", "schema", "kwargs"),
-                     "callable": ("paths", "options", "schema", "views")}[given[0]]  # fmt: skip
+        misplaced = {"format": ("views", "kwargs", "engine"), "sql": ("paths", "options", "schema", "kwargs"),
+                     "callable": ("paths", "options", "schema", "views", "engine")}[given[0]]  # fmt: skip
         for name in misplaced:
             if getattr(self, name):
                 raise InputError(f"source.{name} cannot be combined with source.{given[0]}")
@@ -73,6 +75,20 @@ class SourceSpec:
             shown = ", ".join(self.paths[:3]) + (f" and {len(self.paths) - 3} more" if len(self.paths) > 3 else "")
             return f"{self.format} {shown}".strip()
         return f"callable {self.callable}" if self.callable else f"sql over {', '.join(self.views) or 'the catalog'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRead:
+    """How a job that runs elsewhere reads a Lance table: at which version (None: the newest) of which branch, and with which
+    options of its store."""
+
+    version: int | None = None
+    branch: str | None = None
+    storage_options: Mapping[str, Secret] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        hidden = {name: as_secret(value, where=f"storage_options.{name}") for name, value in self.storage_options.items()}
+        object.__setattr__(self, "storage_options", hidden)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +162,8 @@ class WriteSpec(JobSpec):
       None keeps the partitions of the source. Each partition writes at least one file when it has rows.
     - `data_storage_version`: for a table that does not exist yet, or an overwrite; None is the table's own or the default.
     - `progress_seconds`: how often the driver logs rows, fragments and bytes.
+    - `reads`: how the Lance tables among the source's views are read, by their names there, where whoever starts the job has
+      decided it. No part of the work: a retry may read newer versions.
     """
 
     source: SourceSpec
@@ -158,6 +176,7 @@ class WriteSpec(JobSpec):
     schema_drift: Drift = "fail"
     properties: Mapping[str, str] = field(default_factory=dict)
     progress_seconds: float = 10.0
+    reads: Mapping[str, TableRead] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

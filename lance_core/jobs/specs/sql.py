@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from lance_core.errors import InputError
 from lance_core.jobs.specs.definition import SqlSpec
@@ -18,6 +18,7 @@ from lance_core.jobs.specs.edits import DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.serde import from_plain
 from lance_core.jobs.specs.spec import AppendSpec, JobSpec, OverwriteSpec, SourceSpec, read_spec
+from lance_core.jobs.specs.sql_tokens import DUCKDB, SPARK, Dialect
 from lance_core.jobs.specs.statement import Statement, names_in, read_statement
 
 LANCE = "lance"
@@ -25,6 +26,7 @@ _SPECS: Mapping[str, type[JobSpec]] = {
     spec.kind: spec for spec in (AppendSpec, OverwriteSpec, ReplaceWhereSpec, MergeSpec, UpdateSpec, DeleteSpec)
 }
 Source = Mapping[str, Any]
+Engine = Literal["duckdb", "spark"]
 
 
 def lance_source(uri: str, *, version: int | str | None = None, branch: str | None = None) -> dict[str, Any]:
@@ -39,23 +41,37 @@ def read_sources(tables: Mapping[str, Source]) -> dict[str, SourceSpec]:
     return {name: from_plain(SourceSpec, table, where=f"tables.{name}") for name, table in tables.items()}
 
 
+def dialect_of(engine: Engine) -> Dialect:
+    """How an engine writes names and texts."""
+    return SPARK if engine == "spark" else DUCKDB
+
+
 def sql_spec(
     sql: str,
     tables: Mapping[str, Source],
     *,
     identity: str = "",
+    engine: Engine = "duckdb",
     result: Mapping[str, Any] | None = None,
     write: Mapping[str, Any] | None = None,
     rows: Mapping[str, Any] | None = None,
 ) -> JobSpec:
     """The spec of a statement; `tables`: name in it -> a source. Further fields of its job: `result` for a SELECT, `write`
-    for a statement that changes a table, and `rows` for one that writes rows of a query.
+    for a statement that changes a table, and `rows` for one that writes rows of a query. `engine`: whose SQL it is, and who
+    carries its query out.
 
     InputError for a statement that cannot be carried out, and for a table that it changes and `tables` does not name.
     """
-    told = read_statement(sql)
+    dialect = dialect_of(engine)
+    told = read_statement(sql, dialect)
     plain = {name: dict(table) for name, table in tables.items()}
-    read = {name: table for name, table in plain.items() if name.lower() in names_in(told.query)}
+    named = names_in(told.query, dialect)
+    read = {name: table for name, table in plain.items() if name.lower() in named}
+    if told.kind == "query" and engine == "spark":
+        raise InputError(
+            "a SELECT cannot run as a Spark job, which has no way to return its rows",
+            cure="Write INSERT OVERWRITE name SELECT ... into a table, or run it in the worker (omit execution).",
+        )
     if told.kind == "query":
         uri = next((str(path) for table in read.values() for path in table.get("paths") or ()), "sql:query")
         fields = {"uri": uri, "identity": identity, "sql": told.query, "tables": read}
@@ -63,7 +79,7 @@ def sql_spec(
     fields = {"uri": changed_table(told, plain), "identity": identity, **(write or {}), **told.fields}
     if told.query:
         fields |= rows or {}
-        fields["source"] = {"sql": told.query, "views": read}
+        fields["source"] = {"sql": told.query, "views": read, **({"engine": engine} if engine == "spark" else {})}
     return read_spec(_SPECS[told.kind], fields)
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_core
-from lance_core.dataset.query.table_view import TableView, as_sql
+from lance_core.dataset.query.table_view import TableView, as_sql, named_columns
 from lance_core.errors import CorruptFileError, InputError, NotFoundError, SourceMissingError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.testing import CountingStore
@@ -56,6 +56,43 @@ def test_queries_over_several_tables(lake: dict[str, str]) -> None:
     assert read(lake, window) == [(9,), (19,), (29,), (39,)]
     twice = "SELECT count(*) FROM orders a JOIN orders b ON a.id = b.id + 1"
     assert read(lake, twice) == [(39,)]
+
+
+def test_columns_that_a_query_means_without_their_names(lake: dict[str, str]) -> None:
+    assert read(lake, "FROM people") == [(0, "a"), (1, "b"), (2, "c")]
+    assert read(lake, "SELECT p FROM people p WHERE p.day = 1") == [({"day": 1, "name": "b"},)]
+    assert read(lake, "SELECT name, sum(x) FROM orders NATURAL JOIN people WHERE id < 12 GROUP BY name ORDER BY name") == [
+        ("a", 22.5), ("b", 10.5 / 2 + 5.25),
+    ]  # fmt: skip
+    assert read(lake, "SELECT COLUMNS('^n') FROM people") == [("a",), ("b",), ("c",)]
+    assert read(lake, "WITH q AS (SELECT 1) FROM people LIMIT 1") == [(0, "a")]
+
+
+def test_a_column_that_the_engine_does_not_know_may_be_beside_those_that_a_query_names(tmp_path: Path) -> None:
+    half = pa.table({"id": [1, 2], "h": pa.array([1.0, 2.0], pa.float32()).cast(pa.float16())})
+    uri = make_table(str(tmp_path / "t.lance"), half)
+    tables = read_sources({"t": lance_source(uri)})
+    assert api.query("SELECT max(id) AS id FROM t", tables, options_of=lambda _: {}).read_all().to_pylist() == [{"id": 2}]
+    with pytest.raises(InputError, match="Unsupported"):
+        api.query("SELECT * FROM t", tables, options_of=lambda _: {})
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT sum(price) FROM o", "price"),
+        ("SELECT count(*) FROM o WHERE id > 1", "id"),
+        ("WITH q AS (SELECT id FROM o) SELECT max(id) FROM q", "id"),
+        ("SELECT sum(price) FROM o NATURAL JOIN b", "id price day"),
+        ("SELECT sum(price) FROM (FROM o) -- a comment", "id price day"),
+        ("SELECT id FROM o UNION ALL FROM b", "id price day"),
+        ("SELECT id * 2 FROM o", "id price day"),
+        ("TABLE o", "id price day"),
+        ("SELECT 'select' AS a, id FROM o", "id"),
+    ],
+)
+def test_a_query_narrows_a_table_only_where_it_names_its_columns(sql: str, columns: str) -> None:
+    assert named_columns(sql, ["id", "price", "day"]) == columns.split()
 
 
 def test_a_table_is_read_at_one_version(lake: dict[str, str]) -> None:
