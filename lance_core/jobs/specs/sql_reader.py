@@ -30,7 +30,7 @@ class Statement:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Reader:
+class StatementReader:
     """The tokens of a statement, taken from the left."""
 
     def __init__(self, sql: str, dialect: Dialect) -> None:

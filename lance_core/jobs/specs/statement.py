@@ -17,7 +17,7 @@ filters; those that read other tables become a query that gives keys and new val
 from __future__ import annotations
 
 from lance_core.errors import InputError
-from lance_core.jobs.specs.sql_reader import NOTHING, QUERY, Reader, Statement, as_filter, has_query
+from lance_core.jobs.specs.sql_reader import NOTHING, QUERY, Statement, StatementReader, as_filter, has_query
 from lance_core.jobs.specs.sql_tokens import DUCKDB, Dialect, names_in
 from lance_core.jobs.specs.statement_keys import (
     delete_by_query,
@@ -35,7 +35,7 @@ SUPPORTED = "SELECT, INSERT, UPDATE, DELETE, MERGE and CREATE OR REPLACE TABLE .
 
 def read_statement(sql: str, dialect: Dialect = DUCKDB) -> Statement:
     """What one statement asks for. InputError for another statement, and for a form that has no job."""
-    reader = Reader(sql, dialect)
+    reader = StatementReader(sql, dialect)
     first = reader.peek()
     if first in QUERY:
         return Statement("query", query=reader.rest())
@@ -44,7 +44,7 @@ def read_statement(sql: str, dialect: Dialect = DUCKDB) -> Statement:
     return {"INSERT": _insert, "CREATE": _create, "UPDATE": _update, "DELETE": _delete, "MERGE": read_merge}[first](reader)
 
 
-def _insert(reader: Reader) -> Statement:
+def _insert(reader: StatementReader) -> Statement:
     reader.expect("INSERT")
     if reader.take("OVERWRITE"):
         _ = reader.take("INTO") or reader.take("TABLE")
@@ -65,7 +65,7 @@ def _insert(reader: Reader) -> Statement:
     return Statement("append", target, renamed, {"schema_drift": "fill_missing"})
 
 
-def _create(reader: Reader) -> Statement:
+def _create(reader: StatementReader) -> Statement:
     for word in ("CREATE", "OR", "REPLACE", "TABLE"):
         reader.expect(word, "Write CREATE OR REPLACE TABLE ... AS SELECT; LanceCreateTableOperator creates an empty table.")
     target = reader.name("a table")
@@ -73,7 +73,7 @@ def _create(reader: Reader) -> Statement:
     return Statement("overwrite", target, reader.query())
 
 
-def _update(reader: Reader) -> Statement:
+def _update(reader: StatementReader) -> Statement:
     reader.expect("UPDATE")
     target, alias = reader.table()
     own = {target, alias}
@@ -90,7 +90,7 @@ def _update(reader: Reader) -> Statement:
     return Statement("update", target, fields={"updates": told, **condition})
 
 
-def _delete(reader: Reader) -> Statement:
+def _delete(reader: StatementReader) -> Statement:
     reader.expect("DELETE")
     reader.expect("FROM")
     target, alias = reader.table()

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.specs.sql_reader import NOTHING, QUERY, Reader
+from lance_core.jobs.specs.sql_reader import NOTHING, QUERY, StatementReader
 from lance_core.jobs.specs.sql_tokens import Token, closing, split
 
 Named = tuple[str, str]
@@ -40,7 +40,7 @@ _PLAIN = frozenset(
 
 
 def update_from(
-    reader: Reader, named: Named, updates: Values, source: Sequence[Token], where: Sequence[Token] | None
+    reader: StatementReader, named: Named, updates: Values, source: Sequence[Token], where: Sequence[Token] | None
 ) -> tuple[str, dict[str, Any]]:
     """The query and the fields of the merge for `UPDATE t SET ... FROM source WHERE`."""
     keys, rest = _keys(reader, named, where or (), what="UPDATE ... FROM")
@@ -56,7 +56,7 @@ def update_from(
 
 
 def update_by_query(
-    reader: Reader, named: Named, updates: Values, where: Sequence[Token] | None
+    reader: StatementReader, named: Named, updates: Values, where: Sequence[Token] | None
 ) -> tuple[str, dict[str, Any]]:
     """The query and the fields of the merge for an UPDATE with subqueries."""
     key, inner = _key(reader, named, where or (), updates, what="UPDATE")
@@ -72,7 +72,7 @@ def update_by_query(
 
 
 def delete_using(
-    reader: Reader, named: Named, source: Sequence[Token], where: Sequence[Token] | None
+    reader: StatementReader, named: Named, source: Sequence[Token], where: Sequence[Token] | None
 ) -> tuple[str, dict[str, Any]]:
     """The query and the fields of the merge for `DELETE FROM t USING source WHERE`."""
     keys, rest = _keys(reader, named, where or (), what="DELETE ... USING")
@@ -86,7 +86,7 @@ def delete_using(
     return reader.select("DISTINCT " + ", ".join(guarded(reader, named, names)), rows), fields
 
 
-def delete_by_query(reader: Reader, named: Named, where: Sequence[Token]) -> tuple[str, dict[str, Any]]:
+def delete_by_query(reader: StatementReader, named: Named, where: Sequence[Token]) -> tuple[str, dict[str, Any]]:
     """The query and the fields of the merge for a DELETE with subqueries."""
     key, inner = _key(reader, named, where, {}, what="DELETE")
     fields = {"on": [key], "when_matched": "delete"}
@@ -96,12 +96,12 @@ def delete_by_query(reader: Reader, named: Named, where: Sequence[Token]) -> tup
     return reader.select(", ".join(guarded(reader, named, [key])), rows), fields
 
 
-def values(reader: Reader, given: Values) -> list[str]:
+def values(reader: StatementReader, given: Values) -> list[str]:
     """Expressions with their columns' names."""
     return [f"({reader.text(tokens)}\n) AS {_name(reader, name)}" for name, tokens in given.items()]
 
 
-def guarded(reader: Reader, named: Named, keys: Iterable[str]) -> list[str]:
+def guarded(reader: StatementReader, named: Named, keys: Iterable[str]) -> list[str]:
     """The key columns of the rows of `with_copies`; the query fails for a key that does not identify its row."""
     target, alias = named[0].translate({39: None, 92: None}), _name(reader, named[1])
     names = [*keys]
@@ -111,7 +111,7 @@ def guarded(reader: Reader, named: Named, keys: Iterable[str]) -> list[str]:
     return [f"{refusal} {alias}.{_name(reader, name)} END AS {_name(reader, name)}" for name in names]
 
 
-def with_copies(reader: Reader, named: Named, keys: Iterable[str]) -> str:
+def with_copies(reader: StatementReader, named: Named, keys: Iterable[str]) -> str:
     """The table under its alias, each row with the number of rows that have its key."""
     target, alias, names = _name(reader, named[0]), _name(reader, named[1]), [_name(reader, key) for key in keys]
     told = ", ".join(f"{name} AS lance_key_{number}" for number, name in enumerate(names))
@@ -160,7 +160,7 @@ def _tables(source: Sequence[Token], named: Named) -> set[str]:
 
 
 def _keys(
-    reader: Reader, named: Named, where: Sequence[Token], *, what: str
+    reader: StatementReader, named: Named, where: Sequence[Token], *, what: str
 ) -> tuple[list[tuple[str, str]], list[Sequence[Token]]]:
     """The keys that a condition compares, and its other parts."""
     if where and where[0].text == "(" and closing(where, 0) == len(where) - 1:
@@ -180,7 +180,7 @@ def _keys(
     return [*keys.items()], rest
 
 
-def _key(reader: Reader, named: Named, where: Sequence[Token], updates: Values, *, what: str) -> tuple[str, str]:
+def _key(reader: StatementReader, named: Named, where: Sequence[Token], updates: Values, *, what: str) -> tuple[str, str]:
     """The key column that a statement with subqueries compares; and the query, where `key IN (query)` is all it says."""
     parts = split(where, "AND") if where else []
     for part in parts:
@@ -205,7 +205,7 @@ def _qualified(tokens: Sequence[Token], named: Named) -> bool:
     return any(token.name in named and after.text == "." for token, after in pairwise(tokens))
 
 
-def _distinct(reader: Reader, key: str, query: str) -> str:
+def _distinct(reader: StatementReader, key: str, query: str) -> str:
     name = _name(reader, key)
     return reader.select(f"DISTINCT {name}", f"({query}\n) AS rows_of_query({name}) WHERE {name} IS NOT NULL")
 
@@ -219,9 +219,9 @@ def _refuse_keys(updates: Values, keys: Keys) -> None:
         )
 
 
-def _where(reader: Reader, parts: Sequence[Sequence[Token]]) -> str:
+def _where(reader: StatementReader, parts: Sequence[Sequence[Token]]) -> str:
     return "\nWHERE " + " AND ".join(f"({reader.text(part)}\n)" for part in parts) if parts else ""
 
 
-def _name(reader: Reader, name: str) -> str:
+def _name(reader: StatementReader, name: str) -> str:
     return reader.dialect.quoted(name)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lance_core.errors import InputError
-from lance_core.jobs.specs.sql_reader import NOTHING, Reader, Statement, as_filter
+from lance_core.jobs.specs.sql_reader import NOTHING, Statement, StatementReader, as_filter
 from lance_core.jobs.specs.sql_tokens import Token, closing, split
 from lance_core.jobs.specs.statement_keys import Values, guarded, pair_of, reads_only, values, with_copies
 
@@ -31,7 +31,7 @@ Action = Values | Literal["*"] | None
 class _Merge:
     """What a MERGE says. `source` is what follows FROM to read its rows, `keys` the table's key columns with theirs."""
 
-    reader: Reader
+    reader: StatementReader
     target: str
     alias: str
     theirs: str
@@ -73,7 +73,7 @@ class _Merge:
         return f"EXISTS (SELECT 1 FROM {self.name(self.target)} AS {self.name(self.alias)} WHERE {self.same})"  # nosec B608
 
 
-def read_merge(reader: Reader) -> Statement:
+def read_merge(reader: StatementReader) -> Statement:
     """A merge by key. InputError for what no merge does."""
     reader.expect("MERGE")
     reader.expect("INTO")
@@ -116,7 +116,7 @@ def read_merge(reader: Reader) -> Statement:
     return Statement("merge", target, reader.select(f"{merge.name(merge.theirs)}.*", source + _chosen(merge)), fields)
 
 
-def _read_keys(reader: Reader, own: set[str], theirs: str) -> dict[str, str]:
+def _read_keys(reader: StatementReader, own: set[str], theirs: str) -> dict[str, str]:
     """`ON a.k = b.j AND ...`, or `USING (k, ...)`; own column -> the source's."""
     if reader.take("USING"):
         return {name: name for name in reader.names()}
@@ -133,7 +133,7 @@ def _read_keys(reader: Reader, own: set[str], theirs: str) -> dict[str, str]:
     return found
 
 
-def _when(reader: Reader, own: set[str], theirs: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _when(reader: StatementReader, own: set[str], theirs: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """One clause: what it says, and the fields of the job that say the same."""
     is_matched = not reader.take("NOT")
     reader.expect("MATCHED")
