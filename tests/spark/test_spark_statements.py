@@ -25,6 +25,7 @@ from lance_core.jobs.specs.sql import lance_source, sql_spec
 from lance_core.spark.lance_tables import LanceTables
 from lance_core.spark.on_demand import OnDemandSpark
 from lance_core.spark.runner import SparkRunner
+from lance_core.spark.source import register
 from tests.jobs.edit_support import commit, identity, leftovers, make_table
 from tests.jobs.sources.test_statements_like_an_engine import MORE, STATEMENTS, USERS, by_duckdb, ordered, parts
 
@@ -98,6 +99,9 @@ def test_each_table_is_read_at_one_version(spark: Any, lake: dict[str, str], tmp
         commit(lake["users"], stage(spark, spec_of(lake, twice, key=str(number), s=asked), tables))
         assert lance.dataset(lake["users"]).to_table().to_pylist() == [{"n": expected}], asked
         assert set(tables.opened) == {"s"}
+    register(spark)
+    tagged = spark.read.format("lance").option("tag", "eu-tag").load(lake["s"])
+    assert sorted(row["id"] for row in tagged.collect() if row["id"] is not None) == [2, 3]
     spec = spec_of(lake, twice, key="pinned")
     pinned, versions = api.pin_tables(spec, options_of=lambda _: {"aws_region": "eu"})
     assert versions == {"s": lance_core.dataset(lake["s"]).version}
