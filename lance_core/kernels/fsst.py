@@ -126,34 +126,104 @@ def decode_chunks(
 def encode(
     data: Any, offsets: Any, symbols: Any, hashed: Any, pairs: Any, singles: Any, masks: Any, out: Any, targets: Any
 ) -> Any:
-    """Encode the strings of `offsets`; `data` has 8 bytes to spare, `out` holds twice the bytes. Returns bytes in all."""
-    at = 0
+    """Encode the strings of `offsets`; `data` has 8 bytes to spare, `out` holds twice the bytes (behind the result it is
+    scratch). Returns bytes in all, -1 - i where the offsets of string i make no sense or `out` is too short for it.
+
+    A code begins where the one before it ends, so each step waits for memory. Three thirds of the strings are encoded in
+    turns, step by step and without branches, each into room of its own, and then put together.
+    """
+    num, total = len(offsets) - 1, np.int64(0)
     targets[0] = 0
-    for index in range(len(offsets) - 1):
+    if num < 1:
+        return 0
+    for index in range(num):
         position, end = offsets[index], offsets[index + 1]
-        if position < 0 or end < position or end > len(data) - 8 or at + 2 * (end - position) > len(out):
+        if position < 0 or end < position or end > len(data) - 8:
             return -1 - index
-        while position < end:
-            word = load_u64(data, position)
-            room = end - position
-            entry = hashed[((word & masks[3]) * masks[9]) >> masks[10]]
-            length = entry >> 8
-            if length == 0 or length > room or ((word ^ symbols[entry & 255]) & masks[length]) != 0:
-                entry = pairs[word & masks[2]]
-                if entry >> 8 > room:
-                    entry = singles[data[position]]
-                length = entry >> 8
-            if length == 0:
-                out[at] = 255
-                out[at + 1] = data[position]
-                at += 2
-                position += 1
+        total += end - position
+        if 2 * total > len(out):
+            return -1 - index
+    first, mask2, mask3, factor, shift = np.int64(offsets[0]), masks[2], masks[3], masks[9], masks[10]
+    a_stop = np.int64(0)
+    while 3 * (offsets[a_stop] - first) < total:
+        a_stop += 1
+    b_stop = a_stop
+    while 3 * (offsets[b_stop] - first) < 2 * total:
+        b_stop += 1
+    a_index, b_index, c_index, c_stop = np.int64(0), a_stop, b_stop, np.int64(num)
+    a_position, b_position, c_position = first, np.int64(offsets[b_index]), np.int64(offsets[c_index])
+    a_at, b_at, c_at = np.int64(0), 2 * (b_position - first), 2 * (c_position - first)
+    done, is_wide = np.int64(0), True
+    while is_wide:
+        is_wide = a_index < a_stop and b_index < b_stop and c_index < c_stop
+        if is_wide:
+            a_last, b_last, c_last = offsets[a_index + 1] - 8, offsets[b_index + 1] - 8, offsets[c_index + 1] - 8
+            while a_position <= a_last and b_position <= b_last and c_position <= c_last:
+                a_word, b_word, c_word = load_u64(data, a_position), load_u64(data, b_position), load_u64(data, c_position)
+                a_entry = hashed[((a_word & mask3) * factor) >> shift]
+                b_entry = hashed[((b_word & mask3) * factor) >> shift]
+                c_entry = hashed[((c_word & mask3) * factor) >> shift]
+                a_pair, b_pair, c_pair = pairs[a_word & mask2], pairs[b_word & mask2], pairs[c_word & mask2]
+                a_differs = (a_word ^ symbols[a_entry & 255]) & masks[a_entry >> 8]
+                b_differs = (b_word ^ symbols[b_entry & 255]) & masks[b_entry >> 8]
+                c_differs = (c_word ^ symbols[c_entry & 255]) & masks[c_entry >> 8]
+                a_entry = a_entry if a_differs == 0 and a_entry != 0 else a_pair
+                b_entry = b_entry if b_differs == 0 and b_entry != 0 else b_pair
+                c_entry = c_entry if c_differs == 0 and c_entry != 0 else c_pair
+                # 1 where there is no symbol: -1 is the code of a literal, which follows. Else the next code goes there.
+                a_none, b_none, c_none = np.int64(a_entry == 0), np.int64(b_entry == 0), np.int64(c_entry == 0)
+                out[a_at], out[a_at + 1] = (a_entry - a_none) & 255, a_word & np.uint64(255)
+                out[b_at], out[b_at + 1] = (b_entry - b_none) & 255, b_word & np.uint64(255)
+                out[c_at], out[c_at + 1] = (c_entry - c_none) & 255, c_word & np.uint64(255)
+                a_at, b_at, c_at = a_at + 1 + a_none, b_at + 1 + b_none, c_at + 1 + c_none
+                a_position += (a_entry >> 8) + a_none
+                b_position += (b_entry >> 8) + b_none
+                c_position += (c_entry >> 8) + c_none
+        for third in range(3):
+            if third == 0:
+                begin, index, stop, position, at = np.int64(0), a_index, a_stop, a_position, a_at
+            elif third == 1:
+                begin, index, stop, position, at = 2 * (offsets[a_stop] - first), b_index, b_stop, b_position, b_at
             else:
-                out[at] = entry & 255
-                at += 1
-                position += length
-        targets[index + 1] = at
-    return at
+                begin, index, stop, position, at = 2 * (offsets[b_stop] - first), c_index, c_stop, c_position, c_at
+            # The ends of strings; all that is left when one third is done.
+            while index < stop:
+                end = np.int64(offsets[index + 1])
+                if is_wide and end - position >= 8:
+                    break
+                while position < end:
+                    word, room = load_u64(data, position), end - position
+                    entry = hashed[((word & mask3) * factor) >> shift]
+                    length = entry >> 8
+                    if length == 0 or length > room or ((word ^ symbols[entry & 255]) & masks[length]) != 0:
+                        entry = pairs[word & mask2]
+                        if entry >> 8 > room:
+                            entry = singles[data[position]]
+                        length = entry >> 8
+                    if length == 0:
+                        out[at], out[at + 1] = 255, data[position]
+                        at += 2
+                        position += 1
+                    else:
+                        out[at] = entry & 255
+                        at += 1
+                        position += length
+                index += 1
+                targets[index] = at - begin
+            if third == 0:
+                a_index, a_position, a_at = index, position, at
+            elif third == 1:
+                b_index, b_position, b_at = index, position, at
+            else:
+                c_index, c_position, c_at = index, position, at
+            if not is_wide:
+                if third > 0:
+                    for place in range(at - begin):
+                        out[done + place] = out[begin + place]
+                    for number in range(a_stop if third == 1 else b_stop, stop):
+                        targets[number + 1] += done
+                done += at - begin
+    return done
 
 
 @kernel("in:u1 in:i8 in:u8 in:i8 in:i8 in:i8 in:u8 out:u4 out:u4 -> i8", plain=plain_fsst.count, weight=0.12)

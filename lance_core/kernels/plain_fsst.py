@@ -58,7 +58,7 @@ def encode(
     first, last = int(bounds[0]), int(bounds[0]) + len(visited)
     escapes = visited & (entries < 256)
     ends = _sums(visited.view(np.uint8) + escapes.view(np.uint8), bounds - first)
-    too_long = ends[:-1] + 2 * np.diff(bounds) > len(out)
+    too_long = 2 * (bounds[1:] - bounds[0]) > len(out)
     if too_long.any():
         return -1 - int(np.argmax(too_long))
     literals = data[first:last][escapes]

@@ -28,7 +28,7 @@ def encode(random: np.random.Generator) -> Arguments:
 
 def _texts(random: np.random.Generator) -> tuple[Any, Any]:
     """Few or many strings, empty ones and long ones among them, in an alphabet of few or of all bytes."""
-    count, longest = int(random.choice([0, 1, 5, 90, 200])), int(random.choice([1, 3, 9, 60]))
+    count, longest = int(random.choice([0, 1, 5, 90, 200])), int(random.choice([1, 3, 9, 60, 700]))
     sizes = random.integers(0, longest + 1, count)
     start = int(random.integers(0, 4))
     offsets = start + np.append(0, np.cumsum(sizes))

@@ -304,6 +304,8 @@ def _same(name: str, seed: int) -> None:
     for argument, one, other in zip(names, plainly, compiled, strict=True):
         if not isinstance(one, np.ndarray) or argument in SCRATCH or (kept and argument not in kept):
             continue
+        if name == "encode" and argument == "out":
+            one, other = one[:found], other[:found]  # what is behind the result is scratch
         if name == "split_lists":
             size = {"offsets": len(one), "slot_defs": len(plainly[3]) - 1, "next_rep": found, "next_def": found}
             one, other = one[: size.get(argument)], other[: size.get(argument)]
