@@ -141,11 +141,27 @@ class Zones:
         """The number of the zone of each row. CorruptFileError: a row is in none."""
         if len(ids) == 0:
             return np.empty(0, np.int64)
+        if len(ids) > 1 and bool((ids[1:] > ids[:-1]).all()):
+            return self._of_ascending(ids)
         at = np.searchsorted(self._ascending, ids, side="right") - 1
         require(len(self._order) and int(at.min()) >= 0, "a row is in no zone")
         zones: Int64s = self._order[at]
         require(((ids - self._firsts[zones]) < self._lengths[zones]).all(), "a row is in no zone")
         return zones
+
+    def _of_ascending(self, ids: UInt64s) -> Int64s:
+        """Where rows ascend, each zone has a run of them: a look-up for each zone, not for each row."""
+        first, last = (np.searchsorted(self._ascending, ids[[0, -1]], side="right") - 1).tolist()
+        require(first >= 0, "a row is in no zone")
+        zones = self._order[first : last + 1]
+        cuts = np.searchsorted(ids, self._ascending[first + 1 : last + 1])
+        counts = np.diff(np.concatenate([[0], cuts, [len(ids)]]))
+        has_rows = counts > 0
+        ends = np.cumsum(counts)[has_rows] - 1
+        held = zones[has_rows]
+        require(((ids[ends] - self._firsts[held]) < self._lengths[held]).all(), "a row is in no zone")
+        found: Int64s = np.repeat(zones, counts)
+        return found
 
 
 def in_pieces(batches: Iterable[pa.RecordBatch], value_type: pa.DataType) -> Iterator[tuple[Any, UInt64s]]:

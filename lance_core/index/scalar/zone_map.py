@@ -134,6 +134,7 @@ class ZoneMap(Zoned):
         # Of some types the official library writes no bounds: such a zone may hold anything.
         nulls, lengths = (numpy_of(self._zones.column(name)) for name in ("null_count", "zone_length"))
         self._untold = numpy_of(self._zones.column("max").is_null(), may_copy=True) & (nulls < lengths)
+        self._has_untold = bool(self._untold.any())
         self._nulls: AddressSet | None = None
         where = opened.schema.metadata.get("null_bitmap")
         if where is not None and where.isdigit() and 0 < int(where) < opened.num_global_buffers:
@@ -163,6 +164,9 @@ class ZoneMap(Zoned):
         told.require_same()
 
     def _require_bounds(self, values: Any, zones: Any, is_null: Any, nans: Any) -> None:
+        if not (self._has_untold or is_null.any() or pa.types.is_floating(self._type)):
+            require_bounds_of_all(self._zones, zones, values)
+            return
         kept = ~(is_null | self._untold[zones])
         if pa.types.is_floating(self._type):
             is_nan = _is_nan(values)

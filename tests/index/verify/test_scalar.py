@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from lance_core.dataset.handle.open import dataset
+from lance_core.errors import CorruptFileError
+from lance_core.index.scalar.verify import Zones
 
 COUNT = 2500
 KINDS = ("BTREE", "BITMAP", "ZONEMAP", "BLOOMFILTER", "LABEL_LIST", "NGRAM", "INVERTED")
@@ -95,3 +97,30 @@ def test_whole_indices_agree(tmp_path: Path, name: str, kind: str, stable: bool)
     if name != "float16":
         theirs.update({"c": "c"}, where="id < 20")
     assert dataset(uri).check_indices() == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_zones_of_ascending_rows_are_those_of_the_same_rows_in_any_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    owners, starts, lengths = [], [], []
+    for owner in rng.permutation(4).tolist():
+        edges = np.cumsum(rng.integers(0, 40, 6))
+        owners += [owner] * 5
+        starts += edges[:-1].tolist()
+        lengths += (np.diff(edges) - (rng.random(5) < 0.1)).clip(0).tolist()
+    fields = {"fragment_id": owners, "zone_start": starts, "zone_length": lengths}
+    zones = Zones(pa.RecordBatch.from_pydict({name: pa.array(values, pa.uint64()) for name, values in fields.items()}))
+    spans = zip(owners, starts, lengths, strict=True)
+    rows = np.concatenate([np.arange(at, at + size) + (owner << 32) for owner, at, size in spans])
+    ids = np.sort(rng.choice(rows, int(rng.integers(1, len(rows))), replace=False)).astype(np.uint64)
+    if seed % 3 == 0:
+        ids = np.unique(np.append(ids, rng.integers(0, 200, 2).astype(np.uint64)))
+
+    def told(wanted: Any) -> Any:
+        try:
+            return zones.of(wanted).tolist()
+        except CorruptFileError:
+            return None
+
+    backwards = told(ids[::-1])
+    assert told(ids) == (None if backwards is None else backwards[::-1])
