@@ -38,6 +38,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             setups.rebased_delete,
             (*_PLAIN, STALE),
         ),
+        Scenario("rebased-twice", "two commit tasks of a delete that must be rebased", setups.rebased_twice, _PLAIN),
         Scenario("moved-fold", "a fold of three while another commit moves its base", setups.moved_fold, _PLAIN),
         Scenario("fold-and-gc", "a fold beside gc by a clock two hours ahead", setups.fold_and_gc, _CLOCKS),
         Scenario("same-commit-twice", "two commit tasks of the same work", setups.same_commit_twice, _PLAIN),

@@ -76,6 +76,12 @@ def rebased_delete() -> Stage:
     return Stage((second,), {"commit": do.commit(second)})
 
 
+def rebased_twice() -> Stage:
+    """Two commit tasks of a delete that must be rebased: the one that lands removes the file which the other rebases."""
+    (work,) = rebased_delete().works
+    return Stage((work,), {"commit": do.commit(work), "second commit": do.commit(work)})
+
+
 def moved_fold() -> Stage:
     """A fold of three while another commit moves its base."""
     do.begin_table(BASE)

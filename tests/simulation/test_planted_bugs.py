@@ -46,7 +46,7 @@ def _commit_puts_no_fence(patch: Patch) -> None:
 
 
 def _commit_does_not_look_behind_its_fence(patch: Patch) -> None:
-    patch.setattr(drain, "_require_counts", lambda store, ref, *, is_withdrawn: None)
+    patch.setattr(drain, "require_counts", lambda store, ref, *, is_withdrawn: None)
     patch.setattr(drain, "_without_files", lambda store, items: {})
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.log.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
-from lance_core.errors import CorruptFileError, RetryableConflictError
+from lance_core.errors import CorruptFileError, NotFoundError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
@@ -56,8 +56,12 @@ def rebase(
         contested = operation.touches().fragments & _union(theirs)
         merge = _Merge(store, newest, original, attempt)
         return merge.run(planned, operation, sorted(contested))
-    raise RetryableConflictError(
-        f"{operation.name} was planned on version {planned.read_version}, which can no longer be read",
+    raise _unreadable(store, planned)
+
+
+def _unreadable(store: Store, planned: Transaction) -> RetryableConflictError:
+    return RetryableConflictError(
+        f"{planned.operation.name} was planned on version {planned.read_version}, which can no longer be read",
         uri=store.uri,
         version=planned.read_version,
         cure="Plan it again on the newest version.",
@@ -112,7 +116,10 @@ class _Merge:
         return Rebased(replace(planned, read_version=self._newest.version, operation=fitted), tuple(self._files))
 
     def _merged(self, planned: Transaction, mine: Fragment | None, read: Fragment, now: Fragment) -> Fragment | None:
-        before = self._read(self._original, read)
+        try:
+            before = self._read(self._original, read)
+        except NotFoundError as error:
+            raise _unreadable(self._store, planned) from error
         after = None if mine is None else self._read(self._newest, mine)
         rows = affected_rows(before, after, physical_rows=read.physical_rows)
         theirs = self._read(self._newest, now)

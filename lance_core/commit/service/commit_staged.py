@@ -40,6 +40,7 @@ from lance_core.commit.service.clearing import clear, quietly
 from lance_core.commit.service.errors import InDoubtError, NotWholeError, in_doubt, not_in_ledger, too_many_rounds
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
 from lance_core.commit.service.grow import grow
+from lance_core.commit.service.lost_files import explain_lost_file
 from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
 from lance_core.commit.service.preconditions import (
     Concerns,
@@ -59,6 +60,7 @@ from lance_core.errors import (
     IncompatibleConflictError,
     InputError,
     LanceError,
+    NotFoundError,
     RetryableConflictError,
     StoreError,
 )
@@ -135,25 +137,19 @@ class _Service:
         options: TableOptions | None,
         max_retries: int,
     ) -> None:
-        self._store = store
-        self._pending = dict(wanted)
-        self.claim = claim
-        self._if_moved = if_moved
-        self._options = options
-        self._max_retries = max_retries
-        self._tally = Tally()
+        self._store, self.claim, self._pending = store, claim, dict(wanted)
+        self._if_moved, self._options, self._max_retries = if_moved, options, max_retries
+        self._tally, self._turns, self._versions = Tally(), Turns(), KnownVersions()
         self._repeated: set[str] = set()
-        self._turns, self._versions = Turns(), KnownVersions()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
         self.withdraw: Withdraw = lambda ref, own: give_up_for_another(store, ref, own_commit=own)
         self.concerns: Concerns | None = None
-        self.partial = False
+        self.partial = self._in_doubt = False
         self.claimed: Callable[[], None] = lambda: None
         self._loaded: dict[str, Loaded] = {}
         self._fenced: set[tuple[str, str]] = set()
         self._whole: set[tuple[str, str]] = set()
         self._incarnation: str | None = None
-        self._in_doubt = False
         self._opened: OpenVersion | None = None
         self._opening: Callable[[], OpenVersion | None] | None = None
         self._present: Sequence[int] | None = None
@@ -167,7 +163,11 @@ class _Service:
             self.claimed()  # before the first file, and the first fence
             if not self._pending:
                 break
-            self._round(check, re_execute)
+            try:
+                self._round(check, re_execute)
+            except NotFoundError as error:
+                for uuid, refusal in explain_lost_file(self._store, [*self._pending.values()], error).items():
+                    self._refuse(uuid, refusal)
         if self._pending:
             raise too_many_rounds(self._store, _MAX_ROUNDS)
         if not self._tally.versions and self._tally.refused:

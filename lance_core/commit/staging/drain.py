@@ -67,7 +67,7 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
             # Nobody had decided before, so if it was withdrawn, that is over, and its files, which come next, went first.
             return None
         try:
-            _require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)
+            require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)
         except LanceError as error:
             return error
         return None
@@ -85,7 +85,7 @@ def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | Non
         transaction = read_transaction_file(store, ref.transaction_path) if ref.transaction_path else None
         if transaction is not None:
             return _loaded(store, ref, transaction)
-        _require_counts(store, ref, is_withdrawn=registry.is_withdrawn(store, ref.identity, ref.attempt))
+        require_counts(store, ref, is_withdrawn=registry.is_withdrawn(store, ref.identity, ref.attempt))
         raise _files_gone(store, ref, [ref.transaction_path])
     except LanceError as error:
         if error.retryable:
@@ -107,7 +107,8 @@ def _loaded(store: Store, ref: StagedTransaction, transaction: Transaction) -> L
     )
 
 
-def _require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> None:
+def require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) -> None:
+    """IncompatibleConflictError unless the attempt is the one that counts for its identity."""
     finished = registry.read_finished(store, ref.identity)
     if finished is None or finished.attempt != ref.attempt or is_withdrawn:
         is_other = finished is not None and finished.attempt != ref.attempt
