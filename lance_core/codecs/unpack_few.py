@@ -25,7 +25,7 @@ Unsigned = npt.NDArray[Any]
 
 def unpack_few(words: Unsigned, starts: Ints, widths: Ints, counts: Ints, out: Unsigned) -> int:
     """What `kernels.bits.unpack` does, block by block; -1 for a block outside `words` or `out`."""
-    bits, kind = words.itemsize * 8, words.dtype.str
+    bits = words.itemsize * 8
     lanes, at = BLOCK // bits, 0
     for start, width, count in zip(starts.tolist(), widths.tolist(), counts.tolist(), strict=True):
         size = count if width > bits else width * lanes
@@ -37,12 +37,15 @@ def unpack_few(words: Unsigned, starts: Ints, widths: Ints, counts: Ints, out: U
         elif width == 0:
             target[:] = 0
         else:
-            target[:] = _unpacked(packed.reshape(width, lanes), *_steps(kind, width))[:count]
+            target[:] = unpack_block(packed, width)[:count]
         at += count
     return at
 
 
-def _unpacked(packed: Unsigned, low: Ints, high: Ints, down: Unsigned, up: Unsigned, mask: Any) -> Unsigned:
+def unpack_block(words: Unsigned, width: int) -> Unsigned:
+    """The 1,024 values of one block: all of its words, of which there are as many as `width` (at least 1) needs."""
+    low, high, down, up, mask = _steps(words.dtype.str, width)
+    packed = words.reshape(width, -1)
     values = packed[low] >> down
     values |= packed[high] << up
     values &= mask

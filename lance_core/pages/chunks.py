@@ -143,6 +143,14 @@ def chunks_of_few(table: ChunkTable, rows: RowSelection) -> list[int] | None:
     return found
 
 
+def only_chunk(table: ChunkTable, rows: RowSelection) -> int | None:
+    """The chunk that holds all of the rows, if they are neighbours, and one chunk does."""
+    if len(rows.starts) != 1:
+        return None
+    found = chunks_of_few(table, rows)
+    return found[0] if found is not None and len(found) == 1 else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkParts:
     """Where the parts of some chunks are in one buffer: levels per chunk, rep, def, value buffers."""

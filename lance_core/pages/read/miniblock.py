@@ -21,9 +21,10 @@ from lance_core.fetch import ByteRange, Fetch
 from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import part, request, request_many, require_buffers
-from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, read_headers, read_table
+from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, only_chunk, read_headers, read_table
 from lance_core.pages.leaf import Leaf, max_rep
 from lance_core.pages.read.lists import PageRows, read_lists
+from lance_core.pages.read.single_list import read_list_rows
 from lance_core.pages.read.single_row import LEVEL_CODECS, can_read_row, read_row
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
@@ -55,6 +56,10 @@ def read(layout: MiniBlockLayout, page: Page, index: ChunkTable, rows: RowSelect
     if rows.num_rows == 1 and can_read_row(layout, codecs):
         return (yield from read_row(layout, page, index, int(rows.starts[0]), codecs))
     if rows.num_rows and index.row_ends is not None and layout.rep_compression is not None:
+        chunk = only_chunk(index, rows)
+        if chunk is not None:
+            span = int(rows.starts[0]), int(rows.ends[-1])
+            return (yield from read_list_rows(layout, page, index, chunk, span, codecs))
         return (yield from read_lists(layout, [PageRows(page, index, rows)], codecs))
     chunks = chunks_of_rows(layout, index, rows) if rows.num_rows else np.empty(0, np.int64)
     firsts, lasts = _runs(chunks)

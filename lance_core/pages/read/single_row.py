@@ -51,7 +51,7 @@ def read_row(layout: MiniBlockLayout, page: Page, table: ChunkTable, row: int, c
 def _decode(layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memoryview, row: int, codecs: Codecs) -> Leaf:
     first = int(table.values[chunk])
     count, position = int(table.values[chunk + 1]) - first, row - first
-    num_levels, levels, buffers = _cut(layout, data)
+    num_levels, _, levels, buffers = cut_chunk(layout, data)
     if levels is not None and num_levels != count:
         raise CorruptFileError(f"a chunk has {count} values and {num_levels} levels, but the page has no lists")
     values = codecs.decode_at(layout.value_compression, buffers, count, position)
@@ -66,12 +66,14 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memory
     return Leaf(values if table.dictionary is None else _item(values, table.dictionary), None, def_, layout.layers, 1)
 
 
-def _cut(layout: MiniBlockLayout, data: memoryview) -> tuple[int, memoryview | None, tuple[memoryview, ...]]:
-    """Number of levels, the definition levels and the value buffers of a chunk."""
+def cut_chunk(
+    layout: MiniBlockLayout, data: memoryview
+) -> tuple[int, memoryview | None, memoryview | None, tuple[memoryview, ...]]:
+    """Number of levels, the repetition and the definition levels and the value buffers of a chunk."""
     if not 0 < layout.num_buffers <= MAX_BUFFERS:
         raise CorruptFileError(f"a chunk declares {layout.num_buffers} value buffers, which is impossible")
-    has_def = layout.def_compression is not None
-    head = "<H" + "H" * has_def + ("I" if layout.has_large_chunk else "H") * layout.num_buffers
+    has_rep, has_def = layout.rep_compression is not None, layout.def_compression is not None
+    head = "<H" + "H" * (has_rep + has_def) + ("I" if layout.has_large_chunk else "H") * layout.num_buffers
     header_size = struct.calcsize(head)
     if len(data) < header_size:
         raise CorruptFileError(f"a chunk is smaller than its header of {header_size} bytes")
@@ -83,7 +85,8 @@ def _cut(layout: MiniBlockLayout, data: memoryview) -> tuple[int, memoryview | N
         at = at + (size + 7 & -8)
     if at > len(data):
         raise CorruptFileError(f"the parts of a chunk take {at} bytes, the chunk has {len(data)}")
-    return num_levels, pieces[0] if has_def else None, tuple(pieces[has_def:])
+    rep = pieces[0] if has_rep else None
+    return num_levels, rep, pieces[has_rep] if has_def else None, tuple(pieces[has_rep + has_def :])
 
 
 def _item(index: Block, items: Block) -> LeafValues:

@@ -1,0 +1,123 @@
+"""A single mini-block chunk: its levels, and neighbouring values of it, without the machinery for many chunks.
+
+::
+
+    rep   OutOfLineBitpacking(16 to 1 bit)   1,100 levels       one block unpacked, 76 words as they are
+    item  InlineBitpacking(32), 1,024 items  items 500 to 507   the one block that holds them
+
+A row of lists is a few entries of one chunk. What its chunk costs is the number of operations, not the bytes. What a codec
+refuses (`bitpack`, `flat`, `rle`) is refused here as well; encodings that have no short way here take the codec's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.arrays import Levels
+from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
+from lance_core.codecs.dispatch import Codecs
+from lance_core.codecs.gather import words
+from lance_core.codecs.unpack_few import unpack_block
+from lance_core.errors import CorruptFileError
+from lance_core.format.encoding import CompressiveEncoding, Flat, InlineBitpacking, OutOfLineBitpacking, Rle
+from lance_core.kernels.bits import BLOCK
+
+Unsigned = npt.NDArray[Any]
+
+
+def decode_levels(encoding: CompressiveEncoding, data: memoryview, count: int, codecs: Codecs) -> Levels:
+    """The levels of the chunk, from their block form."""
+    if isinstance(encoding, OutOfLineBitpacking) and encoding.uncompressed_bits == 16:
+        found = _out_of_line(encoding, data, count, 0, count)
+        if found is not None:
+            return found
+    if isinstance(encoding, Rle) and encoding.values == _WORDS and encoding.run_lengths == _BYTES:
+        return _runs(data, count)
+    block = codecs.decode_block(encoding, Pieces.whole(np.frombuffer(data, np.uint8)), np.array([count], np.int64))
+    if not isinstance(block, FixedBlock) or block.bits != 16:
+        raise CorruptFileError("levels are not 16-bit numbers")
+    return words(block.data, np.uint16)
+
+
+def decode_span(
+    encoding: CompressiveEncoding, buffers: tuple[memoryview, ...], count: int, start: int, end: int, codecs: Codecs
+) -> Block | None:
+    """Values `start` to `end` (0 <= start <= end <= count) of the chunk's `count`; None where all must be decoded."""
+    found = None
+    if len(buffers) == 1 and isinstance(encoding, InlineBitpacking) and encoding.compression is None:
+        found = _inline(encoding.uncompressed_bits, buffers[0], count, start, end)
+    elif len(buffers) == 1 and isinstance(encoding, OutOfLineBitpacking):
+        found = _out_of_line(encoding, buffers[0], count, start, end)
+    if found is not None:
+        return FixedBlock(found.itemsize * 8, found.view(np.uint8), len(found))
+    pieces = tuple(Pieces.whole(np.frombuffer(buffer, np.uint8)) for buffer in buffers)
+    picks = Picks(np.zeros(end - start, np.int64), np.arange(start, end, dtype=np.int64))
+    return codecs.decode_picks(encoding, pieces, np.array([count], np.int64), picks)
+
+
+def _out_of_line(encoding: OutOfLineBitpacking, data: memoryview, count: int, start: int, end: int) -> Unsigned | None:
+    bits, inner = encoding.uncompressed_bits, encoding.values
+    if bits not in _TYPES or not isinstance(inner, Flat) or inner.compression is not None:
+        return None
+    width = inner.bits_per_value
+    if not 0 < width <= bits:
+        return None
+    stored = words(np.frombuffer(data, np.uint8), _TYPES[bits])
+    per_block, rest = BLOCK * width // bits, count % BLOCK
+    whole = count // BLOCK * per_block
+    is_plain = len(stored) == whole + rest
+    if not is_plain and len(stored) < whole + (per_block if rest else 0):
+        raise CorruptFileError(f"OutOfLineBitpacking({bits} to {width} bits): {len(data)} bytes for {count} values")
+    parts = []
+    for block in range(start // BLOCK, -(-end // BLOCK)):
+        at, first = block * per_block, block * BLOCK
+        is_words = is_plain and count - first < BLOCK
+        values = stored[at:] if is_words else unpack_block(stored[at : at + per_block], width)
+        parts.append(values[max(start - first, 0) : min(end - first, BLOCK)])
+    return _joined(parts, _TYPES[bits])
+
+
+def _inline(bits: int, data: memoryview, count: int, start: int, end: int) -> Unsigned | None:
+    if bits not in _TYPES:
+        return None
+    stored = words(np.frombuffer(data, np.uint8), _TYPES[bits])
+    parts, at = [], 0
+    for first in range(0, count, BLOCK):
+        width = stored.item(at) if at < len(stored) else bits + 1
+        size = width * (BLOCK // bits)
+        if width > bits or at + 1 + size > len(stored):
+            raise CorruptFileError(f"InlineBitpacking({bits}): a chunk of {len(data)} bytes does not hold {count} values")
+        if start < first + BLOCK and first < end:
+            packed = stored[at + 1 : at + 1 + size]
+            values = unpack_block(packed, width) if width else np.zeros(BLOCK, _TYPES[bits])
+            parts.append(values[max(start - first, 0) : min(end - first, BLOCK)])
+        at += 1 + size
+    return _joined(parts, _TYPES[bits])
+
+
+def _joined(parts: list[Unsigned], kind: str) -> Unsigned:
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0])
+    return np.concatenate(parts) if parts else np.empty(0, kind)
+
+
+def _runs(data: memoryview, count: int) -> Levels:
+    """Runs of 16-bit values whose lengths are bytes."""
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > len(data) - 8:
+        raise CorruptFileError(f"Rle block: {len(data)} bytes are too few for the values")
+    lengths = np.frombuffer(data[8 + size :], np.uint8)
+    if size // 2 < len(lengths):
+        raise CorruptFileError(f"Rle block: {size} bytes of values for {len(lengths)} runs")
+    values = np.frombuffer(data[8 : 8 + len(lengths) * 2], "<u2")
+    found: Levels = values.repeat(lengths)
+    if len(found) != count:
+        raise CorruptFileError(f"Rle: a chunk has runs of {len(found)} values, expected {count}")
+    return found
+
+
+_TYPES = {8: "<u1", 16: "<u2", 32: "<u4", 64: "<u8"}
+_WORDS, _BYTES = Flat(16), Flat(8)
