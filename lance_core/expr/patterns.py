@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrays import Ints
+from lance_core.arrays import Bytes, Ints
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, is_scalar
@@ -29,6 +29,8 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 
 
 MAX_PATTERN = 1 << 16
+_BLOCK, _SAMPLE = 1 << 18, 1 << 14
+_MOST_TESTED = 16
 _MAX_STATES = 1000
 """How many characters a regular expression may have after the first %: with more of them, RE2 takes time for each of them
 at each character of the text."""
@@ -49,6 +51,8 @@ def match_like(item: Value, pattern: Value, *, ignore_case: bool, escape: str) -
                     f"the limit is {_MAX_STATES:,}"
                 )
             return _match_pieces(values, [_text(piece) for piece in pieces])
+        if not ignore_case and len(pieces) == 3 and not pieces[0] and not pieces[2] and None not in pieces[1]:
+            return contains(values, pattern=_text(pieces[1]).decode())
         expression = ("(?is)" if ignore_case else "(?s)") + like_to_regex(text, escape=escape)
         return pc.match_substring_regex(values, expression)
 
@@ -70,7 +74,7 @@ def contains(values: Value, *, pattern: str) -> Value:
         return pc.match_substring(values, pattern=pattern)
     ends = np.frombuffer(where, dtype, len(values) + 1, values.offset * dtype.itemsize).astype(np.int64)
     wanted, base = pattern.encode(), int(ends[0])
-    found = _places(data.slice(base, int(ends[-1]) - base).to_pybytes(), wanted, limit=len(values) // 16 + 16)
+    found = _places(np.frombuffer(data, np.uint8, int(ends[-1]) - base, base), wanted, limit=len(values) // 16 + 16)
     if found is None:
         return pc.match_substring(values, pattern=pattern)
     rows = np.searchsorted(ends, found + base, "right") - 1
@@ -80,16 +84,37 @@ def contains(values: Value, *, pattern: str) -> Value:
     return arrow_of(holds) if missing is None else arrow_of(holds, mask=missing)
 
 
-def _places(data: bytes, wanted: bytes, *, limit: int) -> Ints | None:
-    """Where some bytes begin in others, overlaps among them; None where they are in more places than `limit`."""
-    places: list[int] = []
-    at = data.find(wanted)
-    while at >= 0:
-        if len(places) == limit:
+def _places(data: Bytes, wanted: bytes, *, limit: int) -> Ints | None:
+    """Where some bytes begin in others, overlaps among them; None where they are, or nearly, in more places than `limit`.
+
+    Places that have the two rarest of the bytes are candidates; they are found block by block, while a block is in the
+    processor's cache, and no byte is copied.
+    """
+    first, second, *others = _by_rarity(data, wanted)
+    more, num_places = others[:_MOST_TESTED], len(data) - len(wanted) + 1
+    found, count = [np.empty(0, np.int64)], 0
+    for begin in range(0, num_places, _BLOCK):
+        end = min(begin + _BLOCK, num_places)
+        hits = data[begin + first : end + first] == wanted[first]
+        if second != first:
+            hits &= data[begin + second : end + second] == wanted[second]
+        places = hits.nonzero()[0] + begin
+        for at in more if len(places) else ():
+            places = places[data[places + at] == wanted[at]]
+        count += len(places)
+        if count > limit:
             return None
-        places.append(at)
-        at = data.find(wanted, at + 1)
-    return np.array(places, np.int64)
+        if len(others) > len(more):
+            places = places[[data[at : at + len(wanted)].tobytes() == wanted for at in places.tolist()]]
+        found.append(places)
+    return np.concatenate(found)
+
+
+def _by_rarity(data: Bytes, wanted: bytes) -> list[int]:
+    """Places in `wanted`, those first whose bytes are rare at the beginning of `data`; at least two, maybe the same."""
+    counts = np.bincount(data[:_SAMPLE], minlength=256)[np.frombuffer(wanted, np.uint8)]
+    order: list[int] = np.argsort(counts, kind="stable").tolist()
+    return order if len(order) > 1 else order * 2
 
 
 def _match_pieces(values: Value, pieces: Sequence[bytes]) -> Value:

@@ -14,6 +14,7 @@ A constant or all-null page is never expanded here: it stays a count and one sca
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lance_core.arrays import Bytes, Levels
 from lance_core.codecs.blocks import Block
@@ -69,10 +70,7 @@ class Leaf:
         return self.values.count
 
 
-_LISTS = tuple(layer.is_list for layer in RepDefLayer)
-"""Whether each layer is a list, by its number."""
-
-
+@lru_cache(maxsize=256)
 def max_visible_def(layers: tuple[RepDefLayer, ...]) -> int:
     """Largest definition level of an entry that still owns a value slot (FORMAT A.5): all below the first list layer.
 
@@ -87,11 +85,13 @@ def max_visible_def(layers: tuple[RepDefLayer, ...]) -> int:
     return total
 
 
+@lru_cache(maxsize=256)
 def max_def(layers: tuple[RepDefLayer, ...]) -> int:
     """Largest definition level the layers allow."""
     return sum(layer.num_def_levels for layer in layers)
 
 
+@lru_cache(maxsize=256)
 def max_rep(layers: tuple[RepDefLayer, ...]) -> int:
     """Number of list layers, which is the repetition level that begins a row."""
-    return sum(map(_LISTS.__getitem__, layers))
+    return sum(layer.is_list for layer in layers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -46,6 +47,34 @@ def test_few_finds_need_no_search_text_by_text(monkeypatch: pytest.MonkeyPatch) 
     expected = pc.match_substring(values, pattern="77")
     monkeypatch.setattr(patterns, "pc", None)
     assert patterns.contains(values, pattern="77").equals(expected)
+
+
+@pytest.mark.parametrize("block", [8, 64, 1 << 18])
+def test_places_are_those_of_a_plain_search(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few letters, across the edges of blocks; what is sought is short, or longer than what is tested at once."""
+    monkeypatch.setattr(patterns, "_BLOCK", block)
+    rng = random.Random(7)
+    for number in range(1500):
+        text = bytes(rng.choices(b"abc", k=rng.randrange(400)))
+        start = rng.randrange(len(text) + 1)
+        wanted = text[start : start + rng.randrange(1, 60)] or b"a"
+        if number % 3 == 0:
+            wanted = bytes(rng.choices(b"abc", k=rng.randrange(1, 4)))
+        expected = [at for at in range(len(text)) if text.startswith(wanted, at)]
+        found = patterns._places(np.frombuffer(text, np.uint8), wanted, limit=len(text))
+        assert found is not None
+        assert found.tolist() == expected, (text, wanted)
+
+
+def test_many_places_are_left_to_arrow() -> None:
+    assert patterns._places(np.frombuffer(b"ab" * 100, np.uint8), b"ab", limit=99) is None
+
+
+def test_like_with_a_text_anywhere_is_a_search() -> None:
+    values = pa.array(["a%b", "xa%by", "a_b", None, "A%B", "ab\nab"])
+    for pattern, plain in (("%ab%", "ab"), ("%a\\%b%", "a%b"), ("%\n%", "\n"), ("%a\\_b%", "a_b")):
+        found = patterns.match_like(values, pa.scalar(pattern), ignore_case=False, escape="\\")
+        assert found.equals(pc.match_substring(values, pattern=plain)), pattern
 
 
 def test_texts_in_chunks_and_alone() -> None:

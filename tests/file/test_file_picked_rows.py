@@ -18,6 +18,7 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.memory import MemoryStore
+from lance_core.pages.read import miniblock
 from lance_core.pages.read.lists import PageRows
 
 _ROWS = 60_000
@@ -107,16 +108,21 @@ def test_damage_names_the_column(calls: list[int]) -> None:
 def test_few_rows_of_one_page_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _table()
     opened, schema, _ = _open(table, "2.1")
-    rows = [[100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4]]
+    rows = [[100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4], [*range(3, 115, 7)]]
     for wanted in rows:
         opened.take(schema, wanted)
     joint: list[int] = []
-    real = columns21.together
-    monkeypatch.setattr(columns21, "together", lambda fetches: joint.append(len(fetches)) or real(fetches))
+    real = miniblock.read_rows
+
+    def spy(layout: Any, page: Any, index: Any, rows: Sequence[int], codecs: Any) -> Any:
+        joint.append(len(rows))
+        return real(layout, page, index, rows, codecs)
+
+    monkeypatch.setattr(miniblock, "read_rows", spy)
     for wanted in rows:
         assert pa.Table.from_batches([opened.take(schema, wanted)]).equals(table.take(wanted).combine_chunks())
-    assert max(joint) == 4
-    assert len(joint) >= 4 * 5
+    assert max(joint) == 16
+    assert len(joint) >= 5 * 5
 
 
 def test_long_ranges_are_not_spelled_out_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,15 +55,29 @@ class _Column:
     values: pa.Array[Any]
 
 
-def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int) -> pa.Array[Any]:
-    """All rows of a nested field; `pages` holds the leaves of each column, in order.
+@dataclass(frozen=True, slots=True)
+class LeafPath:
+    """A leaf with a column, and the nodes from the root down to it."""
+
+    leaf: LeafNode
+    column: int
+    nodes: tuple[Node, ...]
+
+
+def leaf_paths(node: Node) -> tuple[LeafPath, ...]:
+    """The leaves below a node that have a column."""
+    return tuple(LeafPath(leaf, leaf.column, tuple(_path(node, leaf))) for leaf in leaves(node) if leaf.column is not None)
+
+
+def nested_array(node: Node, paths: Sequence[LeafPath], pages: Mapping[int, Sequence[Leaf]], num_rows: int) -> pa.Array[Any]:
+    """All rows of a nested field; `paths` are its `leaf_paths`, `pages` holds the leaves of each column, in order.
 
     Leaves without a column in `pages` become nulls. CorruptFileError when the columns contradict each other.
     """
     columns = {
-        leaf.column: _column(node, leaf, pages[leaf.column])
-        for leaf in leaves(node)
-        if leaf.column is not None and leaf.column in pages and not _is_without_levels(leaf, pages[leaf.column])
+        path.column: _column(path, pages[path.column])
+        for path in paths
+        if path.column in pages and not _is_without_levels(path.leaf, pages[path.column])
     }
     if not columns:
         return missing(node, num_rows)
@@ -73,11 +87,12 @@ def nested_array(node: Node, pages: Mapping[int, Sequence[Leaf]], num_rows: int)
     return array
 
 
-def _column(root: Node, leaf: LeafNode, pages: Sequence[Leaf]) -> _Column:
+def _column(path: LeafPath, pages: Sequence[Leaf]) -> _Column:
+    leaf = path.leaf
     if not pages:
-        return _Column(_no_rows(root, leaf), nulls(0, leaf.type))
+        return _Column(_no_rows(path), nulls(0, leaf.type))
     joined = join_levels(pages)
-    dimensions = [node.dimension or 1 if isinstance(node, ListNode) else 1 for node in _path(root, leaf)]
+    dimensions = [node.dimension or 1 if isinstance(node, ListNode) else 1 for node in path.nodes]
     if len(dimensions) != len(joined.layers):
         raise CorruptFileError(
             f"column {leaf.field.name!r} has {len(joined.layers)} nesting layers, expected {len(dimensions)}"
@@ -114,9 +129,9 @@ def _path(root: Node, leaf: LeafNode) -> list[Node]:
     return []
 
 
-def _no_rows(root: Node, leaf: LeafNode) -> list[Nesting]:
+def _no_rows(path: LeafPath) -> list[Nesting]:
     result = []
-    for node in _path(root, leaf):
+    for node in path.nodes:
         is_list = isinstance(node, ListNode) and not node.dimension
         layer = RepDefLayer.ALL_VALID_LIST if is_list else RepDefLayer.ALL_VALID_ITEM
         result.append(Nesting(layer, 0, None, np.zeros(1, np.int64) if is_list else None))
@@ -188,14 +203,14 @@ def missing(node: Node, length: int) -> pa.Array[Any]:
 
 def _build(node: Node, columns: Mapping[int, _Column], depth: int, length: int) -> pa.Array[Any]:
     """The array of a node with `length` slots."""
-    known = [leaf.column for leaf in leaves(node) if leaf.column in columns]
-    if not known or known[0] is None:
+    known = next((columns[leaf.column] for leaf in leaves(node) if leaf.column is not None and leaf.column in columns), None)
+    if known is None:
         return missing(node, length)
-    nesting = columns[known[0]].nesting[depth]
+    nesting = known.nesting[depth]
     if nesting.length != length:
         raise CorruptFileError(f"field {node.field.name!r} has {nesting.length} slots, its parent has {length}")
     if isinstance(node, LeafNode):
-        return columns[known[0]].values
+        return known.values
     if isinstance(node, StructNode):
         children = [_build(child, columns, depth + 1, length) for child in node.children]
         return pa.Array.from_buffers(node.type, length, [bitmap(nesting.validity)], children=children)

@@ -21,7 +21,7 @@ from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
-from lance_core.file.convert.assemble import concat, leaf_array, nested_array
+from lance_core.file.convert.assemble import LeafPath, leaf_array, leaf_paths, nested_array
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import cut_at, scale
@@ -32,14 +32,12 @@ from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.list_scan import groups, scan_lists
 from lance_core.pages.read.lists import PageRows, are_alike, can_join, read_lists
-from lance_core.pages.read.lockstep import together
 from lance_core.pages.read.picked_rows import are_pickable, read_picked
-from lance_core.pages.read.single_row import can_read_row
 from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 
-_FEW_ROWS = 4
-"""Rows of one page that are read one by one."""
+_FEW_PAGES = 3
+"""Rows of lists of so many pages are read page by page."""
 _FEW = 64
 """One row among this many values of its pages is one of few."""
 
@@ -106,15 +104,6 @@ class ColumnReader:
             return None
         is_few = _FEW * sum(rows.num_rows for _, rows in parts) <= sum(int(table.values[-1]) for table in known)
         return known if is_few else None
-
-    def has_few(self, number: int, rows: RowSelection) -> bool:
-        """Whether some rows of a page, whose chunks are known, are faster read one by one."""
-        if not 1 < rows.num_rows <= _FEW_ROWS:
-            return False
-        page = self.column.pages[number]
-        is_short = isinstance(page.layout, MiniBlockLayout) and can_read_row(page.layout, CODECS)
-        is_known = self.cache.get((*self.key, self.index, number)) is not None
-        return is_short and is_known and not rows.covers(page.num_rows)
 
     def fetch_whole(self, numbers: Sequence[int]) -> Fetch[list[Leaf]]:
         """Every row of some neighbouring pages, which are alike."""
@@ -207,7 +196,7 @@ class FieldReader:
         jobs: list[Fetch[object]] = []
         for column in self.columns:
             parts = list(column.parts(window))
-            tables = column.known_together(parts) if len(parts) > 1 else None
+            tables = column.known_together(parts) if len(parts) > _FEW_PAGES else None
             if tables is not None:
                 jobs.append(self._nested_together(column, parts, tables))
             else:
@@ -235,15 +224,7 @@ class FieldReader:
         tables = column.known_picks(parts) if len(parts) > 1 else None
         if tables is not None:
             return [self._picked(column, parts, tables)]
-        return [self._rows(column, *part) if column.has_few(*part) else self._flat(column, *part) for part in parts]
-
-    def _rows(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
-        """Each row by the short way for one, in the same requests."""
-        wanted = rows.to_indices().tolist()
-        found = yield from together([column.fetch(number, RowSelection.span(row, row + 1)) for row in wanted])
-        with located(self.path, column=column.name, page=number):
-            node = cast("LeafNode", self.node)
-            return concat([leaf_array(leaf, node) for leaf in found], node.type)
+        return [self._flat(column, *part) for part in parts]
 
     def _picked(
         self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
@@ -278,7 +259,11 @@ class FieldReader:
         for result in results:
             index, found = cast("tuple[int, list[Leaf]]", result)
             pages[index].extend(found)
-        return [nested_array(self.node, pages, num_rows)]
+        return [nested_array(self.node, self._paths, pages, num_rows)]
+
+    @cached_property
+    def _paths(self) -> tuple[LeafPath, ...]:
+        return leaf_paths(self.node)
 
     def pages_of(self, window: RowSelection) -> str | None:
         """The pages that hold these rows, in any of the columns."""

@@ -45,6 +45,8 @@ class JoinedLevels:
 
 def join_levels(leaves: Sequence[Leaf]) -> JoinedLevels:
     """Leaves of one column, at least one, as one. CorruptFileError when their nesting differs."""
+    if len(leaves) == 1:
+        return _one(leaves[0])
     layers = common_layers([leaf.layers for leaf in leaves])
     values = tuple(leaf.values for leaf in leaves)
     num_visible = sum(item.count for item in values)
@@ -54,6 +56,12 @@ def join_levels(leaves: Sequence[Leaf]) -> JoinedLevels:
     if any(leaf.def_ is not None or leaf.is_all_null for leaf in leaves):
         def_ = _concatenate([_def_of(leaf, layers) for leaf in leaves])
     return JoinedLevels(rep, def_, layers, values, num_visible, num_rows)
+
+
+def _one(leaf: Leaf) -> JoinedLevels:
+    rep = _rep_of(leaf, leaf.layers) if max_rep(leaf.layers) else None
+    def_ = _def_of(leaf, leaf.layers) if leaf.def_ is not None or leaf.is_all_null else None
+    return JoinedLevels(rep, def_, leaf.layers, (leaf.values,), leaf.values.count, leaf.num_rows)
 
 
 def common_layers(layers: Sequence[tuple[RepDefLayer, ...]]) -> tuple[RepDefLayer, ...]:

@@ -1,4 +1,4 @@
-"""One row of a mini-block page without lists: one chunk, one value of it, and none of the machinery for many.
+"""A few rows of a mini-block page without lists: their chunks, one value at a time, and none of the machinery for many.
 
 ::
 
@@ -11,10 +11,13 @@ What is in the chunk is checked as in `chunks.read_headers`; what other rows of 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from lance_core.codecs.blocks import Block, FixedBlock
+from lance_core.arrays import Levels
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, VariableBlock
 from lance_core.codecs.dispatch import Codecs
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
@@ -48,7 +51,32 @@ def read_row(layout: MiniBlockLayout, page: Page, table: ChunkTable, row: int, c
     return _decode(layout, table, chunk, view, row, codecs)
 
 
+def read_rows(layout: MiniBlockLayout, page: Page, table: ChunkTable, rows: Sequence[int], codecs: Codecs) -> Fetch[Leaf]:
+    """Ascending rows: each chunk that holds some of them is read once, and each row decoded by itself."""
+    owners = [int(table.values.searchsorted(row, "right")) - 1 for row in rows]
+    chunks = list(dict.fromkeys(owners))
+    wanted = [part(page, 1, table.bounds.item(chunk), table.bounds.item(chunk + 1)) for chunk in chunks]
+    views = [memoryview(data) for data in (yield wanted)]
+    for item, view in zip(wanted, views, strict=True):
+        if len(view) != item.size:
+            raise CorruptFileError(f"got {len(view)} bytes at {item.start}, expected {item.size}")
+    at = dict(zip(chunks, views, strict=True))
+    found = [_value(layout, table, chunk, at[chunk], row, codecs) for chunk, row in zip(owners, rows, strict=True)]
+    values = _joined([value for value, _ in found])
+    levels = [level for _, level in found if level is not None]
+    def_ = np.concatenate(levels) if levels else None
+    return Leaf(_numbered(values, table.dictionary), None, def_, layout.layers, len(rows))
+
+
 def _decode(layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memoryview, row: int, codecs: Codecs) -> Leaf:
+    values, def_ = _value(layout, table, chunk, data, row, codecs)
+    return Leaf(values if table.dictionary is None else _item(values, table.dictionary), None, def_, layout.layers, 1)
+
+
+def _value(
+    layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memoryview, row: int, codecs: Codecs
+) -> tuple[Block, Levels | None]:
+    """The value, or its number in the dictionary, and its definition level."""
     first = int(table.values[chunk])
     count, position = int(table.values[chunk + 1]) - first, row - first
     num_levels, _, levels, buffers = cut_chunk(layout, data)
@@ -63,7 +91,7 @@ def _decode(layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memory
         def_ = level.data.view("<u2")
         if int(def_[0]) > max_def(layout.layers):
             raise CorruptFileError(f"definition level {int(def_[0])}, the page's layers allow {max_def(layout.layers)}")
-    return Leaf(values if table.dictionary is None else _item(values, table.dictionary), None, def_, layout.layers, 1)
+    return values, def_
 
 
 def cut_chunk(
@@ -97,3 +125,31 @@ def _item(index: Block, items: Block) -> LeafValues:
     if number >= items.count:
         raise CorruptFileError(f"dictionary index {number}, the dictionary has {items.count} items")
     return slice_slots(items, number, number + 1)
+
+
+def _numbered(values: Block, items: Block | None) -> LeafValues:
+    """The values, or what numbers mean in the dictionary."""
+    if items is None:
+        return values
+    if not isinstance(values, FixedBlock) or values.bits not in (8, 16, 32, 64):
+        raise CorruptFileError("dictionary indices are not integers")
+    largest = int(np.frombuffer(values.data, f"<u{values.bits // 8}", values.count).max())
+    if largest >= items.count:
+        raise CorruptFileError(f"dictionary index {largest}, the dictionary has {items.count} items")
+    return DictionaryBlock(values, items)
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Blocks of one value, all of a kind, as one."""
+    fixed = [block for block in blocks if isinstance(block, FixedBlock)]
+    if len(fixed) == len(blocks):
+        data = np.concatenate([block.data for block in fixed])
+        is_bits = fixed[0].bits == 1
+        return FixedBlock(fixed[0].bits, np.packbits(data, bitorder="little") if is_bits else data, len(blocks))
+    texts = [block for block in blocks if isinstance(block, VariableBlock)]
+    if len(texts) < len(blocks):
+        raise CorruptFileError("the values of one page are of different kinds")
+    ends: Any = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(block.data) for block in texts], out=ends[1:])
+    is_small = texts[0].offsets.dtype.itemsize == 4 and int(ends[-1]) < 1 << 31
+    return VariableBlock(ends.astype(np.int32) if is_small else ends, np.concatenate([block.data for block in texts]))
