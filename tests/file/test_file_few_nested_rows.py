@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,13 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.arrow import schema_from_arrow
 from lance_core.errors import LanceError
+from lance_core.file.open import open_file
+from lance_core.file.v2 import columns21
+from lance_core.file.writer import FileWriter
+from lance_core.format.version import parse_storage_version
+from lance_core.io.memory import MemoryStore
 from lance_core.pages.read import miniblock
 
 ROWS = 6_000
@@ -144,3 +151,40 @@ def test_damage_is_noticed(rows: Sequence[int], tmp_path: Path) -> None:
         except LanceError:
             refused += 1
     assert refused
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
+@pytest.mark.filterwarnings("ignore:file version 2.3")
+def test_rows_of_many_small_pages(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once all pages are known, rows here and there are found in one table of all of their chunks."""
+    fixed = pa.FixedSizeListArray.from_arrays(pa.StructArray.from_arrays([pa.array(range(2 * ROWS))], ["n"]), 2)
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(0, ROWS + 1, 2, dtype=np.int32)), fixed)
+    columns = _columns()
+    if version == "2.3":
+        columns["fixed"] = lists.take(pa.array(np.arange(ROWS) % (ROWS // 2)))
+    table = pa.table(columns)
+    parsed = parse_storage_version(version)
+    schema = schema_from_arrow(table.schema, version=parsed)
+    store = MemoryStore(f"few-{uuid.uuid4()}")
+    writer = FileWriter(store, "data/x.lance", schema, version=parsed, max_page_bytes=20_000)
+    for batch in table.to_batches(max_chunksize=700):
+        writer.write(batch)
+    writer.finish()
+    opened = open_file(store, "data/x.lance")
+    whole = opened.project(schema).table()
+    opened.take(schema, [*range(0, ROWS, 9)])
+    sizes: list[int] = []
+    real = columns21.read_column
+
+    def spy(column: Any, rows: Any, codecs: Any) -> Any:
+        sizes.append(len(column.items.counts) if column.items is not None else 0)
+        return real(column, rows, codecs)
+
+    monkeypatch.setattr(columns21, "read_column", spy)
+    rng = np.random.default_rng(15)
+    for size in (4, 5, 20, 200, 700):
+        rows = sorted(rng.choice(ROWS, size, replace=False).tolist())
+        found = pa.Table.from_batches([opened.take(schema, rows)])
+        assert found.equals(whole.take(rows).combine_chunks()), size
+    assert len(sizes) >= 5 * 8
+    assert max(sizes) > 3, "the dictionaries of several pages are joined"

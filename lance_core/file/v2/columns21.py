@@ -20,16 +20,18 @@ from lance_core.arrow.buffers import nulls
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
-from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
+from lance_core.file.blob_descriptors import descriptors, fetch_values
 from lance_core.file.convert.assemble import LeafPath, leaf_array, leaf_paths, nested_array
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
 from lance_core.file.rows import cut_at, scale
-from lance_core.format.layout import BlobLayout, FileColumn, FullZipLayout, MiniBlockLayout, Page
+from lance_core.file.v2.row_sizes import row_size
+from lance_core.format.layout import BlobLayout, FileColumn, MiniBlockLayout, Page
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
 from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
+from lance_core.pages.read.column_chunks import ColumnChunks, column_chunks, read_column
 from lance_core.pages.read.list_scan import groups, scan_lists
 from lance_core.pages.read.lists import PageRows, are_alike, can_join, read_lists
 from lance_core.pages.read.picked_rows import are_pickable, read_picked
@@ -38,6 +40,10 @@ from lance_core.pages.rows import RowSelection
 
 _FEW_PAGES = 3
 """Rows of lists of so many pages are read page by page."""
+_MANY_PAGES = 16
+"""For each range of rows so many pages are looked at to see whether all of them are known."""
+_FEW_IN_ALL = 8
+"""One row among this many of a column is one of few."""
 _FEW = 64
 """One row among this many values of its pages is one of few."""
 
@@ -93,6 +99,37 @@ class ColumnReader:
         tables = [self.cache.get((*self.key, self.index, number)) for number, _ in parts]
         known = [table for table in tables if isinstance(table, ChunkTable)]
         return known if len(known) == len(parts) and can_join(known) else None
+
+    def known_column(self, window: RowSelection) -> ColumnChunks | None:
+        """One table of the chunks of all pages, if all are known and the window is a few of their rows, here and there."""
+        pages = self.column.pages
+        num_ranges = len(window.starts)
+        if num_ranges <= _FEW_PAGES or len(pages) < 2 or _FEW_IN_ALL * window.num_rows > int(self.starts[-1]):
+            return None
+        key = (*self.key, self.index, "all pages")
+        found: ColumnChunks | None = self.cache.get(key)
+        if found is not None or len(pages) > _MANY_PAGES * num_ranges or not self._pages_are_alike:
+            return found
+        tables = []
+        for number in range(len(pages)):
+            table = self.cache.get((*self.key, self.index, number))
+            if not isinstance(table, ChunkTable):
+                return None
+            tables.append(table)
+        if not can_join(tables):
+            return None
+        with located(self.path, column=self.name):
+            found = column_chunks(pages, tables)
+        self.cache.put(key, found, found.num_bytes)
+        return found
+
+    def fetch_column(self, window: RowSelection, column: ColumnChunks) -> Fetch[Leaf]:
+        """Some rows, with `known_column`."""
+        try:
+            return (yield from read_column(column, scale(window, self.scale), CODECS))
+        except Exception:
+            with located(self.path, column=self.name, page=span(number for number, _ in self.parts(window))):
+                raise
 
     def known_picks(self, parts: Sequence[tuple[int, RowSelection]]) -> list[ChunkTable] | None:
         """The chunk tables of the pages of a flat column, if all are known and few rows of all pages can be read as one."""
@@ -195,6 +232,10 @@ class FieldReader:
             return [job for column in self.columns for job in self._flat_jobs(column, [*column.parts(window)])]
         jobs: list[Fetch[object]] = []
         for column in self.columns:
+            known = column.known_column(window)
+            if known is not None:
+                jobs.append(self._nested_column(column, window, known))
+                continue
             parts = list(column.parts(window))
             tables = column.known_together(parts) if len(parts) > _FEW_PAGES else None
             if tables is not None:
@@ -242,6 +283,10 @@ class FieldReader:
         leaf = yield from column.fetch(number, rows)
         return column.index, [leaf]
 
+    def _nested_column(self, column: ColumnReader, window: RowSelection, known: ColumnChunks) -> Fetch[object]:
+        leaf = yield from column.fetch_column(window, known)
+        return column.index, [leaf]
+
     def _nested_together(
         self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
     ) -> Fetch[object]:
@@ -272,48 +317,15 @@ class FieldReader:
     def row_size(self) -> float:
         """About how many bytes a row of this field takes once decoded."""
         types = {leaf.column: leaf.type for leaf in leaves(self.node)}
-        return sum(_row_size(column, types[column.index]) for column in self.columns)
+        return sum(
+            row_size(column.column, int(column.starts[-1]), types[column.index], described=column.described)
+            for column in self.columns
+        )
 
     @property
     def num_columns(self) -> int:
         """Columns that are read for this field."""
         return len(self.columns)
-
-
-def _num_items(page: Page) -> int:
-    return page.layout.num_items if isinstance(page.layout, MiniBlockLayout | FullZipLayout) else page.num_rows
-
-
-def _row_size(column: ColumnReader, arrow_type: pa.DataType) -> float:
-    rows = int(column.starts[-1])
-    if not rows:
-        return 0.0
-    pages = column.column.pages
-    if not column.described and any(isinstance(page.layout, BlobLayout) for page in pages):
-        return BLOB_ROW_SIZE
-    items = sum(_num_items(page) for page in pages)
-    width = fixed_size(arrow_type)
-    if width is not None:
-        return width * items / rows
-    stored = sum(item.size for page in pages for item in page.buffers)
-    # Offsets, and bytes that are about half as many once encoded.
-    return 8.0 * items / rows + 2.0 * stored / rows
-
-
-def fixed_size(arrow_type: pa.DataType) -> float | None:
-    """Bytes of a value when all values of the type have the same width, else None."""
-    types = pa.types
-    if types.is_fixed_size_list(arrow_type):
-        item = fixed_size(arrow_type.value_type)
-        return None if item is None else item * arrow_type.list_size
-    if types.is_dictionary(arrow_type):
-        return fixed_size(arrow_type.index_type)
-    if types.is_null(arrow_type) or types.is_nested(arrow_type):
-        return 0.0 if types.is_null(arrow_type) else None
-    try:
-        return max(1.0, float(arrow_type.bit_width) / 8)
-    except ValueError:
-        return None
 
 
 def row_scales(node: Node, outer: int = 1, inner: int = 0) -> Iterator[tuple[LeafNode, int, int]]:

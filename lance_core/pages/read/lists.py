@@ -49,11 +49,11 @@ class PageRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Chunks:
-    """The chunks that hold the rows, of all pages in order (int64, one entry per chunk).
+class Chunks:
+    """Chunks of several pages in order (int64, one entry per chunk), those that hold the rows of a read.
 
-    `before`, `after`: rows that have started before and by the end of the chunk, counted over all pages. `part`: which
-    page.
+    `starts`: places in the file. `before`, `after`: rows that have started before and by the end of the chunk, counted over
+    all pages. `part`: which page.
     """
 
     starts: Ints
@@ -62,6 +62,20 @@ class _Chunks:
     before: Ints
     after: Ints
     part: Ints
+
+    def pick(self, numbers: Ints) -> Chunks:
+        """Some of them."""
+        columns = (self.starts, self.sizes, self.counts, self.before, self.after, self.part)
+        return Chunks(*(column[numbers] for column in columns))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """The dictionaries of several pages joined: how many items each page has, how many are before them, all of them."""
+
+    counts: Ints
+    bases: Ints
+    block: Block
 
 
 def are_alike(layouts: Sequence[object]) -> bool:
@@ -87,22 +101,29 @@ def can_join(tables: Sequence[ChunkTable]) -> bool:
 def read_lists(layout: MiniBlockLayout, parts: Sequence[PageRows], codecs: Codecs) -> Fetch[Leaf]:
     """The rows of all parts, in order. The pages are `are_alike`; each has a repetition index."""
     chunks = _chunks(layout, parts)
+    bases = np.cumsum([0, *(part.page.num_rows for part in parts[:-1])])
+    begins = np.concatenate([part.rows.starts + base for part, base in zip(parts, bases, strict=True)])
+    ends = np.concatenate([part.rows.ends + base for part, base in zip(parts, bases, strict=True)])
+    items = None if layout.dictionary is None else join_items([part.table.dictionary for part in parts])
+    return (yield from read_chunks(layout, chunks, RowSelection(begins, ends), items, codecs))
+
+
+def read_chunks(
+    layout: MiniBlockLayout, chunks: Chunks, rows: RowSelection, items: Items | None, codecs: Codecs
+) -> Fetch[Leaf]:
+    """The rows, counted over all pages, that some chunks hold."""
     data, positions = yield from request_ranges(chunks.starts, chunks.starts + chunks.sizes)
     found = read_headers(layout, data, positions, positions + chunks.sizes)
     rep = decode_levels(codecs, layout.rep_compression, found.rep, found.num_levels)
     def_ = None if found.def_ is None else decode_levels(codecs, layout.def_compression, found.def_, found.num_levels)
-    entries, slots = _locate(layout, parts, chunks, found, rep, def_)
-    values = _values(layout, parts, chunks, found, slots, codecs)
-    leaf = Leaf(values, rep[entries], None if def_ is None else def_[entries], layout.layers, _num_rows(parts))
+    entries, slots = _locate(layout, rows, chunks, found, rep, def_)
+    values = _values(layout, items, chunks, found, slots, codecs)
+    leaf = Leaf(values, rep[entries], None if def_ is None else def_[entries], layout.layers, rows.num_rows)
     check_slots(leaf)
     return leaf
 
 
-def _num_rows(parts: Sequence[PageRows]) -> int:
-    return sum(part.rows.num_rows for part in parts)
-
-
-def _chunks(layout: MiniBlockLayout, parts: Sequence[PageRows]) -> _Chunks:
+def _chunks(layout: MiniBlockLayout, parts: Sequence[PageRows]) -> Chunks:
     columns: tuple[list[int], ...] = ([], [], [], [], [], [])
     base = 0
     for number, part in enumerate(parts):
@@ -113,7 +134,7 @@ def _chunks(layout: MiniBlockLayout, parts: Sequence[PageRows]) -> _Chunks:
             _add_few(columns, part, few, base)
         columns[-1].extend([number] * (len(columns[0]) - len(columns[-1])))
         base += part.page.num_rows
-    return _Chunks(*(np.array(column, np.int64) for column in columns))
+    return Chunks(*(np.array(column, np.int64) for column in columns))
 
 
 def _add_few(columns: tuple[list[int], ...], part: PageRows, chunks: Sequence[int], base: int) -> None:
@@ -153,12 +174,10 @@ def decode_levels(codecs: Codecs, encoding: object, pieces: object, counts: Ints
 
 
 def _locate(
-    layout: MiniBlockLayout, parts: Sequence[PageRows], chunks: _Chunks, found: ChunkParts, rep: Levels, def_: Levels | None
+    layout: MiniBlockLayout, rows: RowSelection, chunks: Chunks, found: ChunkParts, rep: Levels, def_: Levels | None
 ) -> tuple[Ints, Ints]:
     """The entries of the rows, and the value slots they own, counted over all chunks."""
-    bases = np.cumsum([0, *(part.page.num_rows for part in parts[:-1])])
-    begins = np.concatenate([part.rows.starts + base for part, base in zip(parts, bases, strict=True)])
-    ends = np.concatenate([part.rows.ends + base for part, base in zip(parts, bases, strict=True)])
+    begins, ends = np.ascontiguousarray(rows.starts), np.ascontiguousarray(rows.ends)
     places = np.empty((4, len(begins)), np.int64)
     # Without definition levels every entry owns a slot.
     visible = np.iinfo(np.uint16).max if def_ is None else max_visible_def(layout.layers)
@@ -173,7 +192,7 @@ def _locate(
 
 
 def _values(
-    layout: MiniBlockLayout, parts: Sequence[PageRows], chunks: _Chunks, found: ChunkParts, slots: Ints, codecs: Codecs
+    layout: MiniBlockLayout, items: Items | None, chunks: Chunks, found: ChunkParts, slots: Ints, codecs: Codecs
 ) -> Block:
     ends = np.cumsum(chunks.counts)
     owners = np.searchsorted(ends, slots, "right").astype(np.int64)
@@ -190,26 +209,34 @@ def _values(
     assert values is not None
     if layout.dictionary is None:
         return values
-    return _spelled(values, [part.table.dictionary for part in parts], chunks.part[owners])
+    if items is None:
+        raise CorruptFileError("a page with a dictionary has no items")
+    return _spelled(values, items, chunks.part[owners])
 
 
-def _spelled(indices: Block, dictionaries: Sequence[Block | None], owners: Ints) -> Block:
+def join_items(dictionaries: Sequence[Block | None]) -> Items | None:
+    """The dictionaries of some pages as one; None where a page has none."""
+    items = [item for item in dictionaries if item is not None]
+    if not items or len(items) != len(dictionaries):
+        return None
+    counts = np.array([item.count for item in items], np.int64)
+    return Items(counts, np.cumsum(counts) - counts, items[0] if len(items) == 1 else _joined(items))
+
+
+def _spelled(indices: Block, items: Items, owners: Ints) -> Block:
     """Numbers into the dictionary of each page as numbers into all of them joined."""
     if not isinstance(indices, FixedBlock) or indices.bits not in (8, 16, 32, 64):
         raise CorruptFileError("dictionary indices are not integers")
-    items = [item for item in dictionaries if item is not None]
-    if len(items) != len(dictionaries):
-        raise CorruptFileError("a page with a dictionary has no items")
-    counts = np.array([item.count for item in items], np.int64)
+    counts = items.counts
     numbers = words(indices.data, f"u{indices.bits // 8}")[: indices.count].astype(np.int64)
     if len(numbers) and ((numbers < 0) | (numbers >= counts[owners])).any():
         raise CorruptFileError(
             f"dictionary index {int(numbers.max())} is out of range, the dictionaries have {counts.tolist()[:5]} items"
         )
-    if len(items) > 1:
-        numbers = numbers + (np.cumsum(counts) - counts)[owners]
+    if len(counts) > 1:
+        numbers = numbers + items.bases[owners]
     stored = FixedBlock(32, numbers.astype(np.uint32).view(np.uint8), len(numbers))
-    return DictionaryBlock(stored, items[0] if len(items) == 1 else _joined(items))
+    return DictionaryBlock(stored, items.block)
 
 
 def _joined(items: Sequence[Block]) -> Block:
