@@ -85,20 +85,39 @@ def locate_rows(
     if bounds[len(bounds) - 1] > len(rep) or len(def_) != len(rep):
         return -1
     for chunk in range(len(counts)):
-        number, slots = before[chunk] - 1, slot
-        for entry in range(bounds[chunk], bounds[chunk + 1]):
-            opens = rep[entry] == of_row
-            number += opens
-            if opens or entry == bounds[chunk]:
-                while low < len(begins) and begins[low] <= number:
-                    first[low], first_slot[low] = entry, slot
-                    low += 1
-                while high < len(ends) and ends[high] <= number:
-                    last[high], last_slot[high] = entry, slot
-                    high += 1
-            slot += def_[entry] <= visible
-        if number + 1 != after[chunk] or slot - slots != counts[chunk]:
+        entry, stop, number = bounds[chunk], bounds[chunk + 1], before[chunk] - 1
+        # Loops without branches first: they run on whole vectors.
+        opened, owned = 0, 0
+        for index in range(entry, stop):
+            opened += rep[index] == of_row
+            owned += def_[index] <= visible
+        if number + 1 + opened != after[chunk] or owned != counts[chunk]:
             return -1 - chunk
+        # Rows that begin here, and those before the first of them: edges up to `number` are at its entry.
+        final, here = number + opened, slot
+        if stop > entry:
+            number += rep[entry] == of_row
+        while stop > entry:
+            while low < len(begins) and begins[low] <= number:
+                first[low], first_slot[low] = entry, here
+                low += 1
+            while high < len(ends) and ends[high] <= number:
+                last[high], last_slot[high] = entry, here
+                high += 1
+            wanted = final + 1
+            if low < len(begins):
+                wanted = begins[low]
+            if high < len(ends) and ends[high] < wanted:
+                wanted = ends[high]
+            if wanted > final:
+                break
+            from_entry = entry
+            while number < wanted:
+                entry += 1
+                number += rep[entry] == of_row
+            for index in range(from_entry, entry):
+                here += def_[index] <= visible
+        slot += owned
     while low < len(begins):
         first[low], first_slot[low] = len(rep), slot
         low += 1
