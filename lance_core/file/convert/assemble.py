@@ -20,7 +20,7 @@ from lance_core.arrow.kinds import as_dictionary, as_list, as_struct
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, is_packed, leaves
-from lance_core.file.convert.values import bitmap, to_arrow
+from lance_core.file.convert.values import bitmap, join_to_arrow, to_arrow
 from lance_core.format.layout import RepDefLayer
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.levels.join import join_levels
@@ -101,6 +101,9 @@ def _column(path: LeafPath, pages: Sequence[Leaf]) -> _Column:
     valid = nesting[-1].validity
     if nesting[-1].length != joined.num_visible:
         raise CorruptFileError(f"found {nesting[-1].length} value slots for {joined.num_visible} values")
+    together = join_to_arrow(joined.values, leaf.type, valid)
+    if together is not None:
+        return _Column(nesting, together)
     arrays = []
     start = 0
     for values in joined.values:

@@ -10,6 +10,7 @@ Slots under a null hold arbitrary bytes; the validity bitmap beside them is all 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -53,6 +54,39 @@ def to_arrow(values: LeafValues, arrow_type: pa.DataType, validity: pa.Buffer | 
     if isinstance(values, ListBlock):
         return _fixed_size_list(values, arrow_type, validity)
     return _struct(values, arrow_type, validity)
+
+
+def join_to_arrow(values: Sequence[LeafValues], arrow_type: pa.DataType, valid: Bools | None) -> pa.Array[Any] | None:
+    """The values of several pages as one array, without an array for each; None where `to_arrow` of each must do.
+
+    That are numbers in dictionaries of values of one width: they are looked up right where they belong.
+    """
+    types = pa.types
+    if (
+        types.is_nested(arrow_type)
+        or types.is_dictionary(arrow_type)
+        or types.is_null(arrow_type)
+        or is_variable(arrow_type)
+    ):
+        return None
+    blocks = [item for item in values if isinstance(item, DictionaryBlock) and isinstance(item.items, FixedBlock)]
+    width = arrow_type.bit_width // 8
+    is_fixed = all(isinstance(block.items, FixedBlock) and block.items.bits == arrow_type.bit_width for block in blocks)
+    if len(blocks) < max(2, len(values)) or not is_fixed or arrow_type.bit_width not in (8, 16, 32, 64):
+        return None
+    out = np.empty(sum(block.count for block in blocks), f"<u{width}")
+    start = 0
+    for block in blocks:
+        items = to_arrow(block.items, arrow_type)
+        own = None if valid is None else valid[start : start + block.count]
+        indices = _indices(block, len(items), own)
+        if len(items) == 0 and len(indices):
+            return None
+        table = np.frombuffer(cast("Any", items.buffers()[1]), f"<u{width}", len(items))
+        # As in `_take_fixed`: the indices were checked.
+        np.take(table, indices, out=out[start : start + block.count], mode="clip")
+        start += block.count
+    return pa.Array.from_buffers(arrow_type, len(out), [bitmap(valid), buffer_of(out)])
 
 
 def _mismatch(found: str, arrow_type: pa.DataType) -> CorruptFileError:
@@ -157,14 +191,16 @@ def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Bu
     return pc.take(items, array, boundscheck=False)
 
 
-def _indices(block: DictionaryBlock, num_items: int, validity: pa.Buffer | None) -> npt.NDArray[np.unsignedinteger]:
+def _indices(block: DictionaryBlock, num_items: int, validity: pa.Buffer | Bools | None) -> npt.NDArray[np.unsignedinteger]:
     dtype = np.dtype(f"<u{block.indices.bits // 8}")
     indices = block.indices.data[: block.count * dtype.itemsize].view(dtype)
     if len(indices) and int(indices.max()) >= num_items:
         if validity is None:
             raise CorruptFileError(f"dictionary index {int(indices.max())}, the dictionary has {num_items} items")
         # Slots under a null may hold anything; point them at item 0.
-        valid = np.unpackbits(bytes_of(validity), count=len(indices), bitorder="little").astype(bool)
+        valid = validity
+        if isinstance(valid, pa.Buffer):
+            valid = np.unpackbits(bytes_of(valid), count=len(indices), bitorder="little").astype(np.bool_)
         if valid.any() and int(indices[valid].max()) >= num_items:
             raise CorruptFileError(f"dictionary index {int(indices[valid].max())}, the dictionary has {num_items} items")
         indices = np.where(valid, indices, dtype.type(0))

@@ -150,6 +150,8 @@ class _Walk:
     def _num_slots(self, span: int) -> int:
         if self.rep is None:
             return _divide(0 if self.def_ is None else len(self.def_), span)
+        if not self.inner_lists:
+            return _divide(len(self.rep), span)
         return _divide(int(np.count_nonzero(self.rep >= self.inner_lists)), span)
 
 
