@@ -27,7 +27,7 @@ from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import check_part
 from lance_core.pages.chunks import ChunkTable, chunks_of_rows
 from lance_core.pages.leaf import Leaf
-from lance_core.pages.read.lists import Chunks, Items, join_items, read_chunks
+from lance_core.pages.read.lists import Chunks, JoinedItems, join_items, read_chunks
 from lance_core.pages.rows import RowSelection
 
 
@@ -38,7 +38,7 @@ class ColumnChunks:
     layout: MiniBlockLayout
     chunks: Chunks
     table: ChunkTable
-    items: Items | None
+    items: JoinedItems | None
 
     @property
     def num_bytes(self) -> int:

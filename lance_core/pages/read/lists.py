@@ -70,7 +70,7 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Items:
+class JoinedItems:
     """The dictionaries of several pages joined: how many items each page has, how many are before them, all of them."""
 
     counts: Ints
@@ -109,7 +109,7 @@ def read_lists(layout: MiniBlockLayout, parts: Sequence[PageRows], codecs: Codec
 
 
 def read_chunks(
-    layout: MiniBlockLayout, chunks: Chunks, rows: RowSelection, items: Items | None, codecs: Codecs
+    layout: MiniBlockLayout, chunks: Chunks, rows: RowSelection, items: JoinedItems | None, codecs: Codecs
 ) -> Fetch[Leaf]:
     """The rows, counted over all pages, that some chunks hold."""
     data, positions = yield from request_ranges(chunks.starts, chunks.starts + chunks.sizes)
@@ -192,7 +192,7 @@ def _locate(
 
 
 def _values(
-    layout: MiniBlockLayout, items: Items | None, chunks: Chunks, found: ChunkParts, slots: Ints, codecs: Codecs
+    layout: MiniBlockLayout, items: JoinedItems | None, chunks: Chunks, found: ChunkParts, slots: Ints, codecs: Codecs
 ) -> Block:
     ends = np.cumsum(chunks.counts)
     owners = np.searchsorted(ends, slots, "right").astype(np.int64)
@@ -214,16 +214,16 @@ def _values(
     return _spelled(values, items, chunks.part[owners])
 
 
-def join_items(dictionaries: Sequence[Block | None]) -> Items | None:
+def join_items(dictionaries: Sequence[Block | None]) -> JoinedItems | None:
     """The dictionaries of some pages as one; None where a page has none."""
     items = [item for item in dictionaries if item is not None]
     if not items or len(items) != len(dictionaries):
         return None
     counts = np.array([item.count for item in items], np.int64)
-    return Items(counts, np.cumsum(counts) - counts, items[0] if len(items) == 1 else _joined(items))
+    return JoinedItems(counts, np.cumsum(counts) - counts, items[0] if len(items) == 1 else _joined(items))
 
 
-def _spelled(indices: Block, items: Items, owners: Ints) -> Block:
+def _spelled(indices: Block, items: JoinedItems, owners: Ints) -> Block:
     """Numbers into the dictionary of each page as numbers into all of them joined."""
     if not isinstance(indices, FixedBlock) or indices.bits not in (8, 16, 32, 64):
         raise CorruptFileError("dictionary indices are not integers")
