@@ -41,7 +41,7 @@ from lance_core.pages.rows import RowSelection
 _FEW_PAGES = 3
 """Rows of lists of so many pages are read page by page."""
 _MANY_PAGES = 16
-"""For each range of rows so many pages are looked at to see whether all of them are known."""
+"""For each range of rows so many pages are checked, whether all of them are known."""
 _FEW_IN_ALL = 8
 """One row among this many of a column is one of few."""
 _FEW = 64
