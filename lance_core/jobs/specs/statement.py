@@ -48,21 +48,30 @@ def _insert(reader: StatementReader) -> Statement:
     reader.expect("INSERT")
     if reader.take("OVERWRITE"):
         _ = reader.take("INTO") or reader.take("TABLE")
-        return Statement("overwrite", reader.name("a table"), reader.query())
+        return Statement("overwrite", reader.name("a table"), _rows_by_name(reader))
     reader.expect("INTO")
     target = reader.name("a table")
     if reader.take("REPLACE"):
         reader.expect("WHERE")
         predicate = as_filter(reader.until(QUERY), {target}, reader.dialect)
-        return Statement("replace_where", target, reader.query(), {"predicate": predicate})
+        return Statement("replace_where", target, _rows_by_name(reader), {"predicate": predicate})
     if reader.take("BY"):
         reader.expect("NAME")
     columns = reader.names() if reader.peek() == "(" and reader.peek(1) not in QUERY else []
-    query = reader.query()
     if not columns:
-        return Statement("append", target, query)
-    renamed = reader.select("*", f"({query}\n) AS rows_of_query({', '.join(map(reader.dialect.quoted, columns))})")
+        return Statement("append", target, _rows_by_name(reader))
+    renamed = reader.select("*", f"({reader.query()}\n) AS rows_of_query({', '.join(map(reader.dialect.quoted, columns))})")
     return Statement("append", target, renamed, {"schema_drift": "fill_missing"})
+
+
+def _rows_by_name(reader: StatementReader) -> str:
+    """Take a query that names its columns. InputError for VALUES alone, which another engine would take by position."""
+    if reader.peek() == "VALUES":
+        raise InputError(
+            "INSERT ... VALUES names no columns, and rows are added by the names of their columns",
+            cure="Write INSERT INTO t (a, b) VALUES (1, 'x').",
+        )
+    return reader.query()
 
 
 def _create(reader: StatementReader) -> Statement:
