@@ -46,7 +46,7 @@ def hide_in_file(options: Mapping[str, Any], *, name: str) -> HiddenOptions:
 
 
 def all_options(options: Mapping[str, Any], reads: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a job's own store and of the tables that it reads (`WriteSpec.reads`), under one name each."""
+    """The options of a job's own store and of the tables that it reads (`WriteSpec.table_reads`), under one name each."""
     further = {
         f"{name}/{option}": value.to_json() for name, read in reads.items() for option, value in read.storage_options.items()
     }
@@ -58,9 +58,9 @@ def with_references(spec: JobSpec, references: Mapping[str, Any]) -> JobSpec:
     own = {name: value for name, value in references.items() if "/" not in name}
     further = {
         name: replace(read, storage_options={option: references[f"{name}/{option}"] for option in read.storage_options})
-        for name, read in getattr(spec, "reads", {}).items()
+        for name, read in getattr(spec, "table_reads", {}).items()
     }
-    reads: dict[str, Any] = {"reads": further} if further else {}
+    reads: dict[str, Any] = {"table_reads": further} if further else {}
     return replace(spec, storage_options=own, **reads)
 
 

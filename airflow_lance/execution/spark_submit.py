@@ -71,7 +71,7 @@ class SparkSubmitRun:
         (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`,
         and storage options whose secrets are references).
         """
-        everything = all_options(options, getattr(spec, "reads", {}))
+        everything = all_options(options, getattr(spec, "table_reads", {}))
         if not self._settings.can_detach or (self._settings.is_wrapped and secret_names(everything)):
             return None  # the file with the secrets goes when this process is done with the submit
         with self._prepared(spec, options) as (visible, arguments):
@@ -92,7 +92,7 @@ class SparkSubmitRun:
         """The spec as it may be seen, and the submit's arguments; what is hidden is where the driver looks for it."""
         settings = self._settings
         settings.check()
-        options = all_options(options, getattr(spec, "reads", {}))
+        options = all_options(options, getattr(spec, "table_reads", {}))
         with ExitStack() as stack:
             arguments = self._packaged(stack, settings.submit_arguments)
             if settings.is_wrapped:

@@ -284,7 +284,7 @@ def pin_tables(spec: JobSpec, *, options_of: OptionsOf) -> tuple[JobSpec, dict[s
             read = replace(read, version=found.version, branch=None if branch == MAIN else branch)
             versions[name] = found.version
         reads[name] = read
-    return replace(spec, reads=reads), versions
+    return replace(spec, table_reads=reads), versions
 
 
 def open_store(uri: str, options: Options) -> Store:

@@ -35,7 +35,7 @@ class LanceTables:
     @classmethod
     def of(cls, spec: JobSpec) -> LanceTables:
         """As a job's spec says."""
-        return cls(reads=spec.reads if isinstance(spec, WriteSpec) else {})
+        return cls(reads=spec.table_reads if isinstance(spec, WriteSpec) else {})
 
     def open(
         self, spark: Any, paths: Sequence[str], options: Mapping[str, str], *, name: str = "", query: str | None = None

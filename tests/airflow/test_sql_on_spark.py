@@ -16,6 +16,7 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 import lance_core
+from airflow_lance.execution.options import all_options, with_references
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 from airflow_lance.operators import LanceSqlOperator
 from lance_core.errors import InputError
@@ -23,10 +24,11 @@ from lance_core.jobs import api
 from lance_core.jobs.registry import spec_from_json
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
-from lance_core.jobs.specs.secret import reveal_all
+from lance_core.jobs.specs.secret import Secret, reveal_all
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 from lance_core.spark.lance_tables import LanceTables
 from tests.airflow.operator_support import FakeTi, execute
+from tests.jobs.specs.test_specs import SPECS
 
 pytest.importorskip("airflow.providers.apache.spark")
 
@@ -90,12 +92,12 @@ def test_a_job_gets_each_tables_version_and_its_own_options(lake: Path, monkeypa
         execute(sql(tables={"orders": {"uri": "orders.lance", "version": 1}}))
     ((spec, _options),) = submits.specs
     assert (spec.kind, spec.source.engine, spec.source.sql) == ("append", "spark", SUMS.split("daily ", 1)[1])
-    assert {name: (read.version, read.branch) for name, read in spec.reads.items()} == {
+    assert {name: (read.version, read.branch) for name, read in spec.table_reads.items()} == {
         "orders": (1, None),
         "users": (1, None),
     }
-    assert reveal_all(spec.reads["users"].storage_options) == OTHERS
-    assert reveal_all(spec.reads["orders"].storage_options) == SECRETS
+    assert reveal_all(spec.table_reads["users"].storage_options) == OTHERS
+    assert reveal_all(spec.table_reads["orders"].storage_options) == SECRETS
     assert "hush" not in json.dumps(spec.to_plain(redact=True)) + repr(spec)
 
 
@@ -119,7 +121,7 @@ def test_no_secret_of_any_table_is_on_the_command_line(
             monkeypatch.chdir(Path(given["files"].split(",")[-1]).parent)
         travelled = spec_from_json(text)
         assert reveal_all(travelled.storage_options) == SECRETS
-        assert {name: reveal_all(read.storage_options) for name, read in travelled.reads.items()} == {  # type: ignore[attr-defined]
+        assert {name: reveal_all(read.storage_options) for name, read in travelled.table_reads.items()} == {  # type: ignore[attr-defined]
             "orders": SECRETS, "users": OTHERS,
         }  # fmt: skip
         assert LanceTables.of(travelled).reads["orders"].version == 1
@@ -202,3 +204,11 @@ def test_a_real_spark_submit(lake: Path, connection: Callable[[str, str], None],
     ]
     with pytest.raises(Exception, match="rejected by Spark"):
         execute(sql("INSERT INTO daily SELECT absent FROM orders", tables=tables, key="3", **small))
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.kind)
+def test_the_options_of_every_kind_of_job_travel(spec: JobSpec) -> None:
+    own = replace(spec, storage_options={"key": Secret(value="k")})
+    everything = all_options(own.storage_options, getattr(own, "table_reads", {}))
+    assert list(everything) == ["key"]
+    assert with_references(own, {"key": Secret(env="KEY")}) == replace(spec, storage_options={"key": Secret(env="KEY")})

@@ -116,7 +116,7 @@ def test_the_table_that_is_changed_is_never_pinned(lake: dict[str, str]) -> None
     """What a job plans on must not be newer than what its query reads, or a change in between would be lost."""
     spec = spec_of(lake, STATEMENTS[2])
     pinned, versions = api.pin_tables(spec, options_of=lambda uri: {"aws_region": uri[-7:]})
-    assert (pinned.reads["users"].version, pinned.reads["s"].version) == (None, 2)  # type: ignore[attr-defined]
+    assert (pinned.table_reads["users"].version, pinned.table_reads["s"].version) == (None, 2)  # type: ignore[attr-defined]
     assert versions == {"s": 2}
     assert api.reference_of(run_job(CommitSpec(uri=lake["users"])), spec)
     from lance_core.jobs.runtime.lifecycle import work_of

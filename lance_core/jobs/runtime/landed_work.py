@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=JobSpec)
 
 NOT_THE_WORK = frozenset(
-    {"uri", "identity", "former_identities", "storage_options", "reads", "progress_seconds", "asked", "on_clear"}
+    {"uri", "identity", "former_identities", "storage_options", "table_reads", "progress_seconds", "asked", "on_clear"}
 )
 """Spec fields that may differ from one try to the next without making it other work."""
 

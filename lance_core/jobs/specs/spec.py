@@ -162,8 +162,8 @@ class WriteSpec(JobSpec):
       None keeps the partitions of the source. Each partition writes at least one file when it has rows.
     - `data_storage_version`: for a table that does not exist yet, or an overwrite; None is the table's own or the default.
     - `progress_seconds`: how often the driver logs rows, fragments and bytes.
-    - `reads`: how the Lance tables among the source's views are read, by their names there, where whoever starts the job has
-      decided it. No part of the work: a retry may read newer versions.
+    - `table_reads`: how the Lance tables among the source's views are read, by their names there, where whoever starts the
+      job has decided it. No part of the work: a retry may read newer versions.
     """
 
     source: SourceSpec
@@ -176,7 +176,7 @@ class WriteSpec(JobSpec):
     schema_drift: Drift = "fail"
     properties: Mapping[str, str] = field(default_factory=dict)
     progress_seconds: float = 10.0
-    reads: Mapping[str, TableRead] = field(default_factory=dict)
+    table_reads: Mapping[str, TableRead] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

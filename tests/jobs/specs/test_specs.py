@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lance_core.errors import InputError
 from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
+from lance_core.jobs.runtime.landed_work import NOT_THE_WORK
 from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.definition import (
     AlterColumnsSpec,
@@ -93,6 +94,13 @@ SPECS: list[JobSpec] = [
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.kind)
 def test_json_round_trip(spec: JobSpec) -> None:
     assert spec_from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize("name", sorted(NOT_THE_WORK))
+def test_what_is_no_part_of_the_work_is_so_in_every_spec(name: str) -> None:
+    owners = {owner for spec in SPECS for owner in type(spec).__mro__ if name in vars(owner).get("__annotations__", {})}
+    told = {vars(owner)["__annotations__"][name] for owner in owners}
+    assert len(told) == 1, f"{name} means several things: {owners}"
 
 
 def test_every_kind_has_a_spec_that_says_so() -> None:
