@@ -4,8 +4,8 @@
 
     python -m bench.many_tasks --tasks 100000 --latency-ms 30
 
-Every task leaves two reports on the store and hands one fragment to the driver, which reconciles the counts, looks for tasks
-that began in vain, stages the transaction, and takes the reports away. A commit of what was staged follows with `--commit`.
+Every task leaves a note on the store and hands one fragment to the driver, which reconciles the counts, looks for tasks
+that began in vain, stages the transaction, and takes the notes away. A commit of what was staged follows with `--commit`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def begin(server: RunningServer, num_tasks: int, *, losers: int = 0) -> tuple[St
     results = [_result(number, attempt, template) for number in range(num_tasks)]
     folder = f"{PROGRESS}/{attempt.attempt}"
     again = range(num_tasks, num_tasks + losers)
-    notes = [f"{number:05d}.{number}.{report}.1.1.10" for number in range(num_tasks) for report in (1, 2)]
+    notes = [f"{number:05d}.{number}.1.0.0.0" for number in range(num_tasks)]
     notes += [f"{number - num_tasks:05d}.{number}.1.0.0.0" for number in again]
     server.put_objects(uri, [f"{folder}/{note}" for note in notes])
     server.put_objects(uri, [naming.data_path(decode_fragment(item.fragments[0]).files[0].path) for item in results], "x")

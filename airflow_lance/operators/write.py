@@ -33,7 +33,7 @@ class LanceWriteOperator(LanceStageOperator):
     :param data_storage_version: the file version of a table that is created.
     :param enable_stable_row_ids: for a table that is created.
     :param properties: text that is kept in the transaction. (templated)
-    :param progress_seconds: how often the log tells rows, fragments and bytes.
+    :param progress_seconds: how often the log tells rows, fragments and bytes; a task that ends sooner counts as begun.
     """
 
     declares_name = True

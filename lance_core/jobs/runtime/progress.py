@@ -1,11 +1,14 @@
 """How far the tasks of an attempt are, seen by the driver without collecting anything.
 
-A task leaves an empty object whose *name* holds its numbers, when it starts and every few seconds; the driver lists one
-small folder. That works on any cluster, through Spark Connect, and after the driver is gone. It also tells which tasks were
-ever started, those among them whose result never came included (a lost executor, a speculative copy)::
+A task leaves an empty object whose *name* holds its numbers; the driver lists one small folder. That works on any cluster,
+through Spark Connect, and after the driver is gone::
 
     _lance_core/progress/{attempt}/00003.17.2.25000.1.812345       partition 3, task attempt 17, 2nd report:
                                                                     25,000 rows, 1 fragment, 812,345 bytes
+
+The note of the start comes before the task's first file. It tells which tasks were ever started, those among them whose
+result never came included (a lost executor, a speculative copy): their files are removed. Further notes only say how far a
+task is, so a task that ends within seconds leaves none: its numbers are in its result.
 
 Progress is advice: a store that fails here never fails a task.
 """
@@ -29,34 +32,54 @@ PROGRESS = naming.PROGRESS
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Sums over the tasks seen so far; `fragments` and `size` (bytes) count finished files only."""
+    """Sums over the tasks seen so far; `fragments` and `size` (bytes) count finished files only.
+
+    `silent` of the `tasks` have begun and said no more: they have just begun, or they ended soon.
+    """
 
     tasks: int = 0
     rows: int = 0
     fragments: int = 0
     size: int = 0
+    silent: int = 0
 
     def line(self) -> str:
         """For a log."""
         if not self.tasks:
             return "no task has reported yet"
-        return f"{self.rows:,} rows, {self.fragments:,} fragments, {self.size / 2**20:,.1f} MiB from {self.tasks:,} tasks"
+        told = self.tasks - self.silent
+        if not told:
+            return f"{self.tasks:,} tasks have begun"
+        sums = f"{self.rows:,} rows, {self.fragments:,} fragments, {self.size / 2**20:,.1f} MiB from {told:,} tasks"
+        return f"{sums}; {self.silent:,} more have begun" if self.silent else sums
 
 
 class ProgressReport:
-    """A task's side."""
+    """A task's side. Made before the task's first file.
 
-    def __init__(self, store: Store, attempt: str, *, partition: int, task_attempt: str, seconds: float) -> None:
+    `begins=False` for work whose files are all looked through at its end, whoever wrote them: the start needs no note then.
+    """
+
+    def __init__(
+        self, store: Store, attempt: str, *, partition: int, task_attempt: str, seconds: float, begins: bool = True
+    ) -> None:
         self._store = store
         self._stem = f"{PROGRESS}/{attempt}/{partition:05d}.{task_attempt}"
         self._seconds = seconds
-        self._due = time.monotonic() + seconds
+        self._begun = time.monotonic()
+        self._due = self._begun + seconds
         self._count = 0
         self._last: str | None = None
-        self.update(0, 0, 0, now=True)
+        if begins:
+            self.update(0, 0, 0, now=True)
 
     def finish(self, rows: int, fragments: int, size: int) -> None:
-        """Leave the last numbers behind. The previous report is removed with all others, when the attempt ends."""
+        """Leave the last numbers behind, if the task was long enough for somebody to look on. The previous report is removed
+        with all others, when the attempt ends."""
+        # Without a note nobody would look for this task's files if its result does not count: then this is the second try.
+        is_known = self._last is not None
+        if is_known and time.monotonic() - self._begun < self._seconds:
+            return
         self._last = None
         self.update(rows, fragments, size, now=True)
 
@@ -81,11 +104,15 @@ class ProgressReport:
 def read_progress(store: Store, attempt: str) -> Progress:
     """What the tasks have left so far; a retried partition counts once, by the task that got furthest."""
     best: dict[int, tuple[int, int, int]] = {}
-    for partition, _, *numbers in _reports(list_notes(store, attempt)):
-        rows, fragments, size = (int(number) for number in numbers[-3:])
-        best[int(partition)] = max(best.get(int(partition), (0, 0, 0)), (rows, fragments, size))
-    totals = (sum(numbers[index] for numbers in best.values()) for index in range(3))
-    return Progress(len(best), *totals)
+    told: set[int] = set()
+    for text, _, count, *numbers in _reports(list_notes(store, attempt)):
+        partition = int(text)
+        rows, fragments, size = (int(number) for number in numbers)
+        best[partition] = max(best.get(partition, (0, 0, 0)), (rows, fragments, size))
+        if int(count) > 1 or rows:
+            told.add(partition)
+    rows, fragments, size = (sum(numbers[index] for numbers in best.values()) for index in range(3))
+    return Progress(len(best), rows, fragments, size, silent=len(best) - len(told))
 
 
 def list_notes(store: Store, attempt: str) -> Sequence[str]:

@@ -161,7 +161,8 @@ class WriteSpec(JobSpec):
     - `num_partitions` with `partitioning`: "coalesce" (never shuffles, never raises the number) or "repartition" (shuffles);
       None keeps the partitions of the source. Each partition writes at least one file when it has rows.
     - `data_storage_version`: for a table that does not exist yet, or an overwrite; None is the table's own or the default.
-    - `progress_seconds`: how often the driver logs rows, fragments and bytes.
+    - `progress_seconds`: how often the driver logs rows, fragments and bytes, and a task reports how far it is. A task that
+      ends sooner counts as begun in the log.
     - `table_reads`: how the Lance tables among the source's views are read, by their names there, where whoever starts the
       job has decided it. No part of the work: a retry may read newer versions.
     """

@@ -125,8 +125,9 @@ class ColumnWork:
         if not numbers:
             return TaskResult(partition, task_attempt)
         store = resolve_store(self.uri, self.storage_options)
+        # The job looks through all of its files at its end, for those that are not on record.
         report = ProgressReport(
-            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
+            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds, begins=False
         )
         snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
         new = self.columns.on_table(snapshot, None if self.spool is None else self.spool.read(store))

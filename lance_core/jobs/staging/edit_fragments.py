@@ -71,7 +71,7 @@ class EditWork:
         new = [fragment for edit in edits for fragment in _new_fragments(edit.transaction.operation)]
         rows = sum(fragment.physical_rows for fragment in new)
         size = sum(map(size_of, new)) + sum(_size_of_added(edit.transaction.operation, self.attempt) for edit in edits)
-        report.update(rows, len(new), size, now=True)
+        report.finish(rows, len(new), size)
         return TaskResult(
             partition=partition,
             task_attempt=task_attempt,

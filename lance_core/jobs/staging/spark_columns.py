@@ -92,8 +92,9 @@ class WriteColumns:
         store = resolve_store(self.uri, self.storage_options)
         snapshot = snapshot_of(store, version=self.version, storage_options=self.storage_options)
         fragments = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
+        # The job looks through all of its files at its end, for those that are not on record.
         report = ProgressReport(
-            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds
+            store, self.attempt, partition=partition, task_attempt=task_attempt, seconds=self.progress_seconds, begins=False
         )
         rows = size = 0
         current: _FragmentFile | None = None

@@ -29,7 +29,7 @@ def test_the_end_of_a_job_is_a_few_requests(server: RunningServer) -> None:
     with server.watch() as seen:
         staged = end(store, attempt, results)
     assert staged.num_fragments == TASKS
-    pages = -(-2 * TASKS // 1000)
+    pages = -(-TASKS // 1000)
     assert seen.operations["LIST"] <= pages + 1
     assert seen.operations["DELETE-MANY"] == pages
     assert seen.operations["DELETE"] == 0
@@ -59,7 +59,7 @@ def test_the_end_of_a_job_of_100_000_tasks(server: RunningServer) -> None:
             end(store, attempt, results)
     finally:
         server.set_speed(latency_ms=0, megabytes_per_second=0)
-    assert seen.requests <= 2 * 200 + 12, str(seen)
+    assert seen.requests <= 2 * 100 + 12, str(seen)
     assert seen.seconds < 60, str(seen)
 
 
