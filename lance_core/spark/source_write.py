@@ -29,6 +29,9 @@ from lance_core.jobs.staging.overwrite import plan_overwrite
 from lance_core.spark.options import SourceOptions
 from lance_core.spark.types import arrow_schema
 
+_UNSEEN_SECONDS = 7 * 24 * 3600.0
+"""Spark runs the tasks itself and nobody looks on, so they need not say how far they are."""
+
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
@@ -135,6 +138,7 @@ def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | Overwrit
         # The rows are passed over by Spark; the name only says so in the attempt's record.
         "source": {"format": "dataframe"},
         "schema_drift": options.schema_drift,
+        "progress_seconds": _UNSEEN_SECONDS,
     }
     for name in ("max_rows_per_file", "max_bytes_per_file", "data_storage_version"):
         if getattr(options, name) is not None:
