@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.arrow import schema_from_arrow
 from lance_core.errors import LanceError
-from lance_core.file.open import open_file
 from lance_core.file.v2 import columns21
-from lance_core.file.writer import FileWriter
-from lance_core.format.version import parse_storage_version
-from lance_core.io.memory import MemoryStore
 from lance_core.pages.read import miniblock
+from tests.file.small_pages import opened_small_pages
 
 ROWS = 6_000
 VERSIONS = ("2.0", "2.1", "2.2", "2.3")
@@ -163,14 +158,7 @@ def test_rows_of_many_small_pages(version: str, monkeypatch: pytest.MonkeyPatch)
     if version == "2.3":
         columns["fixed"] = lists.take(pa.array(np.arange(ROWS) % (ROWS // 2)))
     table = pa.table(columns)
-    parsed = parse_storage_version(version)
-    schema = schema_from_arrow(table.schema, version=parsed)
-    store = MemoryStore(f"few-{uuid.uuid4()}")
-    writer = FileWriter(store, "data/x.lance", schema, version=parsed, max_page_bytes=20_000)
-    for batch in table.to_batches(max_chunksize=700):
-        writer.write(batch)
-    writer.finish()
-    opened = open_file(store, "data/x.lance")
+    opened, schema, _ = opened_small_pages(table, version, max_page_bytes=20_000, batch_rows=700)
     whole = opened.project(schema).table()
     opened.take(schema, [*range(0, ROWS, 9)])
     sizes: list[int] = []

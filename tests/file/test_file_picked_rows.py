@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,16 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.arrow import schema_from_arrow
 from lance_core.errors import CorruptFileError
-from lance_core.file.open import ContainerFile, open_file
 from lance_core.file.v2 import columns21
-from lance_core.file.writer import FileWriter
-from lance_core.format.schema import Schema
-from lance_core.format.version import parse_storage_version
-from lance_core.io.memory import MemoryStore
 from lance_core.pages.read import miniblock
 from lance_core.pages.read.lists import PageRows
+from tests.file.small_pages import opened_small_pages
 
 _ROWS = 60_000
 
@@ -42,19 +36,6 @@ def _table() -> pa.Table:
     )
 
 
-def _open(table: pa.Table, version: str) -> tuple[ContainerFile, Schema, MemoryStore]:
-    parsed = parse_storage_version(version)
-    schema = schema_from_arrow(table.schema, version=parsed)
-    store = MemoryStore(f"picked-{uuid.uuid4()}")
-    writer = FileWriter(store, "data/x.lance", schema, version=parsed, max_page_bytes=40_000)
-    for batch in table.to_batches(max_chunksize=8192):
-        writer.write(batch)
-    writer.finish()
-    opened = open_file(store, "data/x.lance")
-    assert isinstance(opened, ContainerFile)
-    return opened, schema, store
-
-
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of pages of each joint read."""
@@ -72,7 +53,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 def test_rows_of_many_pages(version: str, calls: list[int]) -> None:
     table = _table()
-    opened, schema, _ = _open(table, version)
+    opened, schema, _ = opened_small_pages(table, version)
     rng = np.random.default_rng(9)
     for count in (2, 10, 100, 500, 10, 2):
         rows = rng.choice(_ROWS, count, replace=False).tolist()
@@ -84,7 +65,7 @@ def test_rows_of_many_pages(version: str, calls: list[int]) -> None:
 
 def test_rows_that_share_chunks_and_borders(calls: list[int]) -> None:
     table = _table().select(["long", "maybe"])
-    opened, schema, _ = _open(table, "2.1")
+    opened, schema, _ = opened_small_pages(table, "2.1")
     starts = [int(page.priority) for page in opened.columns([0])[0].pages]
     rows = sorted({row for start in starts for row in (start - 1, start, start + 1) if 0 <= row < _ROWS} | {_ROWS - 1})
     for _ in range(2):
@@ -93,7 +74,7 @@ def test_rows_that_share_chunks_and_borders(calls: list[int]) -> None:
 
 
 def test_damage_names_the_column(calls: list[int]) -> None:
-    opened, schema, store = _open(_table().select(["small", "maybe", "vector"]), "2.1")
+    opened, schema, store = opened_small_pages(_table().select(["small", "maybe", "vector"]), "2.1")
     rows = [5, 20_000, 40_000]
     opened.take(schema, rows)
     page = opened.columns([0])[0].pages[0]
@@ -107,7 +88,7 @@ def test_damage_names_the_column(calls: list[int]) -> None:
 
 def test_few_rows_of_one_page_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _table()
-    opened, schema, _ = _open(table, "2.1")
+    opened, schema, _ = opened_small_pages(table, "2.1")
     rows = [[100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4], [*range(3, 115, 7)]]
     for wanted in rows:
         opened.take(schema, wanted)
@@ -127,7 +108,7 @@ def test_few_rows_of_one_page_are_read_one_by_one(monkeypatch: pytest.MonkeyPatc
 
 def test_long_ranges_are_not_spelled_out_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _table().select(["long", "small", "maybe"])
-    opened, schema, _ = _open(table, "2.1")
+    opened, schema, _ = opened_small_pages(table, "2.1")
     monkeypatch.setattr("lance_core.pages.rows.RowSelection.to_indices", None)
     batches = [*opened.read(schema, ranges=[(10, _ROWS - 10)], batch_size=30_000)]
     assert pa.Table.from_batches(batches).equals(table.slice(10, _ROWS - 20).combine_chunks())
