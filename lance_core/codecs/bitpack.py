@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from lance_core.arrays import Ints
 from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
-from lance_core.codecs.dispatch import Codecs, Values, total
+from lance_core.codecs.dispatch import Buffers, Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import aligned_words
 from lance_core.codecs.unpack_few import MOST_BLOCKS, unpack_few
@@ -58,12 +58,8 @@ def decode_block(encoding: InlineBitpacking | OutOfLineBitpacking, piece: Pieces
 
 
 def decode_at(
-    encoding: InlineBitpacking | OutOfLineBitpacking,
-    buffers: tuple[memoryview, ...],
-    count: int,
-    position: int,
-    codecs: Codecs,
-) -> Block:
+    encoding: InlineBitpacking | OutOfLineBitpacking, buffers: Buffers, count: int, position: int, codecs: Codecs
+) -> bytes:
     """One value of one chunk, without compiled kernels."""
     bits = _word_bits(encoding.uncompressed_bits)
     if len(buffers) != 1:
@@ -74,7 +70,7 @@ def decode_at(
         raise UnsupportedEncodingError("InlineBitpacking with a separate buffer compression is not supported")
     else:
         value = _one_inline(buffers[0], bits, position)
-    return FixedBlock(bits, np.frombuffer(value.to_bytes(bits // 8, "little"), np.uint8), 1)
+    return value.to_bytes(bits // 8, "little")
 
 
 def _one_inline(data: memoryview, bits: int, position: int) -> int:

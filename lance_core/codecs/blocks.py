@@ -11,7 +11,10 @@ call instead of one Python call for each chunk:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +45,19 @@ class VariableBlock:
     def count(self) -> int:
         """Number of values."""
         return len(self.offsets) - 1
+
+
+def block_of(items: Sequence[bytes]) -> VariableBlock:
+    """Values as a block."""
+    ends = [*accumulate(map(len, items), initial=0)]
+    offsets: npt.NDArray[Any] = np.array(ends, np.int32 if ends[-1] < 1 << 31 else np.int64)
+    return VariableBlock(offsets, np.frombuffer(b"".join(items), np.uint8))
+
+
+def list_of(block: VariableBlock) -> list[bytes]:
+    """The values of a block one by one."""
+    data, offsets = block.data.tobytes(), block.offsets.tolist()
+    return [data[start:end] for start, end in pairwise(offsets)]
 
 
 @dataclass(frozen=True, slots=True)

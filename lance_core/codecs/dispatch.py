@@ -15,17 +15,20 @@ the same encoding exist in files, and a codec implements those its encoding is w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from lance_core.arrays import Ints
-from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces, VariableBlock
+from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces, VariableBlock, block_of, list_of
 from lance_core.codecs.gather import check_pieces
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
-from lance_core.format.encoding import CompressiveEncoding, Fsst, OutOfLineBitpacking
+from lance_core.format.encoding import CompressiveEncoding, Flat, Fsst, InlineBitpacking, OutOfLineBitpacking
+
+Buffers = tuple[memoryview, ...]
+"""The value buffers of one chunk."""
 
 Values = FixedBlock | VariableBlock
 """Payloads of a full-zip page: one for each value that has one."""
@@ -55,7 +58,7 @@ class Codec(Protocol):
 class DecodesOne(Protocol):
     """A codec that decodes a single value of a mini-block chunk without the others."""
 
-    def decode_at(self, encoding: Any, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+    def decode_at(self, encoding: Any, buffers: Buffers, count: int, position: int, codecs: Codecs) -> bytes:
         """See `Codecs.decode_at`."""
         ...
 
@@ -68,6 +71,15 @@ class DecodesPicks(Protocol):
         self, encoding: Any, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs
     ) -> Block | None:
         """See `Codecs.decode_picks`."""
+        ...
+
+
+@runtime_checkable
+class DecodesPayloads(Protocol):
+    """A codec that decodes few payloads of a full-zip page without arrays."""
+
+    def decode_payloads(self, encoding: Any, payloads: Sequence[bytes], codecs: Codecs) -> list[bytes]:
+        """See `Codecs.decode_payloads`."""
         ...
 
 
@@ -92,12 +104,15 @@ class Codecs:
     table: Mapping[type, Codec]
     _one: Mapping[type, DecodesOne] = field(init=False, repr=False, compare=False)
     _picks: Mapping[type, DecodesPicks] = field(init=False, repr=False, compare=False)
+    _payloads: Mapping[type, DecodesPayloads] = field(init=False, repr=False, compare=False)
     _unwraps: Mapping[type, Unwraps] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         codecs = self.table.items()
         object.__setattr__(self, "_one", {kind: codec for kind, codec in codecs if isinstance(codec, DecodesOne)})
         object.__setattr__(self, "_picks", {kind: codec for kind, codec in codecs if isinstance(codec, DecodesPicks)})
+        payloads = {kind: codec for kind, codec in codecs if isinstance(codec, DecodesPayloads)}
+        object.__setattr__(self, "_payloads", payloads)
         object.__setattr__(self, "_unwraps", {kind: codec for kind, codec in codecs if isinstance(codec, Unwraps)})
 
     def decode(self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints) -> Block:
@@ -123,12 +138,18 @@ class Codecs:
             return False
         return not isinstance(encoding, (Fsst, OutOfLineBitpacking)) or self.can_decode_at(encoding.values)
 
-    def decode_at(self, encoding: CompressiveEncoding, buffers: tuple[memoryview, ...], count: int, position: int) -> Block:
-        """One value of one mini-block chunk of `count` values, as a block of one; see `can_decode_at`.
+    def decode_at(self, encoding: CompressiveEncoding, buffers: Buffers, count: int, position: int) -> bytes:
+        """The bytes of one value of one mini-block chunk of `count` values; a single bit is a byte. See `can_decode_at`.
 
         `buffers` are the value buffers of the chunk (uint8), `position` counts from 0 and is below `count`.
         """
         return self._one[type(encoding)].decode_at(encoding, buffers, count, position, self)
+
+    def bits_at(self, encoding: CompressiveEncoding) -> int:
+        """How many bits a value of `decode_at` has, 0 where values differ in their sizes."""
+        if isinstance(encoding, (InlineBitpacking, OutOfLineBitpacking)):
+            return encoding.uncompressed_bits
+        return encoding.bits_per_value if isinstance(encoding, Flat) else 0
 
     def decode_picks(
         self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks
@@ -162,6 +183,16 @@ class Codecs:
         a value without payload (null) has zero length and decodes to an empty value (zeros in fixed-width children).
         """
         return self._find(encoding).decode_values(encoding, payload, self)
+
+    def decode_payloads(self, encoding: CompressiveEncoding, payloads: Sequence[bytes]) -> list[bytes]:
+        """The values of few payloads of variable width, as `decode_values` gives them, each by itself."""
+        codec = self._payloads.get(type(encoding))
+        if codec is not None:
+            return codec.decode_payloads(encoding, payloads, self)
+        block = self.decode_values(encoding, block_of(payloads))
+        if not isinstance(block, VariableBlock) or block.count != len(payloads):
+            raise CorruptFileError(f"payloads of {type(encoding).__name__} are not values of variable width")
+        return list_of(block)
 
     def unwrap(self, encoding: CompressiveEncoding, pieces: Pieces) -> tuple[CompressiveEncoding, Pieces]:
         """The encoding inside a general compressor and its bytes, or both as they are (`unwrap` of the codec)."""

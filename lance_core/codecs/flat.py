@@ -14,7 +14,7 @@ import numpy as np
 
 from lance_core.arrays import Bytes, Ints
 from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
-from lance_core.codecs.dispatch import Codecs, Values, total
+from lance_core.codecs.dispatch import Buffers, Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import gather, pick_even, require_sizes
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
@@ -49,15 +49,15 @@ def decode_block(encoding: Flat, piece: Pieces, counts: Ints, codecs: Codecs) ->
     return FixedBlock(bits, data, count)
 
 
-def decode_at(encoding: Flat, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+def decode_at(encoding: Flat, buffers: Buffers, count: int, position: int, codecs: Codecs) -> bytes:
     """One value of one chunk."""
     bits = _width(encoding)
     if len(buffers) != 1 or len(buffers[0]) < (count * bits + 7) >> 3:
         raise CorruptFileError(f"Flat({bits}): {count} values in {[len(buffer) for buffer in buffers]} bytes")
     if bits == 1:
-        return FixedBlock(1, np.array([buffers[0][position >> 3] >> (position & 7) & 1], np.uint8), 1)
+        return b"\1" if buffers[0][position >> 3] >> (position & 7) & 1 else b"\0"
     size = bits >> 3
-    return FixedBlock(bits, np.frombuffer(buffers[0], np.uint8, size, position * size), 1)
+    return bytes(buffers[0][position * size : (position + 1) * size])
 
 
 def decode_picks(encoding: Flat, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs) -> Block | None:

@@ -12,14 +12,18 @@ encoding inside are codes; in full-zip pages each payload is. (Spec: compressive
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_core.arrays import Ints
-from lance_core.codecs.blocks import Block, Picks, Pieces, VariableBlock
-from lance_core.codecs.dispatch import Codecs, Values, total
+from lance_core.codecs.blocks import Block, Picks, Pieces, VariableBlock, block_of, list_of
+from lance_core.codecs.dispatch import Buffers, Codecs, Values, total
 from lance_core.codecs.gather import require_sizes, words
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, Fsst, Variable
@@ -30,10 +34,15 @@ MAGIC = 0x46535354
 TABLE_BYTES = 2312
 SAMPLE_BYTES = 32_768
 _SAMPLE_RUN = 512
-_SHORT = 64
-"""Bytes of codes up to which plain Python is faster than a call of a kernel."""
+_SHORT = 256
+"""Bytes of codes up to which plain Python is faster than a call of anything else."""
+_FEW = 1024
+"""Bytes of codes up to which Arrow is faster than a call of a kernel."""
+_MANY = 64 << 10
+"""Bytes of codes up to which Arrow is faster than numpy, and escapes do not matter."""
 _PLAIN_WORK = 1
 """What a byte of codes costs without a kernel, counted in numbers unpacked."""
+_INT32 = np.dtype(np.int32)
 _INT32_MAX = 2**31 - 1
 
 
@@ -53,19 +62,14 @@ def decode_block(encoding: Fsst, piece: Pieces, counts: Ints, codecs: Codecs) ->
     return _spell(encoding, codecs.decode_block(encoding.values, piece, counts))
 
 
-def decode_at(encoding: Fsst, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+def decode_at(encoding: Fsst, buffers: Buffers, count: int, position: int, codecs: Codecs) -> bytes:
     """One value of one chunk; short ones without compiled kernels."""
-    codes = codecs.decode_at(encoding.values, buffers, count, position)
-    if not isinstance(codes, VariableBlock) or len(codes.data) > _SHORT:
-        return _spell(encoding, codes)
-    table = encoding.symbol_table
-    head = int.from_bytes(table[:8], "little")
-    num_symbols = head & 255
-    if len(table) < 8 + num_symbols * 9 or head >> 32 != MAGIC or not head >> 24 & 1:
-        return _spell(encoding, codes)
-    text = _spell_short(codes.data.tobytes(), table, num_symbols)
-    offsets: Any = np.array([0, len(text)], codes.offsets.dtype)
-    return VariableBlock(offsets, np.frombuffer(text, np.uint8))
+    return _spell_all(encoding, [codecs.decode_at(encoding.values, buffers, count, position)])[0]
+
+
+def decode_payloads(encoding: Fsst, payloads: Sequence[bytes], codecs: Codecs) -> list[bytes]:
+    """Each payload holds the codes of one string; short ones without compiled kernels."""
+    return _spell_all(encoding, codecs.decode_payloads(encoding.values, payloads))
 
 
 def decode_picks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs) -> Block | None:
@@ -74,23 +78,68 @@ def decode_picks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, pick
     return None if codes is None else _spell(encoding, codes)
 
 
-def _spell_short(codes: bytes, table: bytes, num_symbols: int) -> bytes:
-    lengths = 8 + num_symbols * 8
-    out = bytearray()
-    numbers = iter(codes)
-    for code in numbers:
-        if code == kernels.ESCAPE:
-            plain = next(numbers, None)
-            if plain is None:
+def _spell_all(encoding: Fsst, codes: Sequence[bytes]) -> list[bytes]:
+    """Few strings from their codes."""
+    symbols, size = _symbols(encoding.symbol_table), sum(map(len, codes))
+    if symbols is None:
+        return list(codes)
+    if size <= _SHORT:
+        return [_spell_short(symbols, item) for item in codes]
+    joined = b"".join(codes)
+    if size > _MANY or kernels.ESCAPE in joined or (size > _FEW and kernels.decode.is_worth_loading(size, _INT32)):
+        return list_of(_spell(encoding, block_of(codes)))
+    # What Arrow takes by numbers is spelled without a step for each code.
+    numbers = pa.Array.from_buffers(pa.uint8(), size, [None, pa.py_buffer(joined)])
+    found = symbols.array.take(numbers)
+    if found.null_count:
+        raise CorruptFileError("FSST: a string has a code that is not in the symbol table")
+    _, ends, data = found.buffers()
+    bounds, text = memoryview(cast("Any", ends)).cast("i"), cast("Any", data).to_pybytes()
+    stops = [bounds[at] for at in accumulate(map(len, codes), initial=0)]
+    return [text[start:end] for start, end in pairwise(stops)]
+
+
+def _spell_short(symbols: _Symbols, codes: bytes) -> bytes:
+    by_code = symbols.by_code
+    try:
+        escape = codes.find(kernels.ESCAPE)
+        if escape < 0:
+            return b"".join([by_code[code] for code in codes])
+        parts, at = [], 0
+        while escape >= 0:
+            if escape + 1 == len(codes):
                 raise CorruptFileError("FSST: a string ends within an escaped byte")
-            out.append(plain)
-            continue
-        size = table[lengths + code] if code < num_symbols else 0
-        if not 0 < size <= 8:
-            raise CorruptFileError(f"FSST: code {code} is not in the table of {num_symbols} symbols")
-        at = 8 + code * 8
-        out += table[at : at + size]
-    return bytes(out)
+            parts += [by_code[code] for code in codes[at:escape]]
+            at = escape + 2
+            parts.append(codes[escape + 1 : at])
+            escape = codes.find(kernels.ESCAPE, at)
+        parts += [by_code[code] for code in codes[at:]]
+        return b"".join(parts)
+    except KeyError as error:
+        raise CorruptFileError(f"FSST: code {error.args[0]} is not in the table of {len(by_code)} symbols") from None
+
+
+class _Symbols(NamedTuple):
+    """The symbols by their codes, and as an array of 256 with nulls where there is no code."""
+
+    by_code: dict[int, bytes]
+    array: pa.Array[Any]
+
+
+@lru_cache(maxsize=32)
+def _symbols(table: bytes) -> _Symbols | None:
+    """None when the bytes are stored as they are."""
+    found = read_table(table)
+    if found is None:
+        return None
+    symbols, lengths = found
+    stored = symbols.astype("<u8").tobytes()
+    by_code = {code: stored[8 * code : 8 * code + size] for code, size in enumerate(lengths.tolist()) if size}
+    ends: Any = np.append(0, np.cumsum(lengths, dtype=np.int32)).astype(np.int32)
+    valid: Any = np.packbits(lengths > 0, bitorder="little")
+    # Not by `pa.array`: of objects it imports pandas, if there is one.
+    buffers: Any = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(b"".join(by_code.values()))]
+    return _Symbols(by_code, pa.Array.from_buffers(pa.binary(), 256, buffers))
 
 
 def decode_values(encoding: Fsst, payload: Values, codecs: Codecs) -> Block:

@@ -14,6 +14,7 @@ themselves encoded (2.3) are a buffer of their own: `codecs/offsets.py`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from lance_core.arrays import Bytes, Ints
 from lance_core.codecs.blocks import Block, Picks, Pieces, VariableBlock
-from lance_core.codecs.dispatch import Codecs, Values, total
+from lance_core.codecs.dispatch import Buffers, Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import gather, pick_even, pick_uneven, require_sizes, words
 from lance_core.codecs.offsets import decode_apart, num_offset_buffers
@@ -73,7 +74,7 @@ def decode_block(encoding: Variable, piece: Pieces, counts: Ints, codecs: Codecs
     return _join(piece, piece.starts + 2 * width, counts, width, bytes_at=starts)
 
 
-def decode_at(encoding: Variable, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs) -> Block:
+def decode_at(encoding: Variable, buffers: Buffers, count: int, position: int, codecs: Codecs) -> bytes:
     """One value of one chunk."""
     if _are_apart(encoding):
         return _one_apart(encoding, buffers, count, position, codecs)
@@ -83,8 +84,7 @@ def decode_at(encoding: Variable, buffers: tuple[memoryview, ...], count: int, p
     start, end = struct.unpack_from("<II" if width == 4 else "<QQ", buffers[0], position * width)
     if not (count + 1) * width <= start <= end <= len(buffers[0]):
         raise CorruptFileError(f"Variable: a value at bytes {start}..{end} of a chunk of {len(buffers[0])}")
-    offsets: Offsets = np.array([0, end - start], np.int32 if width == 4 else np.int64)
-    return VariableBlock(offsets, np.frombuffer(buffers[0], np.uint8, end - start, start))
+    return bytes(buffers[0][start:end])
 
 
 def decode_picks(
@@ -118,6 +118,12 @@ def decode_values(encoding: Variable, payload: Values, codecs: Codecs) -> Block:
     if not isinstance(payload, VariableBlock):
         raise CorruptFileError("a page of Variable values has payloads of fixed width, expected variable")
     return payload
+
+
+def decode_payloads(encoding: Variable, payloads: Sequence[bytes], codecs: Codecs) -> list[bytes]:
+    """A payload is the value."""
+    _width(encoding)
+    return list(payloads)
 
 
 def encode_chunks(
@@ -242,17 +248,14 @@ def _chunk_offsets(block: VariableBlock, counts: Ints, edges: Ints, width: int) 
     return out.view(np.uint8)
 
 
-def _one_apart(
-    encoding: Variable, buffers: tuple[memoryview, ...], count: int, position: int, codecs: Codecs
-) -> VariableBlock:
+def _one_apart(encoding: Variable, buffers: Buffers, count: int, position: int, codecs: Codecs) -> bytes:
     counts = np.array([count], np.int64)
     pieces = tuple(Pieces.whole(np.frombuffer(buffer, np.uint8)) for buffer in buffers)
     if len(pieces) != num_buffers(encoding, codecs):
         raise CorruptFileError(f"Variable: a chunk has {len(pieces)} value buffers")
     block = decode_apart(encoding.offsets, pieces, counts, codecs)
     start, end = block.offsets[position : position + 2].tolist()
-    offsets: Offsets = np.array([0, end - start], np.int32 if block.offsets.dtype.itemsize == 4 else np.int64)
-    return VariableBlock(offsets, block.data[start:end])
+    return block.data[start:end].tobytes()
 
 
 def _are_apart(encoding: Variable) -> bool:

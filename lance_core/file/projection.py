@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
 from lance_core.file.blob.read import described_schema
+from lance_core.file.convert.few_rows import FieldValues, array_of
 from lance_core.file.convert.tree import Node
 from lance_core.file.error_location import located
 from lance_core.file.metadata import Tail
@@ -41,6 +42,8 @@ DEFAULT_BATCH_SIZE = 8192
 WINDOW_BYTES = 32 << 20
 _COLUMN_WINDOW_BYTES = 96 << 10
 _MAX_WINDOW_ROWS = 1 << 20
+FEW_ROWS = 64
+"""Up to so many rows are read value by value."""
 _WINDOWS_AHEAD = 2
 MAX_WINDOWS = _WINDOWS_AHEAD + 1
 """Windows of a file that are held at once: those ahead, and the one that is used."""
@@ -77,6 +80,19 @@ class Reader(Protocol):
     @property
     def num_columns(self) -> int:
         """Columns of the file that are read."""
+        ...
+
+
+@runtime_checkable
+class ReadsFew(Protocol):
+    """A reader with a short way for few rows."""
+
+    def few_jobs(self, rows: Sequence[int]) -> list[Fetch[object]] | None:
+        """Readers of a few ascending rows whose results `few_values` takes; None where only `jobs` will do."""
+        ...
+
+    def few_values(self, results: Sequence[object]) -> FieldValues:
+        """The rows value by value."""
         ...
 
 
@@ -172,25 +188,56 @@ class FileProjection:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
+    def few(self, window: RowSelection) -> dict[str, FieldValues | pa.ChunkedArray[Any]] | None:
+        """A few rows of each field: value by value, or as an array where there is no short way; None for many rows."""
+        return dict(zip(self.arrow_schema.names, self._fields(window), strict=True)) if self._is_few(window) else None
+
+    def _is_few(self, window: RowSelection) -> bool:
+        return 0 < window.num_rows <= FEW_ROWS and not window.covers(self.num_rows)
+
     def _load(self, window: RowSelection) -> pa.Table:
         """One window's rows."""
+        fields = zip(self._fields(window), self.arrow_schema, strict=True)
+        columns = [array_of(found, field) if isinstance(found, FieldValues) else found for found, field in fields]
+        if not columns:
+            return pa.Table.from_batches([no_columns(window.num_rows)])
+        return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+
+    def _fields(self, window: RowSelection) -> list[FieldValues | pa.ChunkedArray[Any]]:
+        """One window's rows of each field."""
         groups = self._alike if window.covers(self.num_rows) else ()
         grouped = {number for group in groups for number in group.numbers}
-        jobs = [[] if number in grouped else reader.jobs(window) for number, reader in enumerate(self._readers)]
+        short = self._short_jobs(window)
+        jobs = [
+            short[number] if number in short else [] if number in grouped else reader.jobs(window)
+            for number, reader in enumerate(self._readers)
+        ]
         flat: list[Fetch[object]] = [*(group.fetch() for group in groups), *(job for found in jobs for job in found)]
         results = drive(self._store, [(self._path, self._from_tail(job)) for job in flat]) if flat else []
         made = _by_number(groups, results)
-        num_rows = window.num_rows
-        columns = []
+        fields: list[FieldValues | pa.ChunkedArray[Any]] = []
         position = len(groups)
         for number, (reader, own, field) in enumerate(zip(self._readers, jobs, self.arrow_schema, strict=True)):
             found = [made[number]] if number in made else results[position : position + len(own)]
-            chunks = self._finished(reader, found, field, window)
             position += len(own)
-            columns.append(_chunked(chunks, field, num_rows, self._path))
-        if not columns:
-            return pa.Table.from_batches([no_columns(num_rows)])
-        return pa.Table.from_arrays(columns, schema=self.arrow_schema)
+            if number in short:
+                fields.append(self._few_readers[number].few_values(found))
+                continue
+            chunks = self._finished(reader, found, field, window)
+            fields.append(_chunked(chunks, field, window.num_rows, self._path))
+        return fields
+
+    def _short_jobs(self, window: RowSelection) -> dict[int, list[Fetch[object]]]:
+        """The readers of fields that have a short way for the window's rows, if they are few."""
+        if not self._is_few(window):
+            return {}
+        rows = window.to_indices().tolist()
+        found = {number: reader.few_jobs(rows) for number, reader in self._few_readers.items()}
+        return {number: jobs for number, jobs in found.items() if jobs is not None}
+
+    @cached_property
+    def _few_readers(self) -> dict[int, ReadsFew]:
+        return {number: reader for number, reader in enumerate(self._readers) if isinstance(reader, ReadsFew)}
 
     @cached_property
     def _alike(self) -> Sequence[AlikeColumns]:

@@ -6,7 +6,9 @@ pages       0..64 | 64..5000 | 5000..    second window: page 1 rows [0,36), page
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -90,3 +92,18 @@ def cut_at(selection: RowSelection, edges: Ints) -> Iterator[tuple[int, RowSelec
 def scale(selection: RowSelection, factor: int) -> RowSelection:
     """The same rows where every row counts `factor` items."""
     return selection if factor == 1 else RowSelection(selection.starts * factor, selection.ends * factor)
+
+
+def row_parts(edges: Ints, rows: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
+    """`cut_at` of few ascending rows: (i, those within edges[i] and edges[i + 1], counted from edges[i])."""
+    if len(edges) == 2 and rows[-1] < edges.item(1):
+        return [(0, rows)]
+    bounds = memoryview(cast("Any", edges))
+    parts: list[tuple[int, Sequence[int]]] = []
+    at = 0
+    while at < len(rows):
+        number = bisect_right(bounds, rows[at]) - 1
+        end = bisect_left(rows, bounds[number + 1], at)
+        parts.append((number, [row - bounds[number] for row in rows[at:end]]))
+        at = end
+    return parts

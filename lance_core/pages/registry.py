@@ -30,6 +30,8 @@ from lance_core.fetch import Fetch
 from lance_core.format.layout import BlobLayout, ConstantLayout, FullZipLayout, MiniBlockLayout, Page, SparseLayout
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read import blob, constant, fullzip, miniblock, sparse
+from lance_core.pages.read.single_row import can_read_row
+from lance_core.pages.read.single_zipped import can_read_zipped
 from lance_core.pages.rows import RowSelection
 
 Index = Any
@@ -84,6 +86,13 @@ def scan(page: Page, *, codecs: Codecs = CODECS) -> Fetch[Leaf]:
     inner = _inner(page)
     leaf = yield from _find(inner).scan(inner.layout, inner, codecs)
     return _outer(page, leaf)
+
+
+def has_row_values(layout: object, *, codecs: Codecs = CODECS) -> bool:
+    """Whether few rows of a page of this layout can be read value by value."""
+    if isinstance(layout, MiniBlockLayout):
+        return can_read_row(layout, codecs)
+    return isinstance(layout, FullZipLayout) and can_read_zipped(layout)
 
 
 def _inner(page: Page) -> Page:

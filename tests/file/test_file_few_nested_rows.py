@@ -13,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import LanceError
-from lance_core.file.v2 import columns21
+from lance_core.file.v2 import column_reader
 from lance_core.pages.read import miniblock
 from tests.file.small_pages import opened_small_pages
 
@@ -162,13 +162,13 @@ def test_rows_of_many_small_pages(version: str, monkeypatch: pytest.MonkeyPatch)
     whole = opened.project(schema).table()
     opened.take(schema, [*range(0, ROWS, 9)])
     sizes: list[int] = []
-    real = columns21.read_column
+    real = column_reader.read_column
 
     def spy(column: Any, rows: Any, codecs: Any) -> Any:
         sizes.append(len(column.items.counts) if column.items is not None else 0)
         return real(column, rows, codecs)
 
-    monkeypatch.setattr(columns21, "read_column", spy)
+    monkeypatch.setattr(column_reader, "read_column", spy)
     rng = np.random.default_rng(15)
     for size in (4, 5, 20, 200, 700):
         rows = sorted(rng.choice(ROWS, size, replace=False).tolist())

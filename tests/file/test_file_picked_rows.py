@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import CorruptFileError
-from lance_core.file.v2 import columns21
-from lance_core.pages.read import miniblock
+from lance_core.file import projection
+from lance_core.file.v2 import column_reader
 from lance_core.pages.read.lists import PageRows
 from tests.file.small_pages import opened_small_pages
 
@@ -40,13 +40,13 @@ def _table() -> pa.Table:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of pages of each joint read."""
     found: list[int] = []
-    real = columns21.read_picked
+    real = column_reader.read_picked
 
     def spy(layout: Any, parts: Sequence[PageRows], codecs: Any) -> Any:
         found.append(len(parts))
         return real(layout, parts, codecs)
 
-    monkeypatch.setattr(columns21, "read_picked", spy)
+    monkeypatch.setattr(column_reader, "read_picked", spy)
     return found
 
 
@@ -55,25 +55,29 @@ def test_rows_of_many_pages(version: str, calls: list[int]) -> None:
     table = _table()
     opened, schema, _ = opened_small_pages(table, version)
     rng = np.random.default_rng(9)
-    for count in (2, 10, 100, 500, 10, 2):
+    for count in (2, 10, 64, 65, 100, 500, 10, 2):
         rows = rng.choice(_ROWS, count, replace=False).tolist()
         taken = opened.take(schema, rows)
         assert pa.Table.from_batches([taken]).equals(table.take(rows).combine_chunks()), count
-    assert len(calls) >= 10
+    assert len(calls) >= 6
     assert max(calls) > 5
 
 
-def test_rows_that_share_chunks_and_borders(calls: list[int]) -> None:
+@pytest.mark.parametrize("few", [0, 64])
+def test_rows_that_share_chunks_and_borders(few: int, calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "FEW_ROWS", few)
     table = _table().select(["long", "maybe"])
     opened, schema, _ = opened_small_pages(table, "2.1")
     starts = [int(page.priority) for page in opened.columns([0])[0].pages]
     rows = sorted({row for start in starts for row in (start - 1, start, start + 1) if 0 <= row < _ROWS} | {_ROWS - 1})
     for _ in range(2):
         assert pa.Table.from_batches([opened.take(schema, rows)]).equals(table.take(rows).combine_chunks())
-    assert calls
+    assert bool(calls) is not bool(few)
 
 
-def test_damage_names_the_column(calls: list[int]) -> None:
+@pytest.mark.parametrize(("few", "pages"), [(0, "0-"), (64, "0:")])
+def test_damage_names_the_column(few: int, pages: str, calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "FEW_ROWS", few)
     opened, schema, store = opened_small_pages(_table().select(["small", "maybe", "vector"]), "2.1")
     rows = [5, 20_000, 40_000]
     opened.take(schema, rows)
@@ -81,29 +85,27 @@ def test_damage_names_the_column(calls: list[int]) -> None:
     data = bytearray(store.get("data/x.lance"))
     data[page.buffers[1].start : page.buffers[1].start + 4] = b"\xff" * 4
     store.put("data/x.lance", bytes(data))
-    with pytest.raises(CorruptFileError, match="column 'small', page 0-"):
+    with pytest.raises(CorruptFileError, match=f"column 'small', page {pages}"):
         opened.take(schema, rows)
     assert calls
 
 
-def test_few_rows_of_one_page_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _table()
     opened, schema, _ = opened_small_pages(table, "2.1")
-    rows = [[100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4], [*range(3, 115, 7)]]
-    for wanted in rows:
-        opened.take(schema, wanted)
-    joint: list[int] = []
-    real = miniblock.read_rows
+    rows = [[100], [100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4], [*range(3, 451, 7)], [*range(3, 458, 7)]]
+    found: list[int] = []
+    real = column_reader.read_row_values
 
     def spy(layout: Any, page: Any, index: Any, rows: Sequence[int], codecs: Any) -> Any:
-        joint.append(len(rows))
+        found.append(len(rows))
         return real(layout, page, index, rows, codecs)
 
-    monkeypatch.setattr(miniblock, "read_rows", spy)
+    monkeypatch.setattr(column_reader, "read_row_values", spy)
     for wanted in rows:
         assert pa.Table.from_batches([opened.take(schema, wanted)]).equals(table.take(wanted).combine_chunks())
-    assert max(joint) == 16
-    assert len(joint) >= 5 * 5
+    assert max(found) == 64
+    assert len(found) >= 5 * 5
 
 
 def test_long_ranges_are_not_spelled_out_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ Each fragment is read once, for sorted unique rows; the answer is put in order a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,15 @@ from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_o
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
+from lance_core.file.convert.few_rows import FieldValues, array_of, joined_array
+from lance_core.file.projection import FEW_ROWS
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
 
 _Int = TypeVar("_Int", np.int64, np.uint64)
+Piece: TypeAlias = "FieldValues | pa.ChunkedArray[Any]"
 _ALL = 1 << 31
 
 
@@ -118,14 +121,59 @@ def _gather(
 ) -> pa.Table:
     """Rows of each part one after the other, then in the order asked."""
     needed = snapshot.part_of_schema(projection.field_ids)
+    num_rows = sum(len(offsets) for _, offsets in parts)
+    if projection.is_plain and needed.fields and 0 < num_rows <= FEW_ROWS * len(parts):
+        found = at_once(snapshot, parts, lambda part: _few(part[0], needed, part[1], projection))
+        return _joined(found, projection.arrow_schema, order)
     tables = at_once(snapshot, parts, lambda part: _read(part[0], needed, part[1], projection))
     if not tables:
         return no_rows(projection.arrow_schema)
     joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
     if order is None or not joined.num_columns:
         return joined if order is None else _without_columns(len(order))
+    return _ordered(joined, order)
+
+
+def _few(reader: FragmentReader, schema: Schema, offsets: Ints, projection: Projection) -> Mapping[str, Piece]:
+    """Rows of one fragment, each field by its name."""
+    found = reader.few(schema, RowSelection.indices(offsets))
+    if found is not None:
+        return found
+    table = _read(reader, schema, offsets, projection)
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _joined(found: Sequence[Mapping[str, Piece]], target: pa.Schema, order: Ints | None) -> pa.Table:
+    """The rows of all fragments in the order asked: one array of those that were read value by value."""
+    numbers = None if order is None else order.tolist()
+    columns: dict[str, pa.Array[Any] | pa.ChunkedArray[Any]] = {}
+    rest = []
+    for field in target:
+        pieces = [item[field.name] for item in found]
+        values = [piece for piece in pieces if isinstance(piece, FieldValues)]
+        if len(values) == len(pieces):
+            columns[field.name] = joined_array(values, field, numbers)
+        else:
+            rest.append(field)
+    if rest:
+        tables = [_table([item[field.name] for field in rest], pa.schema(rest)) for item in found]
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        table = table if order is None else _ordered(table, order)
+        columns.update(zip(table.column_names, table.columns, strict=True))
+    return pa.Table.from_arrays([columns[name] for name in target.names], schema=target)
+
+
+def _table(pieces: Sequence[Piece], schema: pa.Schema) -> pa.Table:
+    arrays = [
+        array_of(piece, field) if isinstance(piece, FieldValues) else piece
+        for piece, field in zip(pieces, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _ordered(table: pa.Table, order: Ints) -> pa.Table:
     wanted: Any = arrow_of(order)
-    return joined.combine_chunks().take(wanted)
+    return table.combine_chunks().take(wanted)
 
 
 def _read(reader: FragmentReader, schema: Schema, offsets: Ints, projection: Projection) -> pa.Table:

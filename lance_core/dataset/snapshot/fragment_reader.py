@@ -32,6 +32,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS
 from lance_core.fetch import ByteRange
+from lance_core.file.convert.few_rows import FieldValues
 from lance_core.file.convert.tree import is_old_blob
 from lance_core.file.open import OpenFile, open_file
 from lance_core.file.projection import FileProjection
@@ -123,6 +124,13 @@ class FragmentReader:
         if len(sources) != 1 or sources[0][1].ids != schema.ids:
             return None
         return self._stream(*sources[0], is_whole=self._is_most(rows)).table(rows)
+
+    def few(self, schema: Schema, rows: RowSelection) -> dict[str, FieldValues | pa.ChunkedArray[Any]] | None:
+        """A few physical rows of each field (`FileProjection.few`), when one file has all the columns; else None."""
+        sources = self.sources(schema)
+        if len(sources) != 1 or sources[0][1].ids != schema.ids or self._is_most(rows):
+            return None
+        return self._project(*sources[0]).few(rows)
 
     def _stored(self, schema: Schema, rows: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
         target = schema_to_arrow(schema)

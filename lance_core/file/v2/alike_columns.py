@@ -26,7 +26,8 @@ from lance_core.fetch import ByteRange, Fetch
 from lance_core.file.convert.assemble import leaf_array
 from lance_core.file.convert.tree import LeafNode, is_packed
 from lance_core.file.error_location import located
-from lance_core.file.v2.columns21 import ColumnReader, FieldReader
+from lance_core.file.v2.column_reader import ColumnReader
+from lance_core.file.v2.columns21 import FieldReader
 from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import join, request
 from lance_core.pages.read.same_layout import AlikePages, can_join, scan_alike

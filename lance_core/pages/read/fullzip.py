@@ -83,7 +83,7 @@ def read(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection,
         stored, data = yield from request([part(page, 1), part(page, 0)])
         offsets = _row_offsets(page, stored, len(data))
         return _decode(layout, index, offsets[:-1], offsets[1:], data[: int(offsets[-1])], rows, codecs)
-    width = _index_width(page, page.buffers[1].size)
+    width = index_width(page, page.buffers[1].size)
     lengths = rows.ends - rows.starts
     stored, at = yield from request_many(page, 1, rows.starts * width, (rows.ends + 1) * width)
     offsets = _words(gather(stored, at, (lengths + 1) * width), width)
@@ -120,7 +120,7 @@ def _read_even(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSele
     return whole_leaf(block, None, def_, layout.layers, rows.num_rows)
 
 
-def _index_width(page: Page, size: int) -> int:
+def index_width(page: Page, size: int) -> int:
     width = size // (page.num_rows + 1)
     if width not in (1, 2, 4, 8) or width * (page.num_rows + 1) != size:
         raise CorruptFileError(f"a row index of {size} bytes does not match {page.num_rows} rows")
@@ -132,7 +132,7 @@ def _words(data: Bytes, width: int) -> Ints:
 
 
 def _row_offsets(page: Page, stored: Bytes, size: int) -> Ints:
-    offsets = _words(stored, _index_width(page, len(stored)))
+    offsets = _words(stored, index_width(page, len(stored)))
     _check_rows(offsets[:-1], offsets[1:], size)
     rebased: Ints = offsets - offsets[0]
     return rebased

@@ -25,7 +25,7 @@ from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, only
 from lance_core.pages.leaf import Leaf, max_rep
 from lance_core.pages.read.lists import PageRows, read_lists
 from lance_core.pages.read.single_list import read_list_rows
-from lance_core.pages.read.single_row import LEVEL_CODECS, can_read_row, read_row, read_rows
+from lance_core.pages.read.single_row import LEVEL_CODECS, can_read_row, read_rows
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
 
@@ -56,8 +56,6 @@ def read(layout: MiniBlockLayout, page: Page, index: ChunkTable, rows: RowSelect
         (data,) = yield from request([part(page, 1)])
         return _decode_all(layout, page, index, data, codecs)
     if 0 < rows.num_rows <= _FEW_ROWS and can_read_row(layout, codecs):
-        if rows.num_rows == 1:
-            return (yield from read_row(layout, page, index, int(rows.starts[0]), codecs))
         return (yield from read_rows(layout, page, index, rows.to_indices().tolist(), codecs))
     if rows.num_rows and index.row_ends is not None and layout.rep_compression is not None:
         chunk = only_chunk(index, rows)
