@@ -11,6 +11,7 @@ refuses (`bitpack`, `flat`, `rle`) is refused here as well; encodings that have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from lance_core.arrays import Levels
 from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
-from lance_core.codecs.unpack_few import unpack_block
+from lance_core.codecs.unpack_few import unpack_block, unpack_blocks
 from lance_core.errors import CorruptFileError
 from lance_core.format.encoding import CompressiveEncoding, Flat, InlineBitpacking, OutOfLineBitpacking, Rle
 from lance_core.kernels.bits import BLOCK
@@ -42,6 +43,35 @@ def decode_levels(encoding: CompressiveEncoding, data: memoryview, count: int, c
     return words(block.data, np.uint16)
 
 
+def decode_many_levels(
+    encoding: CompressiveEncoding, pieces: Sequence[memoryview], counts: Sequence[int], codecs: Codecs
+) -> Levels:
+    """The levels of a few chunks, joined."""
+    width = _width(encoding, 16) if isinstance(encoding, OutOfLineBitpacking) else None
+    if width is None or len(pieces) == 1:
+        found = [decode_levels(encoding, data, count, codecs) for data, count in zip(pieces, counts, strict=True)]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+    size = BLOCK * width // 8
+    blocks: list[memoryview] = []
+    rests: list[Unsigned] = []
+    for data, count in zip(pieces, counts, strict=True):
+        whole, rest = divmod(count, BLOCK)
+        is_plain = len(data) // 2 == (whole * size + 2 * rest) // 2
+        if not is_plain and len(data) < (whole + (rest > 0)) * size:
+            raise CorruptFileError(f"OutOfLineBitpacking(16 to {width} bits): {len(data)} bytes for {count} values")
+        num_blocks = whole if is_plain else whole + (rest > 0)
+        blocks.append(data[: num_blocks * size])
+        rests.append(np.frombuffer(data, "<u2", rest if is_plain else 0, whole * size))
+    unpacked = unpack_blocks(np.frombuffer(b"".join(blocks), "<u2"), width)
+    parts: list[Unsigned] = []
+    at = 0
+    for count, packed, rest_words in zip(counts, blocks, rests, strict=True):
+        end = at + len(packed) // size
+        parts += (unpacked[at:end].reshape(-1)[:count], rest_words)
+        at = end
+    return np.concatenate(parts)
+
+
 def decode_span(
     encoding: CompressiveEncoding, buffers: tuple[memoryview, ...], count: int, start: int, end: int, codecs: Codecs
 ) -> Block | None:
@@ -59,11 +89,9 @@ def decode_span(
 
 
 def _out_of_line(encoding: OutOfLineBitpacking, data: memoryview, count: int, start: int, end: int) -> Unsigned | None:
-    bits, inner = encoding.uncompressed_bits, encoding.values
-    if bits not in _TYPES or not isinstance(inner, Flat) or inner.compression is not None:
-        return None
-    width = inner.bits_per_value
-    if not 0 < width <= bits:
+    bits = encoding.uncompressed_bits
+    width = _width(encoding, bits)
+    if width is None:
         return None
     stored = words(np.frombuffer(data, np.uint8), _TYPES[bits])
     per_block, rest = BLOCK * width // bits, count % BLOCK
@@ -78,6 +106,16 @@ def _out_of_line(encoding: OutOfLineBitpacking, data: memoryview, count: int, st
         values = stored[at:] if is_words else unpack_block(stored[at : at + per_block], width)
         parts.append(values[max(start - first, 0) : min(end - first, BLOCK)])
     return _joined(parts, _TYPES[bits])
+
+
+def _width(encoding: OutOfLineBitpacking, bits: int) -> int | None:
+    """The width of the packed values, where there is a short way for it."""
+    inner = encoding.values
+    if encoding.uncompressed_bits != bits or bits not in _TYPES:
+        return None
+    if not isinstance(inner, Flat) or inner.compression is not None:
+        return None
+    return inner.bits_per_value if 0 < inner.bits_per_value <= bits else None
 
 
 def _inline(bits: int, data: memoryview, count: int, start: int, end: int) -> Unsigned | None:

@@ -52,6 +52,16 @@ def unpack_block(words: Unsigned, width: int) -> Unsigned:
     return values.reshape(-1)
 
 
+def unpack_blocks(words: Unsigned, width: int) -> Unsigned:
+    """The same of any number of blocks of one width, back to back: an array of 1,024 values for each."""
+    low, high, down, up, mask = _steps(words.dtype.str, width)
+    packed = words.reshape(-1, width, BLOCK // (words.itemsize * 8))
+    values = packed[:, low] >> down
+    values |= packed[:, high] << up
+    values &= mask
+    return values.reshape(len(packed), BLOCK)
+
+
 @lru_cache(maxsize=256)
 def _steps(kind: str, width: int) -> tuple[Ints, Ints, Unsigned, Unsigned, Any]:
     """For each row of the output: the word that its bits begin in, the next one, by how much each is shifted; the mask.

@@ -14,7 +14,7 @@ import pytest
 import lance_core
 from lance_core.errors import LanceError
 from lance_core.file.v2 import column_reader
-from lance_core.pages.read import miniblock
+from lance_core.pages.read import column_chunks, miniblock
 from tests.file.small_pages import opened_small_pages
 
 ROWS = 6_000
@@ -169,10 +169,40 @@ def test_rows_of_many_small_pages(version: str, monkeypatch: pytest.MonkeyPatch)
         return real(column, rows, codecs)
 
     monkeypatch.setattr(column_reader, "read_column", spy)
+    short: list[int] = []
+    few = column_chunks.read_few_lists
+
+    def spy_few(layout: Any, rows: Any, owners: Any, chunks: Any, *rest: Any) -> Any:
+        short.append(len(chunks))
+        return few(layout, rows, owners, chunks, *rest)
+
+    monkeypatch.setattr(column_chunks, "read_few_lists", spy_few)
     rng = np.random.default_rng(15)
-    for size in (4, 5, 20, 200, 700):
+    for size in (4, 5, 20, 31, 32, 33, 200, 700, *[8] * 20):
         rows = sorted(rng.choice(ROWS, size, replace=False).tolist())
         found = pa.Table.from_batches([opened.take(schema, rows)])
         assert found.equals(whole.take(rows).combine_chunks()), size
     assert len(sizes) >= 5 * 8
     assert max(sizes) > 3, "the dictionaries of several pages are joined"
+    assert max(short) > 16
+    rows = sorted({row for start in range(0, ROWS, 700) for row in (start - 1, start, start + 1) if 0 <= row < ROWS})
+    assert pa.Table.from_batches([opened.take(schema, rows)]).equals(whole.take(rows).combine_chunks())
+
+
+def test_damage_of_small_pages_is_noticed() -> None:
+    """Chunks found in the table of all pages are checked as others are."""
+    columns = {name: column for name, column in _columns().items() if name in ("numbers", "maybes", "deep")}
+    opened, schema, store = opened_small_pages(pa.table(columns), "2.1", max_page_bytes=20_000, batch_rows=700)
+    rows = [*range(3, ROWS, ROWS // 9)]
+    opened.take(schema, [*range(0, ROWS, 9)])
+    opened.take(schema, rows)
+    good, rng, refused = bytes(store.get("data/x.lance")), np.random.default_rng(16), 0
+    for place in rng.integers(0, len(good) * 9 // 10, 200).tolist():
+        damaged = bytearray(good)
+        damaged[place : place + 600] = b"\xff" * 600
+        store.put("data/x.lance", bytes(damaged))
+        try:
+            opened.take(schema, rows)
+        except LanceError:
+            refused += 1
+    assert refused

@@ -3,7 +3,7 @@
 ::
 
     file 0   x  b"\\x07\\0\\0\\0"          x of rows 5, 3 of the answer
-    file 1   x  b"\\x09\\0\\0\\0"    ->    one buffer 09 00 00 00 07 00 00 00, in the order that was asked for
+    file 1   x  b"\\x09\\0\\0\\0"    ->    one buffer 09 00 00 00 07 00 00 00, in the order of the answer
 
 What Arrow does for one array it does for each page and each file otherwise: that is most of what such a read costs.
 """

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.arrays import Ints, Levels
-from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Picks, VariableBlock
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Picks, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.gather import words
 from lance_core.errors import CorruptFileError
@@ -196,22 +196,36 @@ def _values(
 ) -> Block:
     ends = np.cumsum(chunks.counts)
     owners = np.searchsorted(ends, slots, "right").astype(np.int64)
-    values = None
+    places = owners, slots - (ends - chunks.counts)[owners]
+    return picked_values(layout, items, found.buffers, chunks.counts, places, chunks.part, codecs)
+
+
+def picked_values(
+    layout: MiniBlockLayout,
+    items: JoinedItems | None,
+    buffers: tuple[Pieces, ...],
+    counts: Ints,
+    places: tuple[Ints, Ints],
+    parts: Ints,
+    codecs: Codecs,
+) -> Block:
+    """Some values of chunks: `places` are the chunk of each and its place in it, `parts` the page of each chunk."""
+    owners, positions = places
+    values, total = None, int(counts.sum())
     # Picking costs many times what a value takes: where a good part of many is wanted, all are decoded.
-    if len(slots) < _MANY_SLOTS or 8 * len(slots) < int(ends[-1]):
-        picks = Picks(owners, slots - (ends - chunks.counts)[owners])
-        values = codecs.decode_picks(layout.value_compression, found.buffers, chunks.counts, picks)
+    if len(owners) < _MANY_SLOTS or 8 * len(owners) < total:
+        values = codecs.decode_picks(layout.value_compression, buffers, counts, Picks(owners, positions))
     if values is None:
-        all_values = codecs.decode(layout.value_compression, found.buffers, chunks.counts)
-        if all_values.count != int(ends[-1] if len(ends) else 0):
-            raise CorruptFileError(f"found {all_values.count} values in chunks of {int(ends[-1])}")
-        values = take_slots(all_values, slots)  # type: ignore[assignment]
+        all_values = codecs.decode(layout.value_compression, buffers, counts)
+        if all_values.count != total:
+            raise CorruptFileError(f"found {all_values.count} values in chunks of {total}")
+        values = take_slots(all_values, (np.cumsum(counts) - counts)[owners] + positions)  # type: ignore[assignment]
     assert values is not None
     if layout.dictionary is None:
         return values
     if items is None:
         raise CorruptFileError("a page with a dictionary has no items")
-    return _spelled(values, items, chunks.part[owners])
+    return _spelled(values, items, parts[owners])
 
 
 def join_items(dictionaries: Sequence[Block | None]) -> JoinedItems | None:

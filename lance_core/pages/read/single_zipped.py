@@ -1,4 +1,4 @@
-"""A few rows of a full-zip page of values of different sizes, without lists: each is asked for and cut by itself.
+"""A few rows of a full-zip page of values of different sizes, without lists: each is requested and cut by itself.
 
 ::
 
