@@ -13,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import LanceError
-from lance_core.file.v2 import column_reader
+from lance_core.file.v2 import column_reader, columns21
 from lance_core.pages.read import column_chunks, miniblock
 from tests.file.small_pages import opened_small_pages
 
@@ -40,6 +40,9 @@ def _columns() -> dict[str, pa.Array]:
     inner = _lists(wide, lengths, nulls)
     flags = pa.array(rng.random(7_001) < 0.5, mask=some)
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=4 * 1_000).astype(np.float32)), 4)
+    pairs = [None if number % 11 == 0 else [(f"k{at}", number) for at in range(number % 4)] for number in range(ROWS)]
+    entries = pa.StructArray.from_arrays([_lists(maybe, lengths, nulls), words.slice(0, ROWS)], ["list", "word"])
+    large = _lists(pa.array(words, pa.large_string()), lengths, nulls)
     long = np.where(np.arange(ROWS) % 500 == 7, 2_500, 1)
     return {
         "numbers": _lists(wide, lengths, nulls),
@@ -53,6 +56,10 @@ def _columns() -> dict[str, pa.Array]:
         "flags": _lists(flags, lengths),
         "vectors": _lists(vectors, lengths),
         "long": _lists(wide, long),
+        "large": large.cast(pa.large_list(pa.large_string())),
+        "map": pa.array(pairs, pa.map_(pa.string(), pa.int64())),
+        "nested": pa.StructArray.from_arrays(entries.flatten(), ["list", "word"], mask=pa.array(nulls)),
+        "decimals": _lists(small.cast(pa.decimal128(30, 2)), lengths, nulls),
         "empty": _lists(wide, np.zeros(ROWS, np.int64), nulls),
         "point": point.slice(0, ROWS),
         "maybe": maybe.slice(0, ROWS),
@@ -60,6 +67,12 @@ def _columns() -> dict[str, pa.Array]:
             [_lists(small, lengths), vectors.take(pa.array(np.arange(ROWS) % 1_000))], ["a", "b"]
         ),
     }
+
+
+def _table(version: str) -> pa.Table:
+    """The columns that files of a version keep: 2.0 no structs that are null themselves, those before 2.2 no maps."""
+    dropped = {"2.0": ["maybes", "maybe", "nested", "map"], "2.1": ["map"]}
+    return pa.table(_columns()).drop_columns(dropped.get(version, []))
 
 
 def _picks() -> list[list[int]]:
@@ -77,10 +90,7 @@ def _picks() -> list[list[int]]:
 @pytest.mark.parametrize("writer", ["official", "own"])
 def test_few_rows_equal_those_of_a_scan(version: str, writer: str, tmp_path: Path) -> None:
     """Every shape of nesting, rows at the edges of chunks and of rows longer than a chunk, neighbours and single ones."""
-    table = pa.table(_columns())
-    if version == "2.0":
-        # Structs that are null themselves are not kept by files 2.0.
-        table = table.drop_columns(["maybes", "maybe"])
+    table = _table(version)
     uri = str(tmp_path / "t.lance")
     write = lance.write_dataset if writer == "official" else lance_core.write_dataset
     write(table, uri, data_storage_version=version)
@@ -92,6 +102,30 @@ def test_few_rows_equal_those_of_a_scan(version: str, writer: str, tmp_path: Pat
     theirs = lance.dataset(uri)
     for rows in _picks()[::6]:
         assert ours.take(rows).to_pylist() == theirs.take(rows).to_pylist(), rows
+
+
+@pytest.mark.parametrize("version", VERSIONS[1:])
+def test_few_entries_become_the_same_array(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handful of entries is put together by plain Python, more of them by numpy: nobody sees which."""
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(_table(version), uri, data_storage_version=version)
+    ours = lance_core.dataset(uri)
+    rows = [*range(0, ROWS, 61), *range(500, 520)]
+    real, made = columns21.few_entries, 0
+
+    def spy(*arguments: Any) -> Any:
+        nonlocal made
+        found = real(*arguments)
+        made += found is not None
+        return found
+
+    monkeypatch.setattr(columns21, "few_entries", spy)
+    short = [ours.take([row]) for row in rows]
+    monkeypatch.setattr(columns21, "few_entries", lambda *_: None)
+    for row, found in zip(rows, short, strict=True):
+        found.validate(full=True)
+        assert found.equals(ours.take([row])), row
+    assert made > 5 * len(rows) or version == "2.3"
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])

@@ -40,12 +40,13 @@ def has_short_way(node: Node) -> bool:
     """Whether a field is, or is a struct of, plain values that the file has."""
     if isinstance(node, StructNode):
         return all(has_short_way(child) for child in node.children)
-    return isinstance(node, LeafNode) and node.column is not None and not is_packed(node.field) and _is_plain(node.type)
+    return isinstance(node, LeafNode) and node.column is not None and is_plain(node)
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    types = pa.types
-    if types.is_null(kind):
+def is_plain(node: LeafNode) -> bool:
+    """Whether a leaf has values of one width, or bytes, and no structure of its own."""
+    kind, types = node.type, pa.types
+    if types.is_null(kind) or is_packed(node.field):
         return False
     return types.is_primitive(kind) or types.is_decimal(kind) or is_variable(kind) or _has_bytes(kind)
 

@@ -18,6 +18,7 @@ from lance_core.arrow.buffers import nulls
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.convert.assemble import LeafPath, leaf_array, leaf_paths, nested_array
+from lance_core.file.convert.few_entries import FewLeaf, few_entries, few_leaves
 from lance_core.file.convert.few_rows import FieldValues, field_values, has_short_way
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
@@ -139,7 +140,12 @@ class FieldReader:
         for result in results:
             index, found = cast("tuple[int, list[Leaf]]", result)
             pages[index].extend(found)
-        return [nested_array(self.node, self._paths, pages, num_rows)]
+        short = None if self._few_leaves is None else few_entries(self.node, self._few_leaves, pages, num_rows)
+        return [nested_array(self.node, self._paths, pages, num_rows) if short is None else short]
+
+    @cached_property
+    def _few_leaves(self) -> list[FewLeaf] | None:
+        return few_leaves(self.node)
 
     @cached_property
     def _paths(self) -> tuple[LeafPath, ...]:
