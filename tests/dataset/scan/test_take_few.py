@@ -89,6 +89,8 @@ def _others(rng: np.random.Generator, mask: Any) -> dict[str, pa.Array]:
         "half_list": pa.StructArray.from_arrays([numbers, pa.array([[at] * (at % 3) for at in range(ROWS)])], ["n", "list"]),
         "list": pa.array([[at] * (at % 3) for at in range(ROWS)]),
         "vector": vectors,
+        "json": pa.array([f'{{"a": {at}}}' for at in range(ROWS)], pa.json_(pa.utf8()), mask=mask),
+        "uuid": pa.array([at.to_bytes(16, "big") for at in range(ROWS)], pa.uuid(), mask=mask),
         "nothing": pa.nulls(ROWS, pa.int32()),
         "same": pa.array([7] * ROWS),
         "null": pa.nulls(ROWS),
@@ -101,7 +103,7 @@ def _table(share: float, version: str) -> pa.Table:
     columns = _plain(rng, mask) | _texts(rng, mask) | _others(rng, mask)
     if version == "2.0":
         # Structs that are null themselves are not kept by files 2.0, nor are some of the types.
-        for name in ("inner", "outer", "wide", "null", "half", "coded"):
+        for name in ("inner", "outer", "wide", "null", "half", "coded", "json", "uuid"):
             columns.pop(name)
     return pa.table(columns)
 
@@ -209,7 +211,7 @@ print(json.dumps(sorted({"numba", "pandas"} & set(sys.modules))))
 def test_few_rows_need_no_compiler(tmp_path: Path) -> None:
     """A fresh process takes rows without the import of numba, nor of what pyarrow imports for lists of objects."""
     uri = str(tmp_path / "t.lance")
-    table = _table(0.2, "2.1").drop_columns(["list", "half_list", "noise"])
+    table = _table(0.2, "2.1").drop_columns(["list", "half_list", "noise", "json"])
     lance.write_dataset(table, uri, data_storage_version="2.1", max_rows_per_file=PER_FILE)
     printed = subprocess.run([sys.executable, "-c", _COLD, uri], check=True, capture_output=True, text=True).stdout
     assert json.loads(printed) == []
